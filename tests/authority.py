@@ -25,7 +25,6 @@ class Authority:
 
     def __init__(self) -> None:
         self._ca = trustme.CA()
-        self._other = trustme.CA()
         self._lock = threading.Lock()
         self._contexts: dict[tuple[str, str], ssl.SSLContext] = {}
 
@@ -47,59 +46,49 @@ class Authority:
 
     def _made(self, name: str, fault: str) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        TLS_FAULTS[fault](self, name, context)
+        TLS_FAULTS[fault](self._ca, name, context)
         return context
 
-    def good(self, name: str, context: ssl.SSLContext) -> None:
-        self._ca.issue_cert(name).configure_cert(context)
 
-    def wrong_name(self, name: str, context: ssl.SSLContext) -> None:
-        self._ca.issue_cert(f"not-{name}", "localhost").configure_cert(context)
-
-    def name_is_ip(self, _name: str, context: ssl.SSLContext) -> None:
-        self._ca.issue_cert("127.0.0.1").configure_cert(context)
-
-    def expired(self, name: str, context: ssl.SSLContext) -> None:
-        yesterday = dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
-        self._ca.issue_cert(name, not_after=yesterday).configure_cert(context)
-
-    def untrusted_ca(self, name: str, context: ssl.SSLContext) -> None:
-        self._other.issue_cert(name).configure_cert(context)
-
-    def self_signed(self, name: str, context: ssl.SSLContext) -> None:
-        with trustme.Blob(_self_signed(name)).tempfile() as file:
-            context.load_cert_chain(file)
-
-    def tls10_only(self, name: str, context: ssl.SSLContext) -> None:
-        self.good(name, context)
-        context.set_ciphers("ALL:@SECLEVEL=0")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1
+def _self_signed(_ca: trustme.CA, name: str, context: ssl.SSLContext) -> None:
+    with trustme.Blob(_vouching_for_itself(name)).tempfile() as file:
+        context.load_cert_chain(file)
 
 
-TLS_FAULTS: Final[Mapping[str, Callable[[Authority, str, ssl.SSLContext], None]]] = MappingProxyType(
+def _tls10_only(ca: trustme.CA, name: str, context: ssl.SSLContext) -> None:
+    ca.issue_cert(name).configure_cert(context)
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1
+
+
+def _yesterday() -> dt.datetime:
+    return dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
+
+
+TLS_FAULTS: Final[Mapping[str, Callable[[trustme.CA, str, ssl.SSLContext], None]]] = MappingProxyType(
     {
-        "": Authority.good,
-        "wrong_name": Authority.wrong_name,
-        "name_is_ip": Authority.name_is_ip,
-        "self_signed": Authority.self_signed,
-        "expired": Authority.expired,
-        "untrusted_ca": Authority.untrusted_ca,
-        "tls10_only": Authority.tls10_only,
+        "": lambda ca, name, context: ca.issue_cert(name).configure_cert(context),
+        "wrong_name": lambda ca, name, context: ca.issue_cert(f"not-{name}", "localhost").configure_cert(context),
+        "name_is_ip": lambda ca, _, context: ca.issue_cert("127.0.0.1").configure_cert(context),
+        "self_signed": _self_signed,
+        "expired": lambda ca, name, context: ca.issue_cert(name, not_after=_yesterday()).configure_cert(context),
+        "untrusted_ca": lambda _, name, context: trustme.CA().issue_cert(name).configure_cert(context),
+        "tls10_only": _tls10_only,
     }
 )
 """How a server fails to prove who it is; besides, "hang_in_handshake" says nothing at all."""
 
 
 @cache
-def _self_signed(name: str) -> bytes:
+def _vouching_for_itself(name: str) -> bytes:
     """Return a key and a certificate that vouches for itself."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = dt.datetime.now(dt.UTC)
     builder = x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
-    builder = builder.not_valid_before(now - dt.timedelta(days=1)).not_valid_after(now + dt.timedelta(days=30))
+    builder = builder.not_valid_before(_yesterday()).not_valid_after(now + dt.timedelta(days=30))
     builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
     certificate = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
     return certificate + key.private_bytes(

@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 
 from tests import forked
+from tests.daemon_process import DaemonProcess
 from tests.supervisor.command import Strongroom
 
 TIERS: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
@@ -38,7 +39,7 @@ TIERS: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
             *("supervisor/clients/test_repositories.py", "supervisor/doctor/test_checks.py"),
             *("supervisor/journal/test_journal.py", "supervisor/journal/test_journal_crash.py"),
             *("supervisor/pool/test_restarts.py", "workers/commit/test_conflicts.py"),
-            *("supervisor/journal/test_database_files.py", "supervisor/doctor/test_namespaces.py", "test_package.py"),
+            *("supervisor/journal/test_database_files.py", "test_package.py"),
             *("supervisor/pool/test_calls.py", "supervisor/daemon/sessions/test_open_session.py"),
             *("supervisor/daemon/sessions/test_repositories.py", "supervisor/daemon/protocol/test_connection.py"),
             *("supervisor/cli/test_sessions_history_why_verify.py", "workers/shell/test_command_proposal.py"),
@@ -98,6 +99,15 @@ def umask_000() -> Iterator[None]:
     before = os.umask(0)
     yield
     os.umask(before)
+
+
+@pytest.fixture
+def daemon(home: Path, tmp_path: Path) -> Iterator[DaemonProcess]:
+    """A daemon that has not been started; ended if a test leaves it running."""
+    process = DaemonProcess(home, tmp_path)
+    yield process
+    if process.running:
+        process.end()
 
 
 @pytest.fixture

@@ -3,18 +3,19 @@
 import json
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
-from supervisor.acp import schema
-from supervisor.journal.facts import Fact
-from supervisor.journal.journal import ChainCheck, JournalEntry
+from supervisor.acp import extensions, schema
 from supervisor.system import unix_socket
 from tests.forked import Forked
-from tests.supervisor.command import CODE, HANG_GUARD, Family, Strongroom, children
+from tests.supervisor.command import CODE, HANG_GUARD, Family, Home, children, wait_until
 
 _PATIENCE: Final = 2.0
 """Seconds that turns which a test left running have, before they are cut off."""
@@ -22,6 +23,7 @@ _PATIENCE: Final = 2.0
 _PROGRAM: Final = """
 import os, sys
 from pathlib import Path
+from supervisor.config.fault_plan import RunningFaultPlan, read_plan
 from supervisor.config.settings import load
 from supervisor.daemon.program import run
 
@@ -29,11 +31,15 @@ def ready() -> None:
     os.write(int(sys.argv[1]), b"listening")
     os.close(int(sys.argv[1]))
 
-sys.exit(run(load(), Path(sys.argv[2]) if sys.argv[2:] else None, 0, ready))
+plan = RunningFaultPlan(read_plan(Path(sys.argv[2]))) if sys.argv[2:] else None
+sys.exit(run(load(), None, 0, ready, plan))
 """
 
 
-class DaemonProcess:
+ASK: Final = "session/request_permission"
+
+
+class DaemonProcess(Home):
     """A daemon in the foreground. In `with` it runs, and has no child left after it.
 
     Args:
@@ -45,13 +51,14 @@ class DaemonProcess:
     prelude = ""
     """Python that the process runs first: to set limits, or to put something in the place of something."""
 
+    plan: Path | None = None
+    """The faults that its workers have."""
+
     def __init__(self, home: Path, folder: Path, **environment: str) -> None:
-        self.home = home
-        self.folder = folder
+        super().__init__(home, folder, **environment)
         self.socket = home / "daemon.sock"
         self.code: int | None = None
         """How it ended, once it has."""
-        self._command = Strongroom(home, folder, **environment)
         self._process: subprocess.Popen[bytes] | None = None
         self._errors = home.with_name(f"{home.name}.err")
 
@@ -69,10 +76,11 @@ class DaemonProcess:
         with open(reader, "rb", buffering=0) as word, self._errors.open("ab") as errors:
             self._process = self._begin(
                 str(writer),
+                *([] if self.plan is None else [str(self.plan)]),
                 stdin=subprocess.DEVNULL,
                 stdout=errors,
                 stderr=errors,
-                env={"PYTHONPATH": str(CODE), **self._command.environment},
+                env={"PYTHONPATH": str(CODE), **self.environment},
                 cwd=self.folder,
                 pass_fds=(writer,),
             )
@@ -122,6 +130,13 @@ class DaemonProcess:
 
     def kill(self) -> None:
         self.process.kill()
+
+    def crash(self) -> None:
+        """Kill it; nothing of it is left."""
+        family = self.family()
+        self.kill()
+        assert self.wait() == -signal.SIGKILL
+        assert family.is_gone()
 
     def wait(self, timeout: float = HANG_GUARD) -> int:
         """Return its exit code, once it has ended; it does not outlive a failed wait.
@@ -181,25 +196,6 @@ class DaemonProcess:
         lines.initialize(**capabilities)
         return lines
 
-    # --- the journal ----------------------------------------------------------------------------------------------
-
-    @property
-    def entries(self) -> list[JournalEntry]:
-        return self._command.entries
-
-    @property
-    def facts(self) -> list[Fact]:
-        return self._command.facts
-
-    @property
-    def sessions(self) -> dict[str, list[Fact]]:
-        """The facts of each session."""
-        return self._command.sessions
-
-    @property
-    def verdict(self) -> ChainCheck:
-        return self._command.verdict
-
 
 class Lines:
     """One end of a connection: bytes out, JSON in. Every wait ends at the socket's timeout, as TimeoutError.
@@ -256,12 +252,8 @@ class Lines:
         return self._number
 
     def answer(self, number: int | None) -> dict[str, Any]:
-        """Return the answer to a request, result or error; keep what comes before it."""
-        while True:
-            message: dict[str, Any] = self.read()
-            if "method" not in message and message.get("id") == number:
-                return message
-            self.heard.append(message)
+        """Return the answer to a request, result or error, heard already or to come; keep what comes before it."""
+        return self._next(lambda message: "method" not in message and message.get("id") == number)
 
     def request(self, method: str, params: Any) -> Any:
         """Send a request and return its result.
@@ -269,7 +261,15 @@ class Lines:
         Raises:
             AssertionError: the answer is an error.
         """
-        answer = self.answer(self.begin(method, params))
+        return self.result(self.begin(method, params))
+
+    def result(self, number: int | None) -> Any:
+        """Return the result of a request that was made before.
+
+        Raises:
+            AssertionError: the answer is an error.
+        """
+        answer = self.answer(number)
         assert "error" not in answer, answer
         return answer["result"]
 
@@ -282,10 +282,13 @@ class Lines:
 
     def until(self, method: str) -> dict[str, Any]:
         """Return the next request or notification of `method`, heard already or to come; keep what comes before it."""
+        return self._next(lambda message: message.get("method") == method)
+
+    def _next(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         for number, message in enumerate(self.heard):
-            if message.get("method") == method:
+            if wanted(message):
                 return self.heard.pop(number)
-        while (message := self.read()).get("method") != method:
+        while not wanted(message := self.read()):
             self.heard.append(message)
         found: dict[str, Any] = message
         return found
@@ -299,10 +302,14 @@ class Lines:
     def initialize(self, **capabilities: Any) -> Any:
         return self.request("initialize", {"protocolVersion": schema.VERSION, "clientCapabilities": capabilities})
 
+    def opened(self, cwd: Path, **options: Any) -> dict[str, Any]:
+        """Open a session, and return what is said of it; the options stand as in `new_session`."""
+        facts: dict[str, Any] = self.request("session/new", opening(cwd, **options))["_meta"][extensions.OPTIONS]
+        return facts
+
     def new_session(self, cwd: Path, **options: Any) -> str:
         """Open a session; `options` are `supervisor.acp.extensions.SessionOptions`, spelt as in JSON."""
-        params = {"cwd": str(cwd), "mcpServers": [], "_meta": {"_strongroom/session": options}}
-        session: str = self.request("session/new", params)["sessionId"]
+        session: str = self.opened(cwd, **options)["sessionId"]
         return session
 
     def begin_prompt(self, session: str, text: str) -> int:
@@ -315,6 +322,100 @@ class Lines:
         assert "error" not in answer, answer
         return answer["result"]
 
+    def load(self, session: str) -> Any:
+        """Load a session, and hear of everything that it holds."""
+        return self.request("session/load", named(session))
+
+    def resume(self, session: str) -> dict[str, Any]:
+        """Open a session again from an unlikely place; return what is said of it."""
+        facts: dict[str, Any] = self.request("session/resume", named(session))["_meta"][extensions.OPTIONS]
+        return facts
+
+    def begin_tool(self, session: str, tool: str, **arguments: Any) -> int:
+        """Ask for a call without a model; return the request's id."""
+        params = {"sessionId": session, "tool": tool, "arguments": json.dumps(arguments)}
+        return self.begin(extensions.CALL_METHOD, params)
+
+    def call(self, session: str, tool: str, **arguments: Any) -> Any:
+        """Run one tool without a model; return its answer."""
+        answer = self.answer(self.begin_tool(session, tool, **arguments))
+        assert "error" not in answer, answer
+        return answer["result"]["answer"]
+
+    def ask(self, root: Path, model: str) -> tuple[str, int, dict[str, Any]]:
+        """Begin a turn with the profile `asking`, and wait for its question.
+
+        Return the session, the prompt's id and the question.
+        """
+        session = self.new_session(root, model=model, profile="asking")
+        return session, self.begin_prompt(session, "go"), self.until(ASK)
+
+    def status(self) -> Any:
+        return self.request(extensions.STATUS_METHOD, {})
+
+    def begin_call(self, session: str) -> int:
+        """Ask for a turn, and wait until its call runs; return the request's id."""
+        prompt = self.begin_prompt(session, "go")
+        self.until_update(session, "tool_call")
+        return prompt
+
+    def begin_held_call(self, root: Path, model: str) -> tuple[str, list[int], int]:
+        """Begin a turn in a new session whose call does not end; return the session, the held workers, the request."""
+        session = self.new_session(root, model=model)
+        return session, self.hold_workers(root), self.begin_call(session)
+
+    def begin_waiting(self, session: str) -> int:
+        """Ask to be told of the end of the turn that runs, which the daemon then knows; return the request's id."""
+        number = self.begin(extensions.CONTINUE_METHOD, {"sessionId": session})
+        self.status()
+        return number
+
+    def choose(self, asked: dict[str, Any], option: str, **meta: Any) -> None:
+        """Answer a question of the daemon by the id of an option."""
+        self.reply(asked, {"outcome": {"outcome": "selected", "optionId": option}, "_meta": meta})
+
+    def allow(self, asked: dict[str, Any]) -> None:
+        """Say yes to a question of the daemon."""
+        self.choose(asked, "allow_once")
+
+    def ends_turn(self, number: int) -> bool:
+        """Say whether a prompt is answered by a turn that has come to its end.
+
+        Raises:
+            AssertionError: the answer is an error.
+        """
+        return bool(self.result(number)["stopReason"] == "end_turn")
+
+    def hold_workers(self, root: Path | None = None) -> list[int]:
+        """Stop the workers, on a root or all, when they are ready, so that the next call does not end.
+
+        Return their pids: who is stopped for ever holds up the daemon's end.
+        """
+        found: list[dict[str, Any]] = []
+
+        def ready() -> bool:
+            pools = self.status().get("pools", [])
+            found[:] = [each for pool in pools if root in {None, Path(pool["root"])} for each in pool["workers"]]
+            return bool(found) and all(worker["state"] == "READY" for worker in found)
+
+        wait_until(ready)
+        for worker in found:
+            os.kill(worker["pid"], signal.SIGSTOP)
+        return [worker["pid"] for worker in found]
+
+    def until_update(self, session: str, kind: str) -> None:
+        """Wait for an update of a kind, heard already or to come."""
+        while kind not in [update["sessionUpdate"] for update in self.updates(session)]:
+            self.heard.append(self.read())
+
+    def messages(self, session: str) -> dict[str, str]:
+        """Return what was told that anybody said: each message's text by its id, in order."""
+        found: dict[str, str] = {}
+        for update in self.updates(session):
+            if update["sessionUpdate"].endswith("_message_chunk"):
+                found[update["messageId"]] = found.get(update["messageId"], "") + update["content"]["text"]
+        return found
+
     def updates(self, session: str) -> list[dict[str, Any]]:
         """Return the updates of a session that were heard so far."""
         return [
@@ -322,6 +423,23 @@ class Lines:
             for message in self.heard
             if message.get("method") == "session/update" and message["params"]["sessionId"] == session
         ]
+
+
+def named(session: str) -> dict[str, Any]:
+    """Return the parameters of opening a session again."""
+    return {"sessionId": session, "cwd": "/", "mcpServers": []}
+
+
+def opening(cwd: Path, **options: Any) -> dict[str, Any]:
+    """Return the parameters of opening a session."""
+    return {"cwd": str(cwd), "mcpServers": [], "_meta": {extensions.OPTIONS: options}}
+
+
+def release(pids: Sequence[int]) -> None:
+    """Let workers go on, those of them that were not ended."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
 
 
 def scripted(file: Path, *replies: dict[str, Any]) -> str:

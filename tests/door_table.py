@@ -4,6 +4,7 @@ Rule: `tests/doors.py` says what a row means and what its code finds. A way that
 with that category's tests. A row's locks are exact: each of them holds it alone, and no other does.
 """
 
+from functools import partial
 from typing import Final
 
 from tests.doors import SANDBOX, Door, Held
@@ -18,6 +19,10 @@ FILE: Final = Held(L, L, LS, LN, X)
 """What Landlock judges; the web worker has no call for it, the others' own trees do not show it."""
 NAME: Final = Held(L, LS, LS, LN, X)
 """A name that is changed: no search worker may."""
+MOVE: Final = Held(L, LS, None, LN, X)
+"""The same, from one place to another."""
+SHOWN: Final = Held(L, L, None, LN, X)
+"""What leads out of the root by a name in it."""
 ABOUT: Final = Held(S, S, S, SN, X)
 """What Landlock does not see."""
 MODE: Final = Held(S, S, S, N, X)
@@ -34,6 +39,9 @@ WORKERS: Final = Held(S, S, S, S)
 """A command may do it."""
 PIPE: Final = Held(S, S, None, S)
 
+for_root: Final = partial(Door, as_root=True, opens_for="root")
+"""A door that empty capabilities hold besides, and nobody but root has."""
+
 THREAD: Final = """
 child = threading.Thread(target=int)
 try:
@@ -47,42 +55,24 @@ DOORS: Final = (
     # Files outside the root.
     Door("read", FILE, "result = open(outside + '/secret').read()"),
     Door("read by a link", Held(L), "result = open(outside + '/link').read()"),
-    Door("read by a link in the root", Held(L, L, None, LN, X), "result = open(root_path + '/link/secret').read()"),
-    Door("read by openat2", FILE, "os.close(call('openat2', -100, (outside + '/secret').encode(), bytes(24), 24))"),
+    Door("read by a link in the root", SHOWN, "result = open(root_path + '/link/secret').read()"),
+    Door("read by openat2", FILE, "os.close(call('openat2', -100, out('secret'), bytes(24), 24))"),
     Door("create", FILE, "open(outside + '/new', 'x').close()"),
     Door("append", FILE, "open(outside + '/secret', 'a').close()"),
     Door("truncate on opening", FILE, "opened(outside + '/secret', os.O_RDONLY | os.O_TRUNC)"),
     Door("truncate by path", LINK, "os.truncate(outside + '/secret', 0)"),
     Door("list", FILE, "result = os.listdir(outside)"),
     Door("list the top", Held(L, L, LS, None, L), "result = os.listdir('/')"),
-    Door("make a directory", NAME, "call('mkdirat', -100, (outside + '/new').encode(), 0o700)"),
-    Door("remove a file", NAME, "call('unlinkat', -100, (outside + '/secret').encode(), 0)"),
-    Door("remove a directory", NAME, "call('unlinkat', -100, (outside + '/empty').encode(), 0x200)"),
-    Door(
-        "move a file out",
-        Held(L, LS, None, LN, X),
-        "call('renameat', -100, (root_path + '/kept').encode(), -100, (outside + '/goods').encode())",
-    ),
-    Door(
-        "move a file in",
-        Held(L, LS, None, LN, X),
-        "call('renameat', -100, (outside + '/secret').encode(), -100, (root_path + '/secret').encode())",
-    ),
-    Door(
-        "up from the root",
-        Held(L, L, None, LN, X),
-        "result = os.listdir(os.open('../outside', os.O_RDONLY, dir_fd=top))",
-    ),
+    Door("make a directory", NAME, "call('mkdirat', -100, out('new'), 0o700)"),
+    Door("remove a file", NAME, "call('unlinkat', -100, out('secret'), 0)"),
+    Door("remove a directory", NAME, "call('unlinkat', -100, out('empty'), 0x200)"),
+    Door("move a file out", MOVE, "call('renameat', -100, within('kept'), -100, out('goods'))"),
+    Door("move a file in", MOVE, "call('renameat', -100, out('secret'), -100, within('secret'))"),
+    Door("up from the root", SHOWN, "result = os.listdir(os.open('../outside', os.O_RDONLY, dir_fd=top))"),
     Door("by /proc/self/root", FILE, "result = open('/proc/self/root' + outside + '/secret').read()"),
-    Door("by /proc/self/fd", Held(L, L, None, LN, X), "result = os.listdir(f'/proc/self/fd/{top}/../outside')"),
+    Door("by /proc/self/fd", SHOWN, "result = os.listdir(f'/proc/self/fd/{top}/../outside')"),
     Door("a device", Held(L, L, LS, LN), "opened('/dev/null', os.O_RDWR)"),
-    Door(
-        "a disk's device",
-        Held(LS, LSN, LSN, LSN, X),
-        "os.mknod(outside + '/disk', 0o060600, os.makedev(7, 0))",
-        as_root=True,
-        opens_for="root",
-    ),
+    for_root("a disk's device", Held(LS, LSN, LSN, LSN, X), "os.mknod(outside + '/disk', 0o060600, os.makedev(7, 0))"),
     Door("its own status", Held(L, L, LS, L), "opened('/proc/self/status')"),
     Door("its own memory", Held(L, LN, LS, LN), "opened('/proc/self/mem', os.O_RDWR)"),
     Door("change into a directory", ABOUT, "os.chdir(outside)"),
@@ -102,15 +92,9 @@ DOORS: Final = (
     Door("symlink in the root", Held(LS, LS), "os.symlink(outside, root_path + '/hole')"),
     Door("FIFO out", Held(LS, LS, LS, LN, X), "os.mkfifo(outside + '/fifo')"),
     Door("FIFO in the root", Held(LS, LS), "os.mkfifo(root_path + '/fifo')"),
+    Door("exchange", NAME, "call('renameat2', -100, out('secret'), -100, out('link'), 2)"),
     Door(
-        "exchange",
-        NAME,
-        "call('renameat2', -100, (outside + '/secret').encode(), -100, (outside + '/link').encode(), 2)",
-    ),
-    Door(
-        "leave a whiteout",
-        EVERYWHERE,
-        "past(errno.ENOENT, call, 'renameat2', -100, b'/nonexistent/a', -100, b'/nonexistent/b', 4)",
+        "leave a whiteout", EVERYWHERE, "past(errno.ENOENT, call, 'renameat2', -100, b'/none/a', -100, b'/none/b', 4)"
     ),
     Door("watch", WORKERS, "os.close(call('inotify_init1', 0))"),
     Door("open by handle", EVERYWHERE, "call('open_by_handle_at', -1, 0, 0)"),
@@ -120,12 +104,10 @@ DOORS: Final = (
     Door("read the configuration", FILE, "result = open(outside + '/config.toml').read()"),
     Door("write the configuration", FILE, "opened(outside + '/config.toml', os.O_WRONLY)"),
     Door("read what was kept", FILE, "result = open(outside + '/kept/pack').read()"),
-    Door("remove what was kept", NAME, "call('unlinkat', -100, (outside + '/kept/pack').encode(), 0)"),
+    Door("remove what was kept", NAME, "call('unlinkat', -100, out('kept/pack'), 0)"),
     Door("the daemon's own socket", ABOUT, "socket.socket(socket.AF_UNIX).connect(path)"),
     Door(
-        "its program's own code",
-        Held(S, S, S, N),
-        "os.chmod(kernel.__file__, os.stat(kernel.__file__).st_mode & 0o7777)",
+        "its program's code", Held(S, S, S, N), "os.chmod(kernel.__file__, os.stat(kernel.__file__).st_mode & 0o7777)"
     ),
     # The root itself, where it is only read.
     Door("create in the root", Held(search=L), "open(root_path + '/made', 'x').close()"),
@@ -139,9 +121,7 @@ DOORS: Final = (
     Door("fork", Held(S, None, S, S), "in_a_child(os.getpid)"),
     Door("thread", WORKERS, THREAD),
     Door("execute", Held(LS, LS, LS, LSN), "os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0)"),
-    Door(
-        "execute by the shell", Held(LS, L, LS, LSN), "result = subprocess.run(['/bin/sh', '-c', 'exit 0']).returncode"
-    ),
+    Door("execute by the shell", Held(LS, L, LS, LSN), "subprocess.run(['/bin/sh', '-c', 'exit 0'])"),
     Door("execute a descriptor", WORKERS, "call('execveat', -1, b'', 0, 0, 0x1000)"),
     Door("execute the loader", Held(LS, L, LS, LSN), "execute(loader)"),
     Door("execute itself", Held(LS, L, LS, LSN), "execute('/proc/self/exe')"),
@@ -155,33 +135,21 @@ DOORS: Final = (
         "code = os.open(root_path + '/kept', os.O_RDONLY)\n"
         "mmap.mmap(code, 4, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC)",
     ),
-    Door(
-        "make memory executable",
-        WORKERS,
-        "page = call('mmap', 0, 4096, 3, 0x22, -1, 0)\ncall('mprotect', page, 4096, 5)",
-    ),
+    Door("make memory executable", WORKERS, "call('mprotect', call('mmap', 0, 4096, 3, 0x22, -1, 0), 4096, 5)"),
     Door("clone3", EVERYWHERE, "call('clone3', 0, 0)"),
     # Sockets.
     Door("IPv4 socket", EVERYWHERE, "socket.socket(socket.AF_INET).close()"),
     Door("IPv6 socket", EVERYWHERE, "socket.socket(socket.AF_INET6).close()"),
     Door("datagram socket", EVERYWHERE, "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()"),
-    Door(
-        "raw socket", RAW, "socket.socket(socket.AF_INET, socket.SOCK_RAW, 1).close()", as_root=True, opens_for="root"
-    ),
-    Door(
-        "packet socket", RAW, "socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close()", as_root=True, opens_for="root"
-    ),
+    for_root("raw socket", RAW, "socket.socket(socket.AF_INET, socket.SOCK_RAW, 1).close()"),
+    for_root("packet socket", RAW, "socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close()"),
     Door("Unix socket", WORKERS, "socket.socket(socket.AF_UNIX).close()"),
     Door("netlink socket", EVERYWHERE, "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW).close()"),
     Door("virtual machine's socket", EVERYWHERE, "os.close(call('socket', 40, 1, 0))"),
     Door("pair of sockets", WORKERS, "[each.close() for each in socket.socketpair()]"),
     Door("pair of internet sockets", EVERYWHERE, "call('socketpair', 2, 1, 0, bytes(8))"),
     Door("TCP", Held(LS, LSN, LSN, LSN, X), "socket.socket().connect(('127.0.0.1', port))"),
-    Door(
-        "UDP",
-        Held(S, SN, SN, SN, X),
-        "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', port))",
-    ),
+    Door("UDP", Held(S, SN, SN, SN, X), "socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', port))"),
     Door("listen on TCP", Held(LS, LS, LS, LS, LS), "socket.socket().bind(('127.0.0.1', 0))"),
     Door("abstract Unix socket", Held(LS, LSN, LSN, LSN, X), "socket.socket(socket.AF_UNIX).connect('\\0' + abstract)"),
     # Other processes.
@@ -228,18 +196,16 @@ DOORS: Final = (
     Door("add a key", EVERYWHERE, "call('add_key', 0, 0, 0, 0, -3)"),
     Door("kernel program", EVERYWHERE, "call('bpf', 9999, 0, 0)"),
     Door("performance counters", EVERYWHERE, "call('perf_event_open', 0, 0, -1, -1, 0)"),
-    Door("page faults", Held(S, SN, SN, SN, X), "call('userfaultfd', 1 << 30)", as_root=True, opens_for="root"),
+    for_root("page faults", Held(S, SN, SN, SN, X), "call('userfaultfd', 1 << 30)"),
     Door("shared memory", EVERYWHERE, "call('shmget', 0, 0, 0)"),
     Door("message queue", EVERYWHERE, "past(errno.ENOENT, call, 'msgget', 77, 0)"),
     Door("semaphores", EVERYWHERE, "call('semget', 77, -1, 0)"),
     Door("named queue", EVERYWHERE, "call('mq_open', 0, 0, 0, 0)"),
-    Door("kernel's log", Held(S, SN, SN, SN, X), "call('syslog', 99, 0, 0)", as_root=True, opens_for="root"),
+    for_root("kernel's log", Held(S, SN, SN, SN, X), "call('syslog', 99, 0, 0)"),
     Door("another personality", EVERYWHERE, "call('personality', 0x0400000)"),
     # Its own locks and descriptors.
     Door("become dumpable", WORKERS, "kernel.prctl('PR_SET_DUMPABLE', 4, 0)"),
-    Door(
-        "outlive its parent", WORKERS, "kernel.prctl('PR_SET_PDEATHSIG', 1, 0)\nkernel.prctl('PR_SET_PDEATHSIG', 1, 9)"
-    ),
+    Door("outlive its parent", WORKERS, "[kernel.prctl('PR_SET_PDEATHSIG', 1, signal) for signal in (0, 9)]"),
     Door("raise its own limits", WORKERS, "call('prlimit64', 0, 99, 0, 0)"),
     Door("owner of a pipe's signals", PIPE, "fcntl.fcntl(pipe, fcntl.F_SETOWN, 0)"),
     Door("signal of a pipe", PIPE, "fcntl.fcntl(pipe, fcntl.F_SETSIG, 0)"),
@@ -248,6 +214,6 @@ DOORS: Final = (
     Door("lease", PIPE, "fcntl.fcntl(pipe, fcntl.F_SETLEASE, fcntl.F_UNLCK)"),
     Door("ask a descriptor", PIPE, "fcntl.ioctl(pipe, 0x541B, bytes(4))"),
     Door("write into a terminal", PIPE, "fcntl.ioctl(pipe, 0x5412, b'x')"),
-    Door("use a capability", WORKERS, "os.chroot('/')", as_root=True, opens_for="root"),
+    for_root("use a capability", WORKERS, "os.chroot('/')"),
     Door("another user", WORKERS, "os.setresuid(-1, -1, -1)"),
 )

@@ -208,6 +208,10 @@ def in_a_child(deed, *given):
     os.waitpid(child, 0)
     if said:
         raise OSError(int(said), 'said the child')
+def out(name):
+    return (outside + '/' + name).encode()
+def within(name):
+    return (root_path + '/' + name).encode()
 def execute(path, *arguments):
     in_a_child(os.execve, path, [path, *(arguments or ['--version'])], {})
 def past(number, deed, *given):

@@ -13,7 +13,8 @@ import os
 import resource
 import signal
 import time
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import msgspec
 
@@ -64,35 +65,28 @@ class Fake:
             file.write("x")
         return os.path.getsize(memory)
 
-    def live(self) -> None:  # noqa: C901 - one row a kind of call
+    def live(self) -> None:
         start = self.receive()
         assert isinstance(start, messages.Start)
         for step in self.steps:
             if "at_start" in step and not self.cured:
                 self.misbehave_at_start(step["at_start"])
-        self.send(messages.Ready(messages.VERSION, start.category, (), ()))
+        self.ready(category=start.category)
         while True:
             message = self.receive()
             if isinstance(message, messages.Decide):
                 self.misbehave()
                 continue
             if not isinstance(message, messages.Call):
-                self.send(messages.Ready(messages.VERSION, start.category, (), ()))
+                self.ready(category=start.category)
                 continue
             self.call = message
-            match message.tool:
-                case "ping":
-                    self.send(messages.Done(message.id, "pong"))
-                case "who":
-                    self.send(messages.Done(message.id, str(os.getpid())))
-                case "late":
-                    self.send(messages.Done(message.id, repr(message.queued_s)))
-                case "echo":
-                    self.send(messages.Done(message.id, message.args.decode()))
-                case "write_file":
-                    self.send(messages.Proposed(message.id, Effects((), {}, b"")))
-                case _:
-                    self.misbehave()
+            if message.tool in ANSWERS:
+                self.send(messages.Done(message.id, ANSWERS[message.tool](message)))
+            elif message.tool == "write_file":
+                self.send(messages.Proposed(message.id, Effects((), {}, b"")))
+            else:
+                self.misbehave()
 
     def misbehave(self) -> None:
         self.note(self.call)
@@ -105,42 +99,36 @@ class Fake:
             with open(self.calls, "a") as file:
                 file.write(f"{call.tool}\n")
 
-    def misbehave_at_start(self, how: Step) -> None:  # noqa: C901, PLR0912 - one row a kind of start
+    def ready(self, version: int = messages.VERSION, category: str = "files", tools: tuple[str, ...] = ()) -> None:
+        self.send(messages.Ready(version, category, tools, ()))
+
+    def misbehave_at_start(self, how: Step) -> None:
         match how:
-            case {"exit": int(code)}:
-                os._exit(code)
-            case {"hang": True}:
-                signal.pause()
-            case {"garbage": True}:
-                self.write(b"\xde\xad\xbe\xef" * 8)
-                signal.pause()
-            case {"ready_version": int(version)}:
-                self.send(messages.Ready(version, "files", (), ()))
-                signal.pause()
-            case {"exit_times": int(times)}:
-                if self.life <= times:
-                    os._exit(3)
-            case {"ready_category": str(category)}:
-                self.send(messages.Ready(messages.VERSION, category, (), ()))
-                signal.pause()
             case {"ready_tools": names}:
-                self.send(messages.Ready(messages.VERSION, "files", tuple(names), ()))
+                self.ready(tools=tuple(names))
+                return
             case {"ready_twice": True}:
-                self.send(messages.Ready(messages.VERSION, "files", (), ()))
+                self.ready()
+                return
+            case {"exit_times": int(times)} if self.life > times:
+                return
+            case {"exit_times": _}:
+                os._exit(3)
             case {"ready_then_exit": int(code)}:
-                self.send(messages.Ready(messages.VERSION, "files", (), ()))
+                self.ready()
                 os._exit(code)
-            case {"probed": True}:
-                self.send(messages.Probed(()))
-                signal.pause()
-            case {"close": "stdout"}:
-                self.act(how)
-                signal.pause()
             case {"confine_fails": True}:
                 self.send(messages.Refused("landlock", "the kernel has no Landlock"))
                 os._exit(1)
+            case {"ready_version": int(version)}:
+                self.ready(version)
+            case {"ready_category": str(category)}:
+                self.ready(category=category)
+            case {"probed": True}:
+                self.send(messages.Probed(()))
             case _:
-                raise ValueError(how)
+                self.do(how)
+        signal.pause()
 
     def receive(self) -> messages.Down:
         length = frames.payload_length(self.read(frames.LENGTH.size))
@@ -195,72 +183,42 @@ class Fake:
         return self.framed(self.payload({"id": "$ID", "ok": "x" * (frames.FRAME_LIMIT - empty + extra)}))
 
     def bytes_of(self, step: Step) -> bytes:
-        match step:
-            case {"frame": value}:
-                return self.framed(self.payload(value))
-            case {"frame_cut": [value, count]}:
-                return self.framed(self.payload(value))[:count]
-            case {"frame_len": int(length)}:
-                return frames.LENGTH.pack(length % 2**32)
-            case _:
-                raise ValueError(step)
+        """Return what a step writes."""
+        name, value = next(iter(step.items()))
+        return BYTES[name](self, value)
 
-    def do(self, step: Step) -> None:  # noqa: C901, PLR0912 - one row a kind of step
+    def do(self, step: Step) -> None:
         match step:
             case {"frame_len": int(length), "send_body": True}:
-                self.write(frames.LENGTH.pack(length % 2**32))
+                self.write(self.bytes_of(step))
                 for _ in range(length // 2**20):
                     self.write(bytes(2**20))
-            case {"frame": _} | {"frame_cut": _} | {"frame_len": _}:
-                self.write(self.bytes_of(step))
             case {"dribble": [inner, _]}:
                 # "One byte at a time" at the pipe's own pace: the reader sees them one by one, nobody sleeps.
                 self.dribble(inner)
-            case {"two_in_one": [first, second]}:
-                self.write(self.bytes_of(first) + self.bytes_of(second))
-            case {"repeat_frame": [value, int(times)]}:
-                data = self.framed(self.payload(value))
-                for _ in range(times // 1000):
-                    self.write(data * 1000)
-            case {"frame_raw_json": text}:
-                self.write(self.framed(self.twin(text)))
-            case {"frame_raw_b64": _}:
-                body = {"type": b"Done", "id": self.call.id, "content": "bad\xff".encode("latin-1")}
-                raw = b"\x83" + b"".join(self.str_of(k.encode()) + self.any_of(v) for k, v in body.items())
-                self.write(self.framed(raw))
-            case {"payload_b64": str(text)}:
-                self.write(self.framed(base64.b64decode(text)))
-            case {"trailing": [value, str(text)]}:
-                self.write(self.framed(self.payload(value) + text.encode()))
             case {"progress_forever": True}:
                 data = self.framed(self.payload({"id": "$ID", "progress": "x"})) * 1000
                 while True:
                     self.write(data)
-            case {"frame_big_ok": int(size)}:
-                self.write(self.framed(self.payload({"id": "$ID", "ok": "x" * size})))
-            case {"frame_at_limit": True}:
-                self.write(self.at_limit(0))
-            case {"frame_at_limit_plus_one": True}:
-                self.write(self.at_limit(1))
-            case {"raw_b64": str(text)}:
-                self.write(base64.b64decode(text))
-            case {"raw_text": str(text)}:
-                self.write(text.encode())
             case {"unrehearsable": str(why)}:
                 direct = self.call.without_rehearsal
                 self.send(messages.Done(self.call.id, "done") if direct else messages.Unrehearsable(self.call.id, why))
             case {"library_print": str(text)}:
                 os.dup2(2, 1)
                 print(text, flush=True)  # noqa: T201 - that is the case
+            case _ if step.keys() & BYTES.keys():
+                self.write(self.bytes_of(step))
             case _:
                 self.act(step)
 
-    @staticmethod
-    def str_of(data: bytes) -> bytes:
-        return bytes([0xA0 + len(data)]) + data
-
-    def any_of(self, value: Any) -> bytes:
-        return self.str_of(value) if isinstance(value, bytes) else msgspec.msgpack.encode(value)
+    def raw_done(self, *contents: bytes) -> bytes:
+        """Return a Done with these contents, bytes that need be no text."""
+        pairs: list[tuple[bytes, bytes | int]] = [
+            (b"type", b"Done"),
+            (b"id", self.call.id),
+            *((b"content", each) for each in contents),
+        ]
+        return bytes([0x80 + len(pairs)]) + b"".join(_raw(key) + _raw(value) for key, value in pairs)
 
     def twin(self, text: Any) -> bytes:
         """Return the msgpack twin of a JSON oddity."""
@@ -272,11 +230,9 @@ class Fake:
         if "1e999999" in text:
             return msgspec.msgpack.encode(done | {"content": float("inf")})
         if "ud800" in text:
-            raw = [self.str_of(b"type"), self.str_of(b"Done"), self.str_of(b"id"), self.any_of(self.call.id)]
-            return b"\x83" + b"".join(raw) + self.str_of(b"content") + self.str_of(b"\xed\xa0\x80")
+            return self.raw_done(b"\xed\xa0\x80")
         if text.count('"ok"') > 1:
-            pairs = [(b"type", b"Done"), (b"id", self.call.id), (b"content", b"a"), (b"content", b"b")]
-            return b"\x84" + b"".join(self.str_of(key) + self.any_of(value) for key, value in pairs)
+            return self.raw_done(b"a", b"b")
         return msgspec.msgpack.encode(done | {"content": 2**64 - 1})
 
     def dribble(self, inner: Step) -> None:
@@ -355,6 +311,39 @@ class Fake:
             self.do({"progress_forever": True})
         while True:
             signal.pause()
+
+
+def _raw(value: bytes | int) -> bytes:
+    """Return a short string of msgpack, or a number."""
+    return bytes([0xA0 + len(value)]) + value if isinstance(value, bytes) else msgspec.msgpack.encode(value)
+
+
+ANSWERS: Final[Mapping[str, Callable[[messages.Call], str]]] = {
+    "ping": lambda _: "pong",
+    "who": lambda _: str(os.getpid()),
+    "late": lambda call: repr(call.queued_s),
+    "echo": lambda call: call.args.decode(),
+}
+"""Tools that always work."""
+
+BYTES: Final[Mapping[str, Callable[[Fake, Any], bytes]]] = {
+    "frame": lambda fake, value: fake.framed(fake.payload(value)),
+    "frame_cut": lambda fake, cut: fake.framed(fake.payload(cut[0]))[: cut[1]],
+    "frame_len": lambda _, length: frames.LENGTH.pack(length % 2**32),
+    "two_in_one": lambda fake, steps: b"".join(map(fake.bytes_of, steps)),
+    "repeat_frame": lambda fake, many: fake.framed(fake.payload(many[0])) * many[1],
+    "frame_raw_json": lambda fake, text: fake.framed(fake.twin(text)),
+    "frame_raw_b64": lambda fake, _: fake.framed(fake.raw_done(b"bad\xff")),
+    "payload_b64": lambda fake, text: fake.framed(base64.b64decode(text)),
+    "trailing": lambda fake, both: fake.framed(fake.payload(both[0]) + both[1].encode()),
+    "frame_big_ok": lambda fake, size: fake.framed(fake.payload({"id": "$ID", "ok": "x" * size})),
+    "frame_at_limit": lambda fake, _: fake.at_limit(0),
+    "frame_at_limit_plus_one": lambda fake, _: fake.at_limit(1),
+    "raw_b64": lambda _, text: base64.b64decode(text),
+    "raw_text": lambda _, text: text.encode(),
+    "garbage": lambda *_: b"\xde\xad\xbe\xef" * 8,
+}
+"""Steps that are nothing but what they write."""
 
 
 def select_nothing(seconds: float) -> None:

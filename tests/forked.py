@@ -34,6 +34,8 @@ _MODULES: Final = (
     "supervisor.agent.models.messages_api",
     "supervisor.clients.batch.run",
     "supervisor.clients.call",
+    "supervisor.clients.console.markdown_display",
+    "supervisor.clients.console.terminal",
     "supervisor.daemon.program",
     "supervisor.doctor.checks",
     "tests.workers.shell.conftest",
@@ -250,7 +252,7 @@ class _Child:
 
 def fork_daemons() -> None:
     """Let the clients of this process fork the daemons that they start."""
-    from supervisor.clients.connection import start
+    from supervisor.clients.connection import spawn as spawning
 
     def spawn(arguments: Sequence[str], descriptors: tuple[int, ...], errors: int | None) -> _Child:
         if pid := os.fork():
@@ -258,7 +260,7 @@ def fork_daemons() -> None:
         code = 1
         try:
             _as_if_new(descriptors, errors)
-            module, *words = start._MODULE[start._MODULE.index("-m") + 1 :]
+            module, *words = spawning._MODULE[spawning._MODULE.index("-m") + 1 :]
             sys.argv = [module, *words, *arguments]
             runpy.run_module(module, run_name="__main__", alter_sys=True)
             code = 0
@@ -269,7 +271,7 @@ def fork_daemons() -> None:
         finally:
             os._exit(code)
 
-    vars(start)["_spawn"] = spawn
+    vars(spawning)["_spawn"] = spawn
 
 
 def _as_if_new(descriptors: tuple[int, ...], errors: int | None) -> None:

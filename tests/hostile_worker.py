@@ -23,7 +23,7 @@ import msgspec
 from supervisor.pool.spec import worker_command
 from workers import __main__ as worker
 from workers import kernel
-from workers.catalog import CATEGORIES, table
+from workers.catalog import CATEGORIES
 from workers.confine import STEPS, confine
 from workers.confine.steps import Prepared, Step
 from workers.confine.syscalls import NUMBERS
@@ -130,5 +130,4 @@ def main(removed: tuple[str, ...], category: str) -> None:
         vars(worker)["die_with"] = int
     vars(worker)["confine"] = partial(confine, steps=steps)
     weakened = msgspec.structs.replace(row, tools=(*row.tools, attack), prepare=_without(removed, row.prepare))
-    categories = table(weakened)
-    os._exit(worker.run(int(sys.argv[-1]), categories))
+    os._exit(worker.run(int(sys.argv[-1]), {category: weakened}))

@@ -11,7 +11,7 @@ In a test, whatever its event loop (the server lives in threads):
 
 As a program, for command lines and benchmarks (prints its port, serves until its input ends or SIGTERM):
 
-    python tests/messages_server.py --script FILE [--repeat-last] [--unchecked] [--record FILE]
+    python -m tests.messages_server --script FILE [--repeat-last] [--unchecked] [--record FILE]
 
 A script is a list of responses, played in order (in FILE: a JSON list):
 
@@ -30,6 +30,7 @@ its requests can do either.
 
 import argparse
 import contextlib
+import itertools
 import json
 import re
 import signal
@@ -41,8 +42,9 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
+
+from tests.loopback import Loopback
 
 Response = str | Mapping[str, Any]
 Call = tuple[str, Mapping[str, Any] | str]
@@ -282,7 +284,7 @@ class Recorded:
         return json.dumps({**record, "refused": self.refused})
 
 
-class MessagesServer:
+class MessagesServer(Loopback):
     """Plays `responses` in order to whoever asks; see the module for their form.
 
     Args:
@@ -291,8 +293,6 @@ class MessagesServer:
         checked: answer 400 to a request that the real API would refuse.
         port: 0 for any.
         on_request: called with each request, from the connection's thread, before it is answered.
-
-    Resource handling: entering listens, leaving closes every connection and joins every thread.
     """
 
     def __init__(
@@ -304,47 +304,18 @@ class MessagesServer:
         port: int = 0,
         on_request: Callable[[Recorded], None] = lambda _: None,
     ) -> None:
+        super().__init__(port=port)
         self._script = [each for response in responses for each in _expanded(response)]
         self._repeat_last = repeat_last
         self._checked = checked
         self._on_request = on_request
-        self._lock = threading.Lock()
-        self._closing = threading.Event()
-        self._connections: dict[threading.Thread, socket.socket] = {}
-        self._count = 0
-        self._port = port
+        self._numbers = itertools.count()
         self.requests: list[Recorded] = []
-
-    def __enter__(self) -> Self:
-        self._listener = socket.create_server(("127.0.0.1", self._port), backlog=128)
-        self._port = self._listener.getsockname()[1]
-        self._acceptor = threading.Thread(target=self._accept, name="messages server", daemon=True)
-        self._acceptor.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._closing.set()
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._acceptor.join()
-        self._listener.close()
-        with self._lock:
-            open_connections = dict(self._connections)
-        for thread, connection in open_connections.items():
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-            thread.join()
-
-    @property
-    def port(self) -> int:
-        return self._port
 
     @property
     def url(self) -> str:
         """The base URL to give to a client."""
-        return f"http://127.0.0.1:{self._port}"
+        return f"http://127.0.0.1:{self.port}"
 
     @property
     def bodies(self) -> list[Any]:
@@ -361,34 +332,17 @@ class MessagesServer:
         with self._lock:
             self._script += [each for response in responses for each in _expanded(response)]
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            with self._lock:
-                thread = threading.Thread(
-                    target=self._serve, args=(connection, self._count), name="messages connection", daemon=True
-                )
-                self._count += 1
-                self._connections[thread] = connection
-            thread.start()
+    def taken(self, _peer: str) -> int:
+        return next(self._numbers)
 
-    def _serve(self, connection: socket.socket, number: int) -> None:
-        try:
-            # whoever went away in the middle of something is no business of the server
-            with contextlib.suppress(OSError), connection, connection.makefile("rb") as stream:
-                if fault := self._next_connect_fault():
-                    _play_connect_fault(connection, fault)
+    def serve(self, connection: socket.socket, what: int) -> None:
+        with connection.makefile("rb") as stream:
+            if fault := self._next_connect_fault():
+                _play_connect_fault(connection, fault)
+                return
+            while (request := _read_request(stream, what)) is not None:
+                if not self._answer(connection, request):
                     return
-                while (request := _read_request(stream, number)) is not None:
-                    if not self._answer(connection, request):
-                        return
-        finally:
-            with self._lock:
-                self._connections.pop(threading.current_thread(), None)
 
     def _next_connect_fault(self) -> str | None:
         """Take a connect fault that is next; it is played to a connection, not to a request."""
@@ -558,7 +512,6 @@ def silent_port() -> Iterator[int]:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="A Messages API on the loopback that plays a script.")
     parser.add_argument("--script", type=Path, required=True, help="a JSON list of responses")
-    parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--repeat-last", action="store_true", help="play the last response for ever")
     parser.add_argument("--unchecked", action="store_true", help="answer bad requests too")
     parser.add_argument("--record", type=Path, help="append every request to this file, one JSON line each")
@@ -575,7 +528,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         json.loads(options.script.read_text(encoding="utf-8")),
         repeat_last=options.repeat_last,
         checked=not options.unchecked,
-        port=options.port,
         on_request=record,
     ) as server:
         sys.stdout.write(f"{server.port}\n")

@@ -1,25 +1,84 @@
-"""A real worker process, spoken to directly over its pipes: for tests of the worker's side alone."""
+"""A real worker process, spoken to directly over its pipes: for tests of the worker's side alone.
 
+It is forked by a template, as the daemon's are, unless the command is one that does something before it is a worker.
+"""
+
+import io
 import os
 import select
-import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
+from supervisor.pool.child_process import ForkedWorker
 from supervisor.pool.spec import worker_command
-from workers.tool import Proposal, Result
+from supervisor.pool.worker_template import WorkerTemplate
 from workers.wire import frames, messages
+
+TEMPLATES: dict[tuple[str | int, ...], WorkerTemplate] = {}
+"""The last few, by their command and the umask that their workers have; they end with this process."""
+_TEMPLATES_AT_MOST = 4
+
+
+class Forked(ForkedWorker):
+    """A forked worker with the manners of `subprocess.Popen`, as far as tests use them."""
+
+    returncode: int | None = None
+
+    def __init__(self, template: WorkerTemplate, root_fd: int, broker_fd: int = -1) -> None:
+        super().__init__(brokered=False)
+        self.theirs[2].close()
+        self.theirs[2] = io.FileIO(os.devnull, "wb")
+        if broker_fd >= 0:
+            self.theirs.append(io.FileIO(os.dup(broker_fd), "rb+"))
+        assert gone(template.ask(self, root_fd)), "no answer from the template"
+        self.pid = template.answer()
+        self.close_theirs()
+        self.stdout = io.BufferedReader(self.stdout)  # type: ignore[assignment]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+        self.wait()
+
+    def poll(self) -> int | None:
+        with suppress(subprocess.TimeoutExpired):
+            return self.wait(0)
+        return None
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            self.returncode = super().wait(timeout)
+        return self.returncode
+
+    def kill(self) -> None:
+        if self.returncode is None:
+            super().kill()
+
+
+def _template(command: tuple[str, ...]) -> WorkerTemplate:
+    os.umask(mask := os.umask(0))
+    key: tuple[str | int, ...] = (*command, mask)
+    if key not in TEMPLATES:
+        while len(TEMPLATES) >= _TEMPLATES_AT_MOST:
+            TEMPLATES.pop(next(iter(TEMPLATES))).close()
+        TEMPLATES[key] = WorkerTemplate(command, None)
+    return TEMPLATES[key]
+
+
+Process = subprocess.Popen[bytes] | Forked
 
 
 class RawWorker:
     """One worker; every method blocks until it answers."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", ready: messages.Up | None) -> None:
+    def __init__(self, process: Process, ready: messages.Up | None) -> None:
         self.process = process
         self.ready = ready
         self._ids = iter(range(1, 2**31))
@@ -39,8 +98,7 @@ class RawWorker:
         """Run one tool, and let it do what it proposes; bytes go as they are, anything else as JSON."""
         answer = self.propose(tool, arguments, **more)
         if isinstance(answer, messages.Proposed):
-            send(self.process, messages.Decide(answer.id, commit=True))
-            answer = self.answer(answer.id)
+            answer = self.decide(answer, commit=True)
         assert isinstance(answer, messages.Done | messages.Failed), answer
         return answer
 
@@ -67,6 +125,12 @@ class RawWorker:
         send(self.process, messages.Call(number, tool, raw, **more))
         return self.answer(number)
 
+    def decide(self, proposed: messages.Up | None, *, commit: bool) -> messages.Up | None:
+        """Decide about what was proposed; return what ends the exchange."""
+        assert isinstance(proposed, messages.Proposed), proposed
+        send(self.process, messages.Decide(proposed.id, commit))
+        return self.answer(proposed.id)
+
     def answer(self, number: int) -> messages.Up | None:
         """Return what ends the exchange, past the output before it."""
         answer = receive(self.process)
@@ -82,18 +146,13 @@ class RawWorker:
         return answer.doors
 
 
-def committed(result: Result | Proposal) -> Result:
-    """Return what a tool that was called in this process says in the end: a proposal is committed."""
-    return result.commit() if isinstance(result, Proposal) else result
-
-
-def send(process: "subprocess.Popen[bytes]", message: messages.Down) -> None:
+def send(process: Process, message: messages.Down) -> None:
     assert process.stdin
     process.stdin.write(frames.frame(message))
     process.stdin.flush()
 
 
-def receive(process: "subprocess.Popen[bytes]") -> messages.Up | None:
+def receive(process: Process) -> messages.Up | None:
     assert process.stdout
     header = process.stdout.read(frames.LENGTH.size)
     if not header:
@@ -108,6 +167,19 @@ def gone(descriptor: int, patience_ms: int = 5000) -> bool:
     return bool(poll.poll(patience_ms))
 
 
+def _spawned(command: tuple[str, ...], root_fd: int, broker_fd: int) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={},
+        cwd="/",
+        start_new_session=True,
+        pass_fds=(root_fd, *((broker_fd,) if broker_fd >= 0 else ())),
+    )
+
+
 @contextmanager
 def open_worker(
     root: Path,
@@ -115,51 +187,46 @@ def open_worker(
     category: str = "files",
     writable: bool = True,
     limits: messages.Limits | None = None,
-    allow_degraded: tuple[str, ...] = (),
-    version: int = messages.VERSION,
     command: tuple[str, ...] | None = None,
-    call_s: float = 30.0,
     inputs: messages.Inputs | None = None,
+    version: int = messages.VERSION,
     broker_fd: int = -1,
+    template: WorkerTemplate | None = None,
+    forked: bool = True,
+    **more: Any,
 ) -> Iterator[RawWorker]:
     """Start a worker on `root`, greet it, and kill it at the end.
 
-    `broker_fd` is the worker's end of a socket, which the caller closes.
+    `broker_fd` is the worker's end of a socket, which the caller closes; `forked` says whether a template may fork it;
+    `more` are other fields of the greeting.
     """
     descriptor = os.open(root, os.O_PATH | os.O_DIRECTORY)
-    process = subprocess.Popen(
-        command or worker_command(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={},
-        cwd="/",
-        start_new_session=True,
-        pass_fds=(descriptor, *((broker_fd,) if broker_fd >= 0 else ())),
-    )
+    ours, command = worker_command(), command or worker_command()
+    process: Process
+    if forked and command[: len(ours) - 4] == ours[: len(ours) - 4]:
+        process = Forked(template or _template(command), descriptor, broker_fd)
+        number, broker_fd = messages.FORKED_ROOT, messages.FORKED_BROKER if broker_fd >= 0 else -1
+    else:
+        process = _spawned(command, descriptor, broker_fd)
+        number = descriptor
     os.close(descriptor)
+    given = msgspec.msgpack.encode(inputs or messages.Inputs())
     context = messages.Context(str(root))
     start = messages.Start(
         version,
         category,
         context,
-        descriptor,
+        number,
         writable,
         limits or messages.Limits(),
-        allow_degraded,
-        call_s,
-        msgspec.msgpack.encode(inputs or messages.Inputs()),
-        broker_fd,
+        inputs=given,
+        broker_fd=broker_fd,
+        **more,
     )
     try:
         send(process, start)
         yield RawWorker(process, receive(process))
     finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        for stream in (process.stdin, process.stdout):
-            assert stream
-            try:
-                stream.close()
-            except BrokenPipeError:
-                continue
+        process.kill()
+        with suppress(BrokenPipeError), process:  # it may have gone before it was told everything
+            pass

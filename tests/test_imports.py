@@ -65,12 +65,12 @@ LAYERS: Final = (
 
 LIBRARIES: Final = {
     "supervisor.cli": {"click"},
-    "supervisor.agent.models.messages_api": {"anthropic", "httpx2", "msgspec", "trio"},
+    "supervisor.agent.models.sdk": {"anthropic", "httpx2", "trio"},
     "supervisor.clients.console": {"msgspec", "prompt_toolkit", "rich"},
     "supervisor.clients": {"msgspec"},
     "supervisor.acp": {"msgspec"},
     "supervisor": {"msgspec", "outcome", "trio"},
-    "workers.web": {"certifi", "httpcore", "httpx", "markdownify", "bs4", "msgspec"},
+    "workers.web": {"certifi", "httpcore", "markdownify", "bs4", "msgspec"},
     "workers": {"msgspec"},
 }
 """What besides the standard library a module may use: the first row that is it, or a package it is in."""
@@ -90,6 +90,29 @@ HELP: Final = (
     "import sys; from supervisor.cli.main import main\n"
     "try:\n    main(['--help'])\nexcept SystemExit:\n    print('\\n'.join(sys.modules), file=sys.stderr)"
 )
+
+RUN: Final = """
+import os, sys
+os.environ["STRONGROOM_HOME"] = os.path.join(os.getcwd(), "home")
+from supervisor.cli.main import main
+try:
+    main(sys.argv[1:])
+except SystemExit:
+    print("\\n".join(sys.modules), file=sys.stderr)
+"""
+
+SHORT: Final = {
+    "status": (40, ["status"]),
+    "call": (42, ["call", "read_file", '{"path": "a.md"}', "--root", "root"]),
+    "completion": (6, ["completion", "bash"]),
+}
+"""Commands that end at once, with how many modules of ours each may import."""
+
+HEAVY: Final = {
+    *("trio", "anthropic", "sqlite3", "ctypes", "prompt_toolkit", "rich", "difflib", "supervisor.config.config_reader"),
+    *("supervisor.categories.rows", "supervisor.agent", "workers.catalog", "workers.tool", "workers.confine"),
+}
+"""What none of them needs, where the configuration has no key."""
 
 WATCH: Final = """
 import importlib, json, sys
@@ -208,12 +231,7 @@ def test_no_modules_import_each_other() -> None:
 
 
 def test_the_packages_themselves_import_nothing() -> None:
-    assert {name: imported(name) for name in ("supervisor", "supervisor.agent", "supervisor.tools", "workers")} == {
-        "supervisor": set(),
-        "supervisor.agent": set(),
-        "supervisor.tools": set(),
-        "workers": set(),
-    }
+    assert [imported(name) for name in ("supervisor", "supervisor.agent", "supervisor.tools", "workers")] == [set()] * 4
 
 
 def test_only_the_configuration_reads_the_environment() -> None:
@@ -228,35 +246,60 @@ def test_only_the_configuration_reads_the_environment() -> None:
     assert reading == []
 
 
-@pytest.mark.parametrize("library", ["trio", "anthropic", "msgspec", "sqlite3", "supervisor.config.settings"])
-def test_help_does_not_load(library: str, tmp_path: Path) -> None:
+def loaded(code: str, cwd: Path) -> set[str]:
+    """Return the modules that an interpreter has after running `code`."""
+    return set(interpreter(f"{code}\nprint('\\n'.join(sys.modules))", cwd=cwd).stdout.split())
+
+
+def importing(names: list[str]) -> str:
+    return f"import importlib\nfor name in {names!r}: importlib.import_module(name)"
+
+
+def test_help_loads_nothing_of_weight(tmp_path: Path) -> None:
     done = interpreter(HELP, cwd=tmp_path)
     assert "Usage: " in done.stdout
-    assert library not in done.stderr.split()
+    heavy = {"trio", "anthropic", "msgspec", "sqlite3", "supervisor.config.settings"}
+    assert heavy & set(done.stderr.split()) == set()
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_a_short_command_imports_no_more_than_it_needs(name: str, tmp_path: Path) -> None:
+    most, arguments = SHORT[name]
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "a.md").write_text("A note.\n", "utf-8")
+    (tmp_path / "home").mkdir(mode=0o700)
+    (tmp_path / "home" / "config.toml").write_text('# model = "offline"\n', "utf-8")
+    found = set(interpreter(RUN, *arguments, cwd=tmp_path).stderr.split())
+    ours = [each for each in found if each.split(".")[0] in {"supervisor", "workers"}]
+    assert HEAVY & found == set()
+    assert 3 < len(ours) <= most, sorted(ours)
 
 
 def test_a_worker_loads_nothing_of_the_supervisor(tmp_path: Path) -> None:
-    names = [name for name in WORKERS if name not in PREPARED]
-    code = f"import importlib\nfor name in {names!r}: importlib.import_module(name)\nprint('\\n'.join(sys.modules))"
-    loaded = {name.split(".")[0] for name in interpreter(code, cwd=tmp_path).stdout.split()}
-    assert "msgspec" in loaded
-    assert loaded & {"supervisor", "trio", "anthropic", "click", "sqlite3", "httpx", "outcome"} == set()
+    found = {
+        name.split(".")[0] for name in loaded(importing([name for name in WORKERS if name not in PREPARED]), tmp_path)
+    }
+    others = {"supervisor", "trio", "anthropic", "click", "sqlite3", "httpx", "outcome"}
+    assert found & {"msgspec", *others} == {"msgspec"}
 
 
 @pytest.mark.parametrize("category", ["files", "search", "web", "shell", "restore"])
 def test_a_worker_loads_the_tools_of_its_own_category_alone(category: str, tmp_path: Path) -> None:
-    code = f"from workers.__main__ import CATEGORIES\nCATEGORIES[{category!r}]\nprint('\\n'.join(sys.modules))"
-    loaded = set(interpreter(code, cwd=tmp_path).stdout.split())
     known = {"workers.files", "workers.search", "workers.web", "workers.shell", "workers.restore"}
-    assert loaded & known == {f"workers.{category}"}
+    code = f"from workers.__main__ import CATEGORIES\nCATEGORIES[{category!r}]"
+    assert loaded(code, tmp_path) & known == {f"workers.{category}"}
+
+
+def test_the_journal_is_read_without_what_writes_it(tmp_path: Path) -> None:
+    found = loaded(importing([name for name in SUPERVISOR if name.startswith("supervisor.reports")]), tmp_path)
+    assert "supervisor.reports.history" in found
+    assert found & {"trio", "anthropic", "supervisor.pool.pools"} == set()
 
 
 def test_the_clients_load_neither_trio_nor_anthropic(tmp_path: Path) -> None:
-    clients = [name for name in SUPERVISOR if name.startswith("supervisor.clients")]
-    code = f"import importlib\nfor name in {clients!r}: importlib.import_module(name)\nprint('\\n'.join(sys.modules))"
-    loaded = set(interpreter(code, cwd=tmp_path).stdout.split())
-    assert "supervisor.clients.console" in loaded
-    assert loaded & {"trio", "anthropic", "supervisor.daemon.service", "supervisor.pool"} == set()
+    found = loaded(importing([name for name in SUPERVISOR if name.startswith("supervisor.clients")]), tmp_path)
+    assert "supervisor.clients.console" in found
+    assert found & {"trio", "anthropic", "supervisor.daemon.service", "supervisor.pool"} == set()
 
 
 def test_nothing_loads_the_anthropic_library_by_being_imported(watched: dict[str, Any]) -> None:

@@ -1,8 +1,8 @@
 """Answers of a web server on loopback: honest bodies, slow ones, bombs, and bytes that are no HTTP.
 
-Rule: one row a kind, named as in tests/corpus/urls.json; each is given the page and a `Peer`, and writes. Whatever
-stops it (the client has gone, the server is closed) is an OSError, which ends the connection and nothing else. Nothing
-large is ever made in memory: a bomb is one compressed block, sent again and again.
+Rule: one row a kind, named as in tests/corpus/urls.json, which makes the pieces that are sent. Whatever stops that
+(the client has gone, the server is closed) is an OSError, which ends the connection and nothing else. Nothing large is
+ever made in memory: a bomb is one compressed block, sent again and again.
 
 A page is {"status": 200, "headers": {...} or [[name, value], ...], "body": {KIND: parameter}}; every key is optional.
 """
@@ -14,11 +14,13 @@ import socket
 import struct
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache, partial
+from itertools import chain, repeat
 from typing import Any, Final
 
 Page = Mapping[str, Any]
+Pieces = Iterable[bytes]
 
 OK: Final[Page] = {"status": 200, "headers": {"content-type": "text/plain"}, "body": {"text": "OK"}}
 
@@ -78,160 +80,14 @@ def head(page: Page, *more: tuple[str, str]) -> bytes:
 def answer(page: Page, peer: Peer) -> None:
     """Write a page's answer; the connection is the caller's to close."""
     ((kind, parameter),) = dict(page.get("body") or {"text": ""}).items()
-    BODIES[kind](page, parameter, peer)
-
-
-def _whole(page: Page, body: bytes, peer: Peer, *more: tuple[str, str]) -> None:
-    peer.send(head(page, ("content-length", str(len(body))), *more) + body)
-
-
-def _text(page: Page, text: str, peer: Peer) -> None:
-    _whole(page, text.encode(), peer)
-
-
-def _b64(page: Page, encoded: str, peer: Peer) -> None:
-    _whole(page, base64.b64decode(encoded), peer)
-
-
-def _repeat(page: Page, parameter: tuple[str, int], peer: Peer) -> None:
-    text, times = parameter
-    unit, size = text.encode(), len(text.encode()) * times
-    peer.send(head(page, ("content-length", str(size))))
-    for chunk in _cut(unit * max(1, _BLOCK // len(unit)), size):
-        peer.send(chunk)
-
-
-def _gzip_text(page: Page, text: str, peer: Peer) -> None:
-    _whole(page, gzip.compress(text.encode()), peer, ("content-encoding", "gzip"))
-
-
-def _zeros_in(coding: str, header: bytes, page: Page, size: int, peer: Peer) -> None:
-    peer.send(head(page, ("content-encoding", coding)))
-    for chunk in _zeros(size, header):
-        peer.send(chunk)
-
-
-def _gzip_nested(page: Page, parameter: tuple[int, int], peer: Peer) -> None:
-    depth, size = parameter
-    _whole(page, nested(depth, size), peer, ("content-encoding", ", ".join(["gzip"] * depth)))
-
-
-def _dribble(page: Page, parameter: Mapping[str, float], peer: Peer) -> None:
-    peer.send(head(page, ("content-length", str(parameter["total"]))))
-    for _ in range(int(parameter["total"])):
-        peer.send(b"x")
-        peer.wait(1 / parameter["bytes_per_s"])
-
-
-def _dribble_headers(page: Page, parameter: Mapping[str, float], peer: Peer) -> None:
-    for byte in head(page, ("x-slow", "y" * int(parameter["total"]))):
-        peer.send(bytes([byte]))
-        peer.wait(1 / parameter["bytes_per_s"])
-
-
-def _headers_hang(page: Page, _: object, peer: Peer) -> None:
-    peer.send(head(page).removesuffix(b"\r\n") + b"X-Unfinished: ")
-    peer.say_nothing()
-
-
-def _never(_page: Page, _: object, peer: Peer) -> None:
-    peer.say_nothing()
-
-
-def _header_bomb(page: Page, size: int, peer: Peer) -> None:
-    line = b"X-Bomb: " + b"b" * 1014 + b"\r\n"
-    peer.send(head(page).removesuffix(b"\r\n"))
-    for chunk in _cut(line * 64, size // len(line) * len(line)):
-        peer.send(chunk)
-    peer.send(b"\r\n")
-
-
-def _chunked(page: Page) -> bytes:
-    return head(page, ("transfer-encoding", "chunked"))
-
-
-def _chunked_forever(page: Page, _: object, peer: Peer) -> None:
-    peer.send(_chunked(page))
-    while True:
-        peer.send(b"10000\r\n" + b"c" * 2**16 + b"\r\n")
-
-
-def _short(page: Page, parameter: Mapping[str, int], peer: Peer) -> None:
-    peer.send(head(page, ("content-length", str(parameter["declared"]))) + b"s" * parameter["sent"])
-
-
-def _garbage(_page: Page, _: object, peer: Peer) -> None:
-    peer.send(b"\x00\xff\xfe this is \x1b[31mno HTTP\r\n\r\n" * 64)
-
-
-def _chunk_ext_bomb(page: Page, size: int, peer: Peer) -> None:
-    peer.send(_chunked(page) + b"5;bomb=")
-    for chunk in _cut(b"e" * _BLOCK, size):
-        peer.send(chunk)
-    peer.send(b"\r\nhello\r\n0\r\n\r\n")
-
-
-def _chunk_size(page: Page, digits: str, peer: Peer) -> None:
-    peer.send(_chunked(page) + digits.encode("latin-1") + b"\r\nhello\r\n0\r\n\r\n")
-
-
-def _trailer_bomb(page: Page, size: int, peer: Peer) -> None:
-    peer.send(_chunked(page) + b"5\r\nhello\r\n0\r\n")
-    line = b"X-Trailer: " + b"t" * 1011 + b"\r\n"
-    for chunk in _cut(line * 64, size // len(line) * len(line)):
-        peer.send(chunk)
-    peer.send(b"\r\n")
-
-
-def _status_1xx_forever(_page: Page, _: object, peer: Peer) -> None:
-    while True:
-        peer.send(b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n" * 16)
-
-
-def _reset_after(page: Page, size: int, peer: Peer) -> None:
-    peer.send(head(page, ("content-length", str(size + 1000))) + b"r" * size)
-    peer.reset()
-
-
-def _stall_after(page: Page, size: int, peer: Peer) -> None:
-    peer.send(head(page, ("content-length", str(size + 1000))) + b"s" * size)
-    peer.say_nothing()
-
-
-def _raw(_page: Page, text: str, peer: Peer) -> None:
-    peer.send(text.encode("latin-1"))
-
-
-def _meet(page: Page, others: int, peer: Peer) -> None:
-    peer.meet(others)
-    _text(page, f"{others} met here", peer)
-
-
-BODIES: Final[Mapping[str, Callable[[Page, Any, Peer], None]]] = {
-    "text": _text,
-    "b64": _b64,
-    "repeat": _repeat,
-    "gzip_text": _gzip_text,
-    "gzip_zeros": partial(_zeros_in, "gzip", _GZIP_HEADER),
-    "deflate_zeros": partial(_zeros_in, "deflate", _ZLIB_HEADER),
-    "gzip_nested": _gzip_nested,
-    "dribble": _dribble,
-    "dribble_headers": _dribble_headers,
-    "headers_hang": _headers_hang,
-    "never": _never,
-    "header_bomb": _header_bomb,
-    "chunked_forever": _chunked_forever,
-    "short": _short,
-    "garbage": _garbage,
-    "chunk_ext_bomb": _chunk_ext_bomb,
-    "chunk_size": _chunk_size,
-    "trailer_bomb": _trailer_bomb,
-    "status_1xx_forever": _status_1xx_forever,
-    "reset_after": _reset_after,
-    "stall_after": _stall_after,
-    "raw": _raw,
-    "meet": _meet,
-}
+    if kind == "meet":
+        peer.meet(parameter)
+    for piece in BODIES[kind](page, parameter):
+        peer.send(piece)
+        if kind.startswith("dribble"):
+            peer.wait(1 / parameter["bytes_per_s"])
+    if kind in ENDS:
+        ENDS[kind](peer)
 
 
 @lru_cache(maxsize=4)
@@ -241,6 +97,78 @@ def nested(depth: int, size: int) -> bytes:
     for _ in range(depth - 1):
         data = gzip.compress(data)
     return data
+
+
+def _whole(page: Page, body: bytes, *more: tuple[str, str]) -> Pieces:
+    return [head(page, ("content-length", str(len(body))), *more) + body]
+
+
+def _cut_off(page: Page, declared: int, sent: bytes) -> Pieces:
+    return [head(page, ("content-length", str(declared))) + sent]
+
+
+def _repeat(page: Page, parameter: tuple[str, int]) -> Pieces:
+    unit, times = parameter[0].encode(), parameter[1]
+    yield head(page, ("content-length", str(len(unit) * times)))
+    yield from _cut(unit * max(1, _BLOCK // len(unit)), len(unit) * times)
+
+
+def _zeros_in(coding: str, header: bytes, page: Page, size: int) -> Pieces:
+    return chain([head(page, ("content-encoding", coding))], _zeros(size, header))
+
+
+def _lines(line: bytes, size: int) -> Pieces:
+    """Yield as many lines as fit into `size` bytes, and the end of headers."""
+    return chain(_cut(line * 64, size // len(line) * len(line)), [b"\r\n"])
+
+
+def _chunked(page: Page, *pieces: bytes) -> Pieces:
+    return [head(page, ("transfer-encoding", "chunked")), *pieces]
+
+
+_HELLO: Final = b"\r\nhello\r\n0\r\n"
+"""The end of a chunk's head, a chunk of 5 bytes, and the last chunk."""
+
+BODIES: Final[Mapping[str, Callable[[Page, Any], Pieces]]] = {
+    "text": lambda page, text: _whole(page, text.encode()),
+    "b64": lambda page, encoded: _whole(page, base64.b64decode(encoded)),
+    "repeat": _repeat,
+    "gzip_text": lambda page, text: _whole(page, gzip.compress(text.encode()), ("content-encoding", "gzip")),
+    "gzip_zeros": partial(_zeros_in, "gzip", _GZIP_HEADER),
+    "deflate_zeros": partial(_zeros_in, "deflate", _ZLIB_HEADER),
+    "gzip_nested": lambda page, sizes: _whole(
+        page, nested(*sizes), ("content-encoding", ", ".join(["gzip"] * sizes[0]))
+    ),
+    "dribble": lambda page, how: chain(_cut_off(page, how["total"], b""), repeat(b"x", how["total"])),
+    "dribble_headers": lambda page, how: [bytes([byte]) for byte in head(page, ("x-slow", "y" * how["total"]))],
+    "headers_hang": lambda page, _: [head(page).removesuffix(b"\r\n") + b"X-Unfinished: "],
+    "never": lambda *_: [],
+    "header_bomb": lambda page, size: chain(
+        [head(page).removesuffix(b"\r\n")], _lines(b"X-Bomb: " + b"b" * 1014 + b"\r\n", size)
+    ),
+    "chunked_forever": lambda page, _: chain(_chunked(page), repeat(b"10000\r\n" + b"c" * 2**16 + b"\r\n")),
+    "short": lambda page, how: _cut_off(page, how["declared"], b"s" * how["sent"]),
+    "garbage": lambda *_: [b"\x00\xff\xfe this is \x1b[31mno HTTP\r\n\r\n" * 64],
+    "chunk_ext_bomb": lambda page, size: chain(
+        _chunked(page, b"5;bomb="), _cut(b"e" * _BLOCK, size), [_HELLO, b"\r\n"]
+    ),
+    "chunk_size": lambda page, digits: _chunked(page, digits.encode("latin-1"), _HELLO, b"\r\n"),
+    "trailer_bomb": lambda page, size: chain(
+        _chunked(page, b"5", _HELLO), _lines(b"X-Trailer: " + b"t" * 1011 + b"\r\n", size)
+    ),
+    "status_1xx_forever": lambda *_: repeat(b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n" * 16),
+    "reset_after": lambda page, size: _cut_off(page, size + 1000, b"r" * size),
+    "stall_after": lambda page, size: _cut_off(page, size + 1000, b"s" * size),
+    "raw": lambda _, text: [text.encode("latin-1")],
+    "meet": lambda page, others: _whole(page, f"{others} met here".encode()),
+}
+
+ENDS: Final[Mapping[str, Callable[[Peer], None]]] = {
+    "headers_hang": Peer.say_nothing,
+    "never": Peer.say_nothing,
+    "stall_after": Peer.say_nothing,
+    "reset_after": Peer.reset,
+}
 
 
 def _cut(unit: bytes, size: int) -> Iterator[bytes]:

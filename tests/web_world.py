@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 import msgspec
@@ -27,6 +26,7 @@ from supervisor.categories.web import WebConfig
 from supervisor.errors import WorkerDied
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec, Restart, worker_command
+from supervisor.pool.worker_template import WorkerTemplate
 from tests.authority import Authority
 from tests.web_bodies import OK, Page
 from tests.web_server import Visit, WebServer
@@ -72,9 +72,7 @@ class World:
             self.servers[host] = self._stack.enter_context(WebServer(self.authority))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.close()
 
     def begin(
@@ -147,6 +145,7 @@ class Workers:
     def __init__(self, world: World, root: Path, command: tuple[str, ...] | None = None) -> None:
         self._world = world
         self._command = command or worker_command()
+        self._template = WorkerTemplate(self._command, None)
         self._root = root
         self._ca_file = str(world.authority.write(root / "ca.pem"))
         self._pools: dict[str, Pool] = {}
@@ -159,9 +158,7 @@ class Workers:
         self._token, self._nursery = self._started.get(timeout=PATIENCE)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.run(self._close)
         self._thread.join(PATIENCE)
 
@@ -234,6 +231,7 @@ class Workers:
             broker=Broker(web, self._world.resolve, self._world.connect).serve,
             restart=Restart(pause=0.1, first_backoff=0.005, longest_backoff=0.02),
             command=self._command,
+            template=self._template,
         )
 
     async def _close_pools(self) -> None:
@@ -244,4 +242,5 @@ class Workers:
 
     async def _close(self) -> None:
         await self._close_pools()
+        self._template.close()
         self._nursery.cancel_scope.cancel()

@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -28,18 +27,15 @@ from supervisor.acp import extensions
 from supervisor.daemon.protocol import outbox
 from supervisor.daemon.protocol.connection import REQUEST_LIMIT
 from supervisor.journal.facts import CallEnded, TurnEnded, TurnStarted
-from tests.daemon_process import DaemonProcess, Lines, scripted
+from tests.corpus_rows import rows, value
+from tests.daemon_process import DaemonProcess, Lines, release, scripted
 from tests.messages_server import MessagesServer, Recorded, reply
-from tests.supervisor.command import HANG_GUARD
-from tests.supervisor.histories import call, fault_in_facts
+from tests.supervisor.command import HANG_GUARD, wait_until
+from tests.supervisor.histories import ASKING, DONE, call, fault_in_facts
 
 Row = dict[str, Any]
 
-CORPUS: Final = Path(__file__).parents[1] / "corpus"
-FILES: Final = ("frames.json", "more_clients.json")
-ROWS: Final[list[Row]] = [
-    row for name in FILES for row in json.loads((CORPUS / name).read_text())["cases"] if row["side"] == "client"
-]
+ROWS: Final = [row for row in rows("frames.json", "more_clients.json") if row["side"] == "client"]
 OURS: Final = {
     "bad_request": {"bad_request"},
     "unknown_command": {"bad_request", "unknown_method"},
@@ -55,7 +51,7 @@ POOLS: Final = re.compile(r"pipe:|anon_inode:\[pidfd\]|.*/root$")
 _run: Final[set[str]] = set()
 
 
-def rows(*wanted: str) -> pytest.MarkDecorator:
+def story_of(*wanted: str) -> pytest.MarkDecorator:
     """Run a story for rows of the corpus."""
     _run.update(wanted)
     found = [row for row in ROWS if row["id"] in wanted]
@@ -64,24 +60,15 @@ def rows(*wanted: str) -> pytest.MarkDecorator:
 
 def rows_of(steps: set[str]) -> pytest.MarkDecorator:
     """Run an interpreter for every row that consists of these steps."""
-    return rows(*(row["id"] for row in ROWS if all(set(step) <= steps for step in row["steps"])))
-
-
-CONFIG: Final = """
-[profiles.approving]
-root = "."
-tools = ["read_file", "write_file"]
-ask = ["write_file"]
-"""
+    return story_of(*(row["id"] for row in ROWS if all(set(step) <= steps for step in row["steps"])))
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
     folder = tmp_path_factory.mktemp("clients")
-    home = folder / "home"
-    home.mkdir(mode=0o700)
-    (home / "config.toml").write_text(CONFIG)
-    with DaemonProcess(home, folder) as running:
+    process = DaemonProcess(folder / "home", folder)
+    process.configure(ASKING)
+    with process as running:
         yield running
     assert "internal error" not in running.log
 
@@ -117,8 +104,24 @@ def talker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talker]:
             yield Talker(running, server, gate)
 
 
+@pytest.fixture(scope="module")
+def shared_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root, and with it its workers, for rows that leave it as it is and stop nobody."""
+    folder = tmp_path_factory.mktemp("shared") / "root"
+    folder.mkdir()
+    (folder / "a.txt").write_text("hello\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def warm(daemon: DaemonProcess, shared_root: Path) -> None:
+    """The template of workers runs from here on, and with it the daemon's socket to it."""
+    with daemon.client() as client:
+        client.call(client.new_session(shared_root), "list_directory", path=".")
+
+
 @pytest.fixture(autouse=True)
-def unharmed(daemon: DaemonProcess) -> Iterator[None]:
+def unharmed(daemon: DaemonProcess, warm: None) -> Iterator[None]:
     """The daemon lives, answers others, and keeps nothing of what a test did."""
     with daemon.client() as other:
         settled(other)
@@ -126,10 +129,11 @@ def unharmed(daemon: DaemonProcess) -> Iterator[None]:
     yield
     with daemon.client() as other:
         settled(other)
-        deadline = time.monotonic() + HANG_GUARD
-        while grown := descriptors(daemon) - before:  # a worker that is just being started may have more
-            assert time.monotonic() < deadline, grown
-            other.request(extensions.STATUS_METHOD, {})
+
+        def grown() -> Counter[str]:
+            return descriptors(daemon) - before
+
+        wait_until(lambda: not grown(), grown)  # a worker that is just being started may have more
     assert daemon.process.poll() is None
 
 
@@ -146,12 +150,12 @@ def descriptors(daemon: DaemonProcess) -> Counter[str]:
 
 def settled(client: Lines) -> None:
     """Wait until `client` is the only one, and no turn runs."""
-    deadline = time.monotonic() + HANG_GUARD
-    while True:
-        status = client.request(extensions.STATUS_METHOD, {})
-        if status["clients"] == 1 and {each["state"] for each in status["sessions"]} <= {"Input"}:
-            return
-        assert time.monotonic() < deadline, status
+
+    def alone() -> bool:
+        status = client.status()
+        return status["clients"] == 1 and {each["state"] for each in status["sessions"]} <= {"Input"}
+
+    wait_until(alone, client.status)
 
 
 def memory_mb(daemon: DaemonProcess) -> float:
@@ -159,85 +163,11 @@ def memory_mb(daemon: DaemonProcess) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def hold_workers(client: Lines, root: Path) -> list[int]:
-    """Stop the workers on a root when they are ready, so that the next call does not end; return their pids."""
-    deadline = time.monotonic() + HANG_GUARD
-    while time.monotonic() < deadline:
-        pools = client.request(extensions.STATUS_METHOD, {}).get("pools", [])
-        workers = [worker for pool in pools if pool["root"] == str(root) for worker in pool["workers"]]
-        if workers and all(worker["state"] == "READY" for worker in workers):
-            for worker in workers:
-                os.kill(worker["pid"], signal.SIGSTOP)
-            return [worker["pid"] for worker in workers]
-    raise AssertionError("the workers are not ready")
-
-
-def release(pids: list[int]) -> None:
-    """Let workers go on, those of them that were not ended; who is stopped for ever holds up the daemon's end."""
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT)
-
-
-def until_update(client: Lines, session: str, kind: str) -> dict[str, Any]:
-    """Return the first update of a kind, heard already or to come."""
-    while not (found := [each for each in client.updates(session) if each["sessionUpdate"] == kind]):
-        client.heard.append(client.read())
-    return found[0]
-
-
 def text_of(updates: list[dict[str, Any]]) -> str:
     return "".join(each["content"]["text"] for each in updates if each["sessionUpdate"] == "agent_message_chunk")
 
 
-def load(client: Lines, session: str) -> Any:
-    return client.request("session/load", {"sessionId": session, "cwd": "/", "mcpServers": []})
-
-
-def wait_for_end(client: Lines, session: str) -> int:
-    """Ask to be told of the end of the turn that runs; return the request's id."""
-    number = client.begin(extensions.CONTINUE_METHOD, {"sessionId": session})
-    client.request(extensions.STATUS_METHOD, {})  # so it has arrived
-    return number
-
-
-READ: Final = {"text": "I look.", "calls": [call("read_file", path="a.txt")]}
-DONE: Final = {"text": "Done."}
-
-
-@pytest.fixture(scope="module")
-def shared_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A root, and with it its workers, for rows that leave it as it is and stop nobody."""
-    folder = tmp_path_factory.mktemp("shared") / "root"
-    folder.mkdir()
-    (folder / "a.txt").write_text("hello\n")
-    return folder
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> str:
-    """A model that reads a file and says so."""
-    return scripted(tmp_path / "script.jsonl", READ, DONE)
-
-
 # --- rows of lines ----------------------------------------------------------------------------------------------------
-
-
-def value(given: Any, names: dict[str, str]) -> Any:
-    """Return a value of the corpus with its big values and variables in place."""
-    match given:
-        case {"$repeat": [text, times]}:
-            return text * times
-        case {"$concat": [*parts]}:
-            return "".join(value(part, names) for part in parts)
-        case dict():
-            return {key: value(each, names) for key, each in given.items()}
-        case list():
-            return [value(each, names) for each in given]
-        case str():
-            for name, text in names.items():
-                given = given.replace(name, text)
-    return given
 
 
 def message(given: Any) -> Any:
@@ -260,9 +190,8 @@ def play(client: Lines, step: dict[str, Any], names: dict[str, str]) -> None:
         case {"raw_repeat": [text, times]}:
             client.send(text.encode() * times)
         case {"raw_line_parts": parts}:
-            client.send(
-                "".join(each if isinstance(each, str) else each[0] * each[1] for each in parts).encode() + b"\n"
-            )
+            text = "".join(each if isinstance(each, str) else each[0] * each[1] for each in parts)
+            client.send(text.encode() + b"\n")
         case {"line": given}:
             client.tell(message(value(given, names)))
         case {"repeat_line": [given, times]}:
@@ -277,14 +206,8 @@ def play(client: Lines, step: dict[str, Any], names: dict[str, str]) -> None:
 
 
 LINES: Final = {
-    "raw_line",
-    "raw_b64",
-    "raw_repeat",
-    "raw_line_parts",
-    "line",
-    "repeat_line",
-    "repeat_in_batch",
-    "hello",
+    *("raw_line", "raw_b64", "raw_repeat", "raw_line_parts"),
+    *("line", "repeat_line", "repeat_in_batch", "hello"),
 }
 
 
@@ -318,7 +241,7 @@ def wanted(row: Row, answers: list[tuple[Any, str]]) -> bool:
             numbers = sorted(number for number, _ in answers)
             return numbers == list(range(2, len(answers) + 2)) and {kind for _, kind in answers} == kinds
         case "answers":
-            return Counter(answers) == Counter((value(number, {}), kind) for number, kind in row["answers"])
+            return Counter(answers) == Counter((value(number), kind) for number, kind in row["answers"])
     raise ValueError(row)
 
 
@@ -364,15 +287,13 @@ def test_only_a_clear_yes_is_a_yes(row: Row, daemon: DaemonProcess, awaiting_app
     written = shared_root / "b.txt"
     written.unlink(missing_ok=True)
     with daemon.client(_meta={extensions.CLIENT: True}) as client:
-        session = client.new_session(shared_root, model=awaiting_approval, profile="approving")
-        prompt = client.begin_prompt(session, "go")
-        asked = client.until("session/request_permission")
+        session, prompt, asked = client.ask(shared_root, awaiting_approval)
         assert asked["params"]["toolCall"]["rawInput"] == {"path": "b.txt", "content": "x"}
         for answer in step["review"]:
             client.tell({"jsonrpc": "2.0", "id": asked["id"], **answer})
-        assert client.answer(prompt)["result"]["stopReason"] == "end_turn"
+        assert client.ends_turn(prompt)
         assert not any(each.get("method") == "session/request_permission" for each in client.heard)
-    (ended,) = [fact for fact in daemon.sessions[session] if isinstance(fact, CallEnded)]
+    (ended,) = daemon.facts_of(session, CallEnded)
     assert (ended.kind or "ok") == row["call"]
     assert written.exists() == (row["call"] == "ok")
 
@@ -380,7 +301,7 @@ def test_only_a_clear_yes_is_a_yes(row: Row, daemon: DaemonProcess, awaiting_app
 # --- slow, many, gone -------------------------------------------------------------------------------------------------
 
 
-@rows("F102")
+@story_of("F102")
 def test_a_client_that_never_reads_is_dropped_and_delays_nobody(row: Row, talker: Talker, root: Path) -> None:
     events = row["steps"][2]["turn_with_events"]
     text = [f"{number:06}" + "." * 1800 for number in range(events)]
@@ -389,7 +310,7 @@ def test_a_client_that_never_reads_is_dropped_and_delays_nobody(row: Row, talker
     with ExitStack() as stack:
         good, slow = (stack.enter_context(talker.daemon.client(_meta={extensions.CLIENT: True})) for _ in range(2))
         session = good.new_session(root, model="claude-test")
-        load(slow, session)
+        slow.load(session)
         good.connection.settimeout(row["within_ms"] / 1000)
         prompt = good.begin_prompt(session, "go")
         heard: list[bytes] = []
@@ -409,26 +330,21 @@ def test_a_client_that_never_reads_is_dropped_and_delays_nobody(row: Row, talker
         *_, last = iter(slow.line, b"")
         listener.join(row["within_ms"] / 1000)
     assert json.loads(last)["method"] == extensions.DROPPED
-    said = "".join(
-        update["content"]["text"]
-        for line in heard
-        if b'"agent_message_chunk"' in line
-        for update in [json.loads(line)["params"]["update"]]
-    )
-    assert said == "".join(text) + "Done."
+    chunks = [json.loads(line)["params"]["update"] for line in heard if b'"agent_message_chunk"' in line]
+    assert text_of(chunks) == "".join(text) + "Done."
 
 
-@rows("F103")
+@story_of("F103")
 def test_a_client_that_sends_a_byte_at_a_time_holds_up_nobody(row: Row, daemon: DaemonProcess, root: Path) -> None:
     line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": PING}).encode() + b"\n"
     with daemon.lines() as slow, daemon.client() as other:
         for number in range(len(line)):
             slow.send(line[number : number + 1])
-            other.request(extensions.STATUS_METHOD, {})
+            other.status()
         assert slow.answer(1)["result"]["protocolVersion"] == 1
 
 
-@rows("F104")
+@story_of("F104")
 def test_a_thousand_clients_are_served_or_told_why_not(row: Row, daemon: DaemonProcess) -> None:
     count = row["steps"][0]["connect"] + 100
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -443,7 +359,7 @@ def test_a_thousand_clients_are_served_or_told_why_not(row: Row, daemon: DaemonP
                 words[kind_of(client.read())] += 1
             assert words["ok"] >= 1000
             assert set(words) == {"ok", "too_many_clients"}
-            assert clients[0].request(extensions.STATUS_METHOD, {})["clients"] == words["ok"]
+            assert clients[0].status()["clients"] == words["ok"]
             for client in clients[1:]:
                 client.close()
             settled(clients[0])
@@ -451,7 +367,7 @@ def test_a_thousand_clients_are_served_or_told_why_not(row: Row, daemon: DaemonP
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-@rows("F105")
+@story_of("F105")
 def test_clients_that_come_and_go_leave_nothing_behind(row: Row, daemon: DaemonProcess) -> None:
     before = memory_mb(daemon)
     for number in range(row["steps"][0]["connect_close"] // 8):
@@ -461,7 +377,7 @@ def test_clients_that_come_and_go_leave_nothing_behind(row: Row, daemon: DaemonP
     assert memory_mb(daemon) - before < 20
 
 
-@rows("F106")
+@story_of("F106")
 def test_a_turn_goes_on_when_its_client_leaves_while_the_model_is_asked(row: Row, talker: Talker, root: Path) -> None:
     talker.server.add(reply("All of it."))
     talker.gate.reached.clear()
@@ -471,100 +387,86 @@ def test_a_turn_goes_on_when_its_client_leaves_while_the_model_is_asked(row: Row
         gone.begin_prompt(session, "go")
         assert talker.gate.reached.wait(HANG_GUARD)
     with talker.daemon.client() as other:
-        load(other, session)
-        end = wait_for_end(other, session)
+        other.load(session)
+        end = other.begin_waiting(session)
         talker.gate.open.set()
-        assert other.answer(end)["result"]["stopReason"] == "end_turn"
+        assert other.ends_turn(end)
         assert text_of(other.updates(session)) == "All of it."
     assert fault_in_facts(talker.daemon.sessions[session]) is None
 
 
-@rows("F107")
+@story_of("F107")
 def test_a_turn_goes_on_when_its_client_leaves_during_a_call(
     row: Row, daemon: DaemonProcess, model: str, root: Path
 ) -> None:
     with daemon.client() as gone:
-        session = gone.new_session(root, model=model)
-        held = hold_workers(gone, root)
-        gone.begin_prompt(session, "go")
-        until_update(gone, session, "tool_call")
+        session, held, _ = gone.begin_held_call(root, model)
     with daemon.client() as other:
-        load(other, session)
-        end = wait_for_end(other, session)
+        other.load(session)
+        end = other.begin_waiting(session)
         release(held)
-        assert other.answer(end)["result"]["stopReason"] == "end_turn"
+        assert other.ends_turn(end)
         assert text_of(other.updates(session)) == "I look.Done."
-    assert [fact.ok for fact in daemon.sessions[session] if isinstance(fact, CallEnded)] == [True]
+    assert [fact.ok for fact in daemon.facts_of(session, CallEnded)] == [True]
 
 
-@rows("F108")
+@story_of("F108")
 def test_a_question_waits_for_another_client_when_the_first_one_leaves(
     row: Row, daemon: DaemonProcess, awaiting_approval: str, root: Path
 ) -> None:
     with daemon.client() as gone:
-        session = gone.new_session(root, model=awaiting_approval, profile="approving")
-        gone.begin_prompt(session, "go")
-        gone.until("session/request_permission")
+        session, _, _ = gone.ask(root, awaiting_approval)
     with daemon.client() as other:
-        load(other, session)
+        other.load(session)
         asked = other.until("session/request_permission")
-        end = wait_for_end(other, session)
-        other.reply(asked, {"outcome": {"outcome": "selected", "optionId": "allow_once"}})
-        assert other.answer(end)["result"]["stopReason"] == "end_turn"
+        end = other.begin_waiting(session)
+        other.allow(asked)
+        assert other.ends_turn(end)
     assert (root / "b.txt").read_text() == "x"
 
 
-@rows("F109")
+@story_of("F109")
 def test_a_client_that_only_listens_any_more_still_gets_its_answer(
     row: Row, daemon: DaemonProcess, model: str, root: Path
 ) -> None:
     with daemon.client() as client:
-        session = client.new_session(root, model=model)
-        held = hold_workers(client, root)
-        prompt = client.begin_prompt(session, "go")
-        until_update(client, session, "tool_call")
+        session, held, prompt = client.begin_held_call(root, model)
         client.connection.shutdown(socket.SHUT_WR)
         release(held)
-        assert client.answer(prompt)["result"]["stopReason"] == "end_turn"
+        assert client.ends_turn(prompt)
         assert text_of(client.updates(session)) == "I look.Done."
         assert client.line() == b""
 
 
-@rows("F110")
+@story_of("F110")
 def test_of_two_prompts_at_once_one_runs_and_one_is_refused(
     row: Row, daemon: DaemonProcess, model: str, root: Path
 ) -> None:
     with daemon.client() as one, daemon.client() as two:
         session = one.new_session(root, model=model)
-        load(two, session)
+        two.load(session)
         numbers = [client.begin_prompt(session, "go") for client in (one, two)]
         kinds = [kind_of(client.answer(number)) for client, number in zip((one, two), numbers, strict=True)]
     assert sorted(kinds) == ["busy", "ok"]
-    assert [fact.turn for fact in daemon.sessions[session] if isinstance(fact, TurnStarted)] == [1]
+    assert [fact.turn for fact in daemon.facts_of(session, TurnStarted)] == [1]
     assert fault_in_facts(daemon.sessions[session]) is None
 
 
-@rows("F111")
+@story_of("F111")
 def test_a_cancelled_call_has_its_outcome_and_the_history_stays_valid(
     row: Row, daemon: DaemonProcess, tmp_path: Path, root: Path
 ) -> None:
     calls = [call("read_file", path="a.txt"), call("write_file", path="b.txt", content="x"), call("nope")]
     model = scripted(tmp_path / "three.jsonl", {"text": "Three.", "calls": calls}, DONE)
     with daemon.client() as client:
-        session = client.new_session(root, model=model)
-        held = hold_workers(client, root)
-        prompt = client.begin_prompt(session, "go")
-        until_update(client, session, "tool_call")
+        session, held, prompt = client.begin_held_call(root, model)
         client.notify("session/cancel", {"sessionId": session})
         assert client.answer(prompt)["result"]["stopReason"] == "cancelled"
         release(held)
         facts = daemon.sessions[session]
         assert fault_in_facts(facts) is None
-        assert {fact.tool: fact.kind for fact in facts if isinstance(fact, CallEnded)} == {
-            "read_file": "cancelled",
-            "write_file": "cancelled",  # it was being rehearsed
-            "nope": "unknown_tool",
-        }
+        ends = {fact.tool: fact.kind for fact in facts if isinstance(fact, CallEnded)}
+        assert ends == {"read_file": "cancelled", "write_file": "cancelled", "nope": "unknown_tool"}
         assert client.prompt(session, "again")["stopReason"] == "end_turn"
 
 
@@ -572,10 +474,7 @@ def test_in_the_middle_of_a_turn_everything_else_is_answered_or_refused(
     daemon: DaemonProcess, model: str, root: Path
 ) -> None:
     with daemon.client() as owner, daemon.client() as other:
-        session = owner.new_session(root, model=model)
-        held = hold_workers(owner, root)
-        prompt = owner.begin_prompt(session, "go")
-        until_update(owner, session, "tool_call")
+        session, held, prompt = owner.begin_held_call(root, model)
         named = {"sessionId": session}
         for method, params in (
             ("session/prompt", {"prompt": [{"type": "text", "text": "me too"}]}),
@@ -584,10 +483,10 @@ def test_in_the_middle_of_a_turn_everything_else_is_answered_or_refused(
             (extensions.CALL_METHOD, {"tool": "read_file", "arguments": "{}"}),
         ):
             assert other.refused(method, named | params)["data"]["kind"] == "busy"
-        load(other, session)
+        other.load(session)
         assert session in {each["sessionId"] for each in other.request("session/list", {})["sessions"]}
         release(held)
-        assert owner.answer(prompt)["result"]["stopReason"] == "end_turn"
+        assert owner.ends_turn(prompt)
     assert fault_in_facts(daemon.sessions[session]) is None
 
 
@@ -595,10 +494,7 @@ def test_requests_beyond_the_limit_and_under_a_taken_id_are_refused_and_the_othe
     daemon: DaemonProcess, model: str, root: Path
 ) -> None:
     with daemon.client() as client:
-        session = client.new_session(root, model=model)
-        held = hold_workers(client, root)
-        prompt = client.begin_prompt(session, "go")
-        until_update(client, session, "tool_call")
+        session, held, prompt = client.begin_held_call(root, model)
         waiting = {"jsonrpc": "2.0", "method": extensions.CONTINUE_METHOD, "params": {"sessionId": session}}
         client.tell({**waiting, "id": prompt})
         assert kind_of(client.answer(prompt)) == "duplicate_id"
@@ -619,10 +515,7 @@ def test_a_session_that_many_close_and_delete_at_once_is_closed_and_deleted(
 ) -> None:
     with ExitStack() as stack:
         owner, *others = (stack.enter_context(daemon.client()) for _ in range(6))
-        session = owner.new_session(root, model=model)
-        held = hold_workers(owner, root)
-        prompt = owner.begin_prompt(session, "go")
-        until_update(owner, session, "tool_call")
+        session, held, prompt = owner.begin_held_call(root, model)
         daemon.signal(signal.SIGSTOP)  # so that all of it arrives together
         methods = ["session/close"] * 3 + ["session/delete"] * 2
         numbers = [other.begin(method, {"sessionId": session}) for other, method in zip(others, methods, strict=True)]
@@ -638,14 +531,11 @@ def test_a_session_that_many_close_and_delete_at_once_is_closed_and_deleted(
 
 def test_a_cancelled_request_for_a_prompt_cancels_its_turn(daemon: DaemonProcess, model: str, root: Path) -> None:
     with daemon.client() as client:
-        session = client.new_session(root, model=model)
-        held = hold_workers(client, root)
-        prompt = client.begin_prompt(session, "go")
-        until_update(client, session, "tool_call")
+        session, held, prompt = client.begin_held_call(root, model)
         client.notify("$/cancel_request", {"requestId": prompt})
         assert client.answer(prompt)["result"]["stopReason"] == "cancelled"
         release(held)
-    assert [fact.status for fact in daemon.sessions[session] if isinstance(fact, TurnEnded)] == ["cancelled"]
+    assert [fact.status for fact in daemon.facts_of(session, TurnEnded)] == ["cancelled"]
 
 
 # --- who may ----------------------------------------------------------------------------------------------------------
@@ -671,14 +561,8 @@ print(client.makefile().readline())
 
 def as_a_stranger(path: Path) -> str:
     """Return what another user gets who connects to a socket."""
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", STRANGER, str(path)],
-        capture_output=True,
-        text=True,
-        timeout=HANG_GUARD,
-        check=True,
-    )
-    return done.stdout.strip()
+    command = [sys.executable, "-I", "-c", STRANGER, str(path)]
+    return subprocess.check_output(command, text=True, timeout=HANG_GUARD).strip()
 
 
 root_only: Final = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
@@ -695,7 +579,7 @@ def reachable() -> Iterator[DaemonProcess]:
 
 
 @root_only
-@rows("F112")
+@story_of("F112")
 def test_another_user_does_not_get_to_the_socket(row: Row, reachable: DaemonProcess) -> None:
     assert as_a_stranger(reachable.socket) == "PermissionError"
 
@@ -713,7 +597,7 @@ def test_another_user_who_gets_to_the_socket_is_refused_by_the_kernel_s_word_alo
     assert "refused a process" in reachable.log
 
 
-@rows("F113")
+@story_of("F113")
 def test_a_link_in_the_place_of_the_socket_is_not_followed(row: Row, home: Path, tmp_path: Path) -> None:
     home.mkdir(mode=0o700)
     (home / "daemon.sock").symlink_to(tmp_path / "elsewhere")

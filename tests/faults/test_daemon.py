@@ -13,8 +13,7 @@ import socket
 import stat
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -24,78 +23,27 @@ import pytest
 from supervisor.acp import extensions
 from supervisor.journal.facts import CallEnded, TurnEnded
 from supervisor.system import unix_socket
-from tests.daemon_process import DaemonProcess, Lines, scripted
-from tests.supervisor.command import CODE, HANG_GUARD
-from tests.supervisor.histories import call, fault_in_facts
-
-READ: Final = {"text": "I look.", "calls": [call("read_file", path="a.txt")]}
-DONE: Final = {"text": "Done."}
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> str:
-    """A model that reads a file and says so."""
-    return scripted(tmp_path / "script.jsonl", READ, DONE)
-
-
-@pytest.fixture
-def daemon(home: Path, tmp_path: Path) -> Iterator[DaemonProcess]:
-    """A daemon that has not been started; ended if a test leaves it running."""
-    process = DaemonProcess(home, tmp_path)
-    yield process
-    if process.running:
-        process.end()
-
-
-def configure(daemon: DaemonProcess, text: str) -> None:
-    daemon.home.mkdir(mode=0o700, exist_ok=True)
-    (daemon.home / "config.toml").write_text(text)
+from tests.daemon_process import DaemonProcess, Lines, release, scripted
+from tests.supervisor.command import CODE, HANG_GUARD, wait_until
+from tests.supervisor.histories import DONE, READ, call, fault_in_facts
 
 
 def answers(daemon: DaemonProcess) -> bool:
     with daemon.client() as client:
-        return bool(client.request(extensions.STATUS_METHOD, {})["daemon"]["pid"] == daemon.pid)
-
-
-def hold_workers(client: Lines) -> list[int]:
-    """Stop all workers when they are ready, so that the next call does not end; return their pids."""
-    deadline = time.monotonic() + HANG_GUARD
-    while time.monotonic() < deadline:
-        pools = client.request(extensions.STATUS_METHOD, {}).get("pools", [])
-        workers = [worker for pool in pools for worker in pool["workers"]]
-        if workers and all(worker["state"] == "READY" for worker in workers):
-            for worker in workers:
-                os.kill(worker["pid"], signal.SIGSTOP)
-            return [worker["pid"] for worker in workers]
-    raise AssertionError("the workers are not ready")
-
-
-def release(pids: list[int]) -> None:
-    for pid in pids:
-        os.kill(pid, signal.SIGCONT)
-
-
-def begin_call(client: Lines, session: str) -> int:
-    """Ask for a turn, and wait until its call runs; return the request's id."""
-    prompt = client.begin_prompt(session, "go")
-    while not any(each["sessionUpdate"] == "tool_call" for each in client.updates(session)):
-        client.heard.append(client.read())
-    return prompt
+        return bool(client.status()["daemon"]["pid"] == daemon.pid)
 
 
 def release_idle(client: Lines, pids: list[int]) -> None:
     """Let all workers go on but the one that has a call: those that do nothing end at once when they are told to."""
-    pools = client.request(extensions.STATUS_METHOD, {})["pools"]
+    pools = client.status()["pools"]
     busy = {worker["pid"] for pool in pools for worker in pool["workers"] if worker["state"] == "BUSY"}
     release([pid for pid in pids if pid not in busy])
 
 
 def is_stopping(client: Lines) -> None:
     """Wait until the daemon begins nothing new."""
-    deadline = time.monotonic() + HANG_GUARD
     params = {"sessionId": "x", "cwd": "/", "mcpServers": []}
-    while client.refused("session/resume", params)["data"]["kind"] != "stopping":
-        assert time.monotonic() < deadline
+    wait_until(lambda: client.refused("session/resume", params)["data"]["kind"] == "stopping")
 
 
 # --- one daemon a home ------------------------------------------------------------------------------------------------
@@ -144,7 +92,7 @@ def test_f183_of_twenty_that_start_at_once_one_runs_and_nineteen_say_so(daemon: 
         winner = int(pid)
         assert {int(each[1]) for each in words if each[0] == b"runs"} <= {0, winner}
         with daemon.client() as client:
-            assert client.request(extensions.STATUS_METHOD, {})["daemon"]["pid"] == winner
+            assert client.status()["daemon"]["pid"] == winner
     finally:
         if winner:
             os.kill(winner, signal.SIGTERM)
@@ -165,7 +113,7 @@ def test_f184_a_socket_that_a_killed_daemon_left_is_no_obstacle(daemon: DaemonPr
 
 
 def test_f185_a_pid_that_somebody_else_has_by_now_is_no_obstacle(daemon: DaemonProcess) -> None:
-    configure(daemon, "")
+    daemon.configure("")
     left = {"pid": os.getpid(), "version": "0", "socket": str(daemon.socket)}
     (daemon.home / "daemon.lock").write_text(json.dumps(left))
     with daemon:
@@ -175,43 +123,24 @@ def test_f185_a_pid_that_somebody_else_has_by_now_is_no_obstacle(daemon: DaemonP
 # --- its death --------------------------------------------------------------------------------------------------------
 
 
-SPINNING_WORKER: Final = """
-import os
-import sys
-import msgspec
-sys.path[:0] = sys.argv[1:3]
-from workers import __main__ as worker
-from workers.catalog import CATEGORIES, table
-def spin(args, room):
-    while True:
-        pass
-files = CATEGORIES["files"]
-tools = [msgspec.structs.replace(tool, run=spin) if tool.name == "read_file" else tool for tool in files.tools]
-rows = {**CATEGORIES, "files": msgspec.structs.replace(files, tools=tuple(tools))}
-os._exit(worker.run(int(sys.argv[-1]), table(*rows.values())))
-"""
-SPINNING: Final = f"""
-from dataclasses import replace
-from supervisor.session import resources
-from supervisor.pool.spec import worker_command
-real = resources.child_spec
-resources.child_spec = lambda *given: replace(real(*given), command=worker_command({SPINNING_WORKER!r}))
-"""
+SPINNING: Final = '[[faults]]\ncategory = "files"\ntool = "read_file"\nfault = "spin"\n'
 
 
 @pytest.mark.parametrize("state", ["idle", "stopped", "stopped in a call", "spinning in a call"])
 def test_f186_killed_it_leaves_no_worker_whatever_that_does(
-    daemon: DaemonProcess, model: str, root: Path, state: str
+    daemon: DaemonProcess, model: str, tmp_path: Path, root: Path, state: str
 ) -> None:
-    daemon.prelude = SPINNING if state.startswith("spinning") else ""
+    if state.startswith("spinning"):
+        daemon.plan = tmp_path / "plan.toml"
+        daemon.plan.write_text(SPINNING)
     daemon.start()
     with daemon.client() as client:
         session = client.new_session(root, model=model)
-        held = hold_workers(client)
+        held = client.hold_workers()
         if not state.startswith("stopped"):
             release(held)
         if state.endswith("in a call"):
-            begin_call(client, session)
+            client.begin_call(session)
         family = daemon.family()
         assert len(family.handles) >= 1
         daemon.kill()
@@ -236,7 +165,7 @@ def test_f189_with_32_descriptors_everything_is_done_or_has_a_reason(
                     stack.enter_context(daemon.connect())
                 assert client.prompt(session, "go")["stopReason"] == "end_turn"
             assert client.prompt(session, "again")["stopReason"] == "end_turn"
-        *first, last = [fact for fact in daemon.sessions[session] if isinstance(fact, CallEnded)]
+        *first, last = daemon.facts_of(session, CallEnded)
         assert {fact.kind for fact in first} <= {None, "worker_unavailable", "worker_crashed"}
         assert last.ok
         assert fault_in_facts(daemon.sessions[session]) is None
@@ -250,9 +179,7 @@ def test_a_worker_that_ends_while_no_descriptor_is_to_be_had_fails_its_call_and_
     model = scripted(tmp_path / "twice.jsonl", READ, DONE, READ, DONE)
     with daemon:
         with daemon.client() as client:
-            session = client.new_session(root, model=model)
-            held = hold_workers(client)
-            prompt = begin_call(client, session)
+            session, held, prompt = client.begin_held_call(root, model)
             limits = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)
             resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (allowed, limits[1]))
             for pid in held:
@@ -262,7 +189,7 @@ def test_a_worker_that_ends_while_no_descriptor_is_to_be_had_fails_its_call_and_
                 select.select([handle], [], [], HANG_GUARD)
                 os.close(handle)
             resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, limits)
-            assert client.answer(prompt)["result"]["stopReason"] == "end_turn"
+            assert client.ends_turn(prompt)
             assert client.prompt(session, "again")["stopReason"] == "end_turn"
         assert fault_in_facts(daemon.sessions[session]) is None
 
@@ -279,7 +206,7 @@ def test_f196_whatever_the_umask_nothing_is_open_to_others(daemon: DaemonProcess
 
 
 def test_f197_a_home_that_others_can_write_is_refused(daemon: DaemonProcess) -> None:
-    configure(daemon, "")
+    daemon.configure("")
     daemon.home.chmod(0o777)
     with pytest.raises(AssertionError, match="insecure permissions"):
         daemon.start()
@@ -309,60 +236,55 @@ def test_a_turn_may_finish_while_the_daemon_stops_and_is_answered(
 ) -> None:
     daemon.start()
     with daemon.client() as client, daemon.client() as other:
-        session = client.new_session(root, model=model)
-        held = hold_workers(client)
-        prompt = begin_call(client, session)
+        session, held, prompt = client.begin_held_call(root, model)
         daemon.terminate()
         is_stopping(other)
-        assert other.request(extensions.STATUS_METHOD, {})["sessions"][0]["state"] == "Executing"
+        assert other.status()["sessions"][0]["state"] == "Executing"
         assert not daemon.socket.exists()
         release(held)
-        assert client.answer(prompt)["result"]["stopReason"] == "end_turn"
+        assert client.ends_turn(prompt)
         family = daemon.family()
         assert daemon.wait() == 0
     assert family.is_gone()
-    assert [fact.status for fact in daemon.sessions[session] if isinstance(fact, TurnEnded)] == ["ok"]
+    assert [fact.status for fact in daemon.facts_of(session, TurnEnded)] == ["ok"]
 
 
 @pytest.mark.parametrize("attempt", range(3))
 def test_a_turn_that_does_not_finish_in_time_is_cut_off_recorded_and_answered(
     daemon: DaemonProcess, model: str, root: Path, attempt: int
 ) -> None:
-    configure(daemon, "[daemon]\ndrain_s = 0.05\n")
+    daemon.configure("[daemon]\ndrain_s = 0.05\n")
     daemon.start()
     with daemon.client() as client:
-        session = client.new_session(root, model=model)
-        held = hold_workers(client)
-        prompt = begin_call(client, session)
-        release_idle(client, held)
-        family = daemon.family()
-        daemon.terminate()
-        assert client.answer(prompt)["result"]["stopReason"] == "cancelled"
-        assert daemon.wait() == 0
-    assert family.is_gone()
-    facts = daemon.sessions[session]
-    assert [fact.status for fact in facts if isinstance(fact, TurnEnded)] == ["cancelled"]
-    assert fault_in_facts(facts) is None
+        assert_cut_off(daemon, client, root, model, daemon.terminate)
 
 
 def test_f193_a_second_sigint_cuts_off_what_the_first_one_lets_finish(
     daemon: DaemonProcess, model: str, root: Path
 ) -> None:
-    configure(daemon, "[daemon]\ndrain_s = 600\n")
+    daemon.configure("[daemon]\ndrain_s = 600\n")
     daemon.start()
     with daemon.client() as client, daemon.client() as other:
-        session = client.new_session(root, model=model)
-        held = hold_workers(client)
-        prompt = begin_call(client, session)
-        release_idle(client, held)
-        family = daemon.family()
-        daemon.signal(signal.SIGINT)
-        is_stopping(other)
-        daemon.signal(signal.SIGINT)
-        assert client.answer(prompt)["result"]["stopReason"] == "cancelled"
-        assert daemon.wait() == 0
+
+        def interrupt_twice() -> None:
+            daemon.signal(signal.SIGINT)
+            is_stopping(other)
+            daemon.signal(signal.SIGINT)
+
+        assert_cut_off(daemon, client, root, model, interrupt_twice)
+
+
+def assert_cut_off(daemon: DaemonProcess, client: Lines, root: Path, model: str, stop: Callable[[], None]) -> None:
+    """Stop the daemon in the middle of a call: the turn is cancelled, which is recorded and answered."""
+    session, held, prompt = client.begin_held_call(root, model)
+    release_idle(client, held)
+    family = daemon.family()
+    stop()
+    assert client.answer(prompt)["result"]["stopReason"] == "cancelled"
+    assert daemon.wait() == 0
     assert family.is_gone()
-    assert [fact.status for fact in daemon.sessions[session] if isinstance(fact, TurnEnded)] == ["cancelled"]
+    assert [fact.status for fact in daemon.facts_of(session, TurnEnded)] == ["cancelled"]
+    assert fault_in_facts(daemon.sessions[session]) is None
 
 
 def test_f195_sigpipe_is_no_death(daemon: DaemonProcess) -> None:
@@ -385,17 +307,17 @@ NARROW: Final = "profile = 'narrow'\n[profiles.narrow]\nroot = '.'\ntools = ['re
 def test_f194_sighup_reads_the_configuration_and_refuses_a_broken_one(daemon: DaemonProcess, root: Path) -> None:
     with daemon, daemon.client() as client:
         assert opened(client, root)["profile"] == "vault"
-        configure(daemon, NARROW)
+        daemon.configure(NARROW)
         reload(daemon, client, "it counts for what is opened from now on", 1)
         assert opened(client, root)["tools"] == ["read_file"]
         for number, (text, problem) in enumerate(BROKEN, 1):
-            configure(daemon, text)
+            daemon.configure(text)
             reload(daemon, client, "the configuration was not reloaded", number)
-            assert problem in client.request(extensions.STATUS_METHOD, {})["configProblem"]
+            assert problem in client.status()["configProblem"]
             assert opened(client, root)["profile"] == "narrow"
-        configure(daemon, "")
+        daemon.configure("")
         reload(daemon, client, "it counts for what is opened from now on", 2)
-        assert "configProblem" not in client.request(extensions.STATUS_METHOD, {})
+        assert "configProblem" not in client.status()
         assert opened(client, root)["profile"] == "vault"
 
 
@@ -410,10 +332,7 @@ def opened(client: Lines, root: Path) -> Any:
 def reload(daemon: DaemonProcess, client: Lines, word: str, times: int) -> None:
     """Send SIGHUP, and wait until the log says so often what became of it."""
     daemon.signal(signal.SIGHUP)
-    deadline = time.monotonic() + HANG_GUARD
-    while daemon.log.count(word) < times:
-        client.request(extensions.STATUS_METHOD, {})
-        assert time.monotonic() < deadline, daemon.log
+    wait_until(lambda: client.status() and daemon.log.count(word) >= times, lambda: daemon.log)
 
 
 # --- systemd ----------------------------------------------------------------------------------------------------------

@@ -24,13 +24,13 @@ from supervisor.categories.restore import UndoConfig
 from supervisor.config.settings import Config, Settings
 from supervisor.session.resources import child_spec
 from supervisor.errors import JournalError
-from supervisor.journal.facts import CallDecided
 from supervisor.journal.journal import open_journal
 from supervisor.undo.packs import PackStore
 from supervisor.pool.pools import Pools
 from supervisor.config.profiles import Profile
 from supervisor.tools.services import ChangeServices
 from supervisor.tools.router import Router
+from tests.supervisor.recording_context import RecordingContext
 
 PAGE, PAGES = 4096, 24
 folder = Path(sys.argv[1])
@@ -42,28 +42,29 @@ text = {each: each * 12000 for each in "ab"}
 (root / "a.md").write_text(text["a"])
 
 
-class Course:
+class RecordedCall(RecordingContext):
     def __init__(self, journal):
-        self.journal, self.decided = journal, False
+        super().__init__()
+        self.journal = journal
 
-    def record(self, *facts):
+    async def record(self, *facts):
         self.journal.append("s", *facts)
-        self.decided |= any(isinstance(fact, CallDecided) and fact.committed for fact in facts)
+        await super().record(*facts)
 
-    def output(self, call, text): pass
-    def awaiting_approval(self, *, begins): pass
+    def committed(self):
+        return any(fact.committed for fact in self.decided)
 
 
 async def call(router, journal, new):
-    context = Course(journal)
+    context = RecordedCall(journal)
     started = router.judge(1, os.urandom(4).hex(), "write_file", json.dumps({"path": "a.md", "content": new}))
     try:
         journal.append("s", started)
         ended = await router.run(started, context)
         journal.append("s", ended)
-        return "ok" if ended.ok else ended.kind, context.decided
+        return "ok" if ended.ok else ended.kind, context.committed()
     except JournalError as error:
-        return error.kind, context.decided
+        return error.kind, context.committed()
 
 
 async def main():
@@ -123,5 +124,5 @@ def test_on_a_full_disk_nothing_is_lost_and_nothing_half_written(rows: list[dict
     assert {(*row["names"], row["journal"]) for row in rows} == {("a.md", "")}
 
 
-def test_when_there_is_space_again_the_next_call_is_answered(rows: list[dict[str, Any]]) -> None:
+def test_the_next_call_is_answered_as_soon_as_there_is_space_again(rows: list[dict[str, Any]]) -> None:
     assert {row["next"] for row in rows} == {"ok"}

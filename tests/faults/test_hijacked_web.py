@@ -10,14 +10,13 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from supervisor.categories.web import WebConfig
-from tests.authority import Authority
 from tests.hostile_worker import hostile_command
 from tests.web_world import ADDRESSES, Workers, World
 from workers.wire import messages
 
 ASK: Final = """
 from workers.wire import frames, messages
-end = context.engine._client._broker._socket
+end = context.engine._broker._socket
 def say(data):
     os.write(end.fileno(), data)
 def hear():
@@ -65,12 +64,6 @@ ROWS: Final = [
     ),
     Row("many connections", "result = [ask('github.com') for _ in range(20)]", [GRANTED] * 16 + ["fetch_failed"] * 4),
 ]
-
-
-@pytest.fixture(scope="module")
-def world() -> Iterator[World]:
-    with World(Authority()) as world:
-        yield world
 
 
 @pytest.fixture(scope="module")

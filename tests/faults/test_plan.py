@@ -10,7 +10,7 @@ import os
 import re
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
@@ -25,7 +25,7 @@ from supervisor.config.config_file import Config
 from supervisor.config.fault_plan import FaultEntry, FaultPlan, RunningFaultPlan
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
-from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact
+from supervisor.journal.facts import CallEnded, CallStarted, Fact
 from supervisor.journal.journal import Journal, open_journal
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
@@ -36,6 +36,7 @@ from supervisor.tools.router import Router
 from supervisor.tools.services import ChangeServices
 from supervisor.undo.packs import PackStore
 from tests.supervisor.pool.harness import HANG, QUICK, descriptors, until
+from tests.supervisor.recording_context import RecordingContext
 from workers.faults.kinds import FAULTS, MOMENTS
 from workers.wire.messages import Moment
 
@@ -143,30 +144,24 @@ ROWS: Final = [
 ]
 
 
-class RecordedCall:
+class RecordedCall(RecordingContext):
     """A call's owner, who records in a real journal."""
 
     def __init__(self, journal: Journal) -> None:
+        super().__init__()
         self._journal = journal
-        self.facts: list[Fact] = []
 
-    def record(self, *facts: Fact) -> None:
+    async def record(self, *facts: Fact) -> None:
         self._journal.append("s", *facts)
-        self.facts += facts
-
-    def output(self, call: str, text: str) -> None:
-        """Leave it."""
-
-    def awaiting_approval(self, *, begins: bool) -> None:
-        """Leave it."""
+        await super().record(*facts)
 
     @property
     def committed(self) -> bool:
-        return any(isinstance(fact, CallDecided) and fact.committed for fact in self.facts)
+        return any(fact.committed for fact in self.decided)
 
     @property
     def pack(self) -> str:
-        return next(fact.kept for fact in reversed(self.facts) if isinstance(fact, CallDecided))
+        return self.decided[-1].kept
 
 
 class Replaceable(RunningFaultPlan):
@@ -273,30 +268,17 @@ def ancestors(pid: int, parents: dict[int, int]) -> Iterator[int]:
         pid = parents[pid]
 
 
-class Heard(logging.Handler):
-    """What was logged of the workers."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(record.getMessage())
-
-
-@contextmanager
-def in_a_thread(folder: Path) -> Iterator[tuple[Place, trio.lowlevel.TrioToken]]:
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, trio.lowlevel.TrioToken]]:
     """Open a place whose pools live in a thread, so that rows share them; no process of it is left."""
     ready: SimpleQueue[tuple[Place, trio.lowlevel.TrioToken, trio.Event]] = SimpleQueue()
-    thread = threading.Thread(target=trio.run, args=(_live, folder, ready))
+    thread = threading.Thread(target=trio.run, args=(_live, tmp_path_factory.mktemp("plan"), ready))
     before = set(worker_processes())
     thread.start()
     place, token, stop = ready.get(timeout=HANG)
-    try:
-        yield place, token
-    finally:
-        token.run_sync_soon(stop.set)
-        thread.join(HANG)
+    yield place, token
+    token.run_sync_soon(stop.set)
+    thread.join(HANG)
     assert set(worker_processes()) <= before
 
 
@@ -325,30 +307,20 @@ async def _live(folder: Path, ready: "SimpleQueue[tuple[Place, trio.lowlevel.Tri
             await pools.close()
 
 
-@pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, trio.lowlevel.TrioToken]]:
-    with in_a_thread(tmp_path_factory.mktemp("plan")) as opened:
-        yield opened
-
-
-@pytest.fixture
-def heard() -> Iterator[Heard]:
-    log, handler = logging.getLogger("strongroom.pool"), Heard()
-    level = log.level
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    yield handler
-    log.removeHandler(handler)
-    log.setLevel(level)
-
-
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row.category}-{row.tool}-{row.fault}-{row.at}" for row in ROWS])
-def test_a_fault_ends_as_its_row_says(row: Row, opened: tuple[Place, trio.lowlevel.TrioToken], heard: Heard) -> None:
+def test_a_fault_ends_as_its_row_says(
+    row: Row, opened: tuple[Place, trio.lowlevel.TrioToken], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "strongroom.pool")
     place, token = opened
+
+    def heard() -> list[str]:
+        return [record.getMessage() for record in caplog.records if record.name == "strongroom.pool"]
+
     trio.from_thread.run(_judge, row, place, heard, trio_token=token)
 
 
-async def _judge(row: Row, place: Place, heard: Heard) -> None:
+async def _judge(row: Row, place: Place, heard: Callable[[], list[str]]) -> None:
     pool = place.pools.pool(row.category)
     patient = pool.spec
     with trio.fail_after(HANG):
@@ -380,9 +352,9 @@ async def _judge(row: Row, place: Place, heard: Heard) -> None:
     assert context.committed or place.content == old
     await _next_call_answers(row, place)
     if row.log:
-        await until(lambda: re.search(row.log, "\n".join(heard.lines)))
+        await until(lambda: re.search(row.log, "\n".join(heard())))
     else:
-        assert [line for line in heard.lines if row.category in line] == []
+        assert [line for line in heard() if row.category in line] == []
     await until(place.at_rest)
     assert place.journal.verify().problem == ""
     facts = [entry.fact for entry in place.journal.everything()][rows:]

@@ -1,16 +1,15 @@
 """Faults happen where the command line asks for them, loudly, and nowhere else."""
 
-import json
 import os
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from supervisor.config.fault_plan import FaultPlan
-from supervisor.daemon.fault_notice import announce
 from supervisor.journal.facts import FaultsAllowed
 from supervisor.journal.journal import open_journal
+from supervisor.session.resources import announce_faults
 from tests.raw_worker import open_worker
 from tests.supervisor.command import Done, Strongroom, finished
 from workers.wire import messages
@@ -23,23 +22,18 @@ SAID: Final = "warning: FAULT INJECTION IS ON: workers fail as {plan} (1 fault, 
 def plan(tmp_path: Path, root: Path) -> Path:
     file = tmp_path / "plan.toml"
     file.write_text(PLAN)
-    (tmp_path / "in").write_text("read a.txt\n")
     return file
 
 
 def batch(strongroom: Strongroom, plan: Path) -> Done:
-    options = ("--root", "root", "--model", "offline", "--faults", plan.name)
-    return strongroom.run("batch", "in", "--output", "out.jsonl", *options)
-
-
-def result(strongroom: Strongroom) -> Any:
-    return json.loads((strongroom.folder / "out.jsonl").read_text())
+    return strongroom.batch("read a.txt\n", "--faults", plan.name)
 
 
 def test_a_batch_with_a_plan_has_its_faults_says_so_and_records_it(strongroom: Strongroom, plan: Path) -> None:
     done = batch(strongroom, plan)
     assert done.err.startswith(SAID.format(plan=plan))
-    assert [each["error_kind"] for each in result(strongroom)["tool_calls"]] == ["worker_crashed"]
+    (result,) = strongroom.results
+    assert [each["error_kind"] for each in result["tool_calls"]] == ["worker_crashed"]
     (allowed,) = [fact for fact in strongroom.facts if isinstance(fact, FaultsAllowed)]
     assert (allowed.plan, allowed.seed, len(allowed.digest)) == (str(plan), 0, 64)
     assert strongroom.verdict.problem == ""
@@ -61,7 +55,7 @@ def test_a_pipe_is_no_plan_and_is_not_waited_for(strongroom: Strongroom, plan: P
 
 def test_a_plan_whose_name_is_not_unicode_is_recorded_with_its_bytes_written_out(tmp_path: Path) -> None:
     with open_journal(tmp_path / "journal.db") as journal:
-        announce(FaultPlan(tmp_path / "\udcff.toml", "", 0, ()), journal)
+        announce_faults(FaultPlan(tmp_path / "\udcff.toml", "", 0, ()), journal)
         (entry,) = journal.everything()
     assert isinstance(entry.fact, FaultsAllowed)
     assert entry.fact.plan == f"{tmp_path}/\\xff.toml"

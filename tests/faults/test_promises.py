@@ -59,7 +59,7 @@ PROMISES: Final[Mapping[str, tuple[str, ...]]] = {
     "any body ends within its time and its memory": (
         "workers/web/test_bodies.py::test_a_bad_answer_ends_with_its_kind",
         "workers/web/test_bodies.py::test_a_slow_answer_is_a_timeout",
-        "workers/web/test_text.py::test_what_is_left_of_a_bomb_is_not_read",
+        "workers/web/test_text.py::test_the_rest_of_a_bomb_is_not_read",
     ),
     "30 s hard limit: a result with partial output, and no survivor": (
         "workers/shell/test_commands.py::test_a_command_that_takes_too_long_is_ended_and_what_it_printed_is_kept",

@@ -4,7 +4,6 @@ After every row: no connection to an address that is not one of a listed host's,
 listed, no CANARY anywhere, and the next plain fetch works.
 """
 
-import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -16,14 +15,12 @@ import pytest
 
 from supervisor.categories.web import WebConfig
 from supervisor.errors import WorkerDied
-from tests.authority import Authority
+from tests.corpus_rows import rows, value
 from tests.web_server import Visit
 from tests.web_world import ADDRESSES, Answer, Workers, World
 from workers.wire import messages
 
-CORPUS: Final = Path(__file__).parent.parent / "corpus"
-FILES: Final = [json.loads((CORPUS / name).read_text("utf-8")) for name in ("urls.json", "more_urls.json")]
-ROWS: Final = [{**file.get("defaults", {}), **row} for file in FILES for row in file["cases"]]
+ROWS: Final = rows("urls.json", "more_urls.json")
 
 HASTY_S: Final = 0.5
 """Seconds for a fetch in rows where the network or a server lets it wait for ever."""
@@ -65,29 +62,9 @@ class Outcome(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[World]:
-    with World(Authority()) as world:
-        yield world
-
-
-@pytest.fixture(scope="module")
 def workers(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
     with Workers(world, tmp_path_factory.mktemp("web")) as workers:
         yield workers
-
-
-def value(written: Any) -> Any:
-    """Return what a value of a row stands for."""
-    match written:
-        case {"$repeat": [text, times]}:
-            return text * times
-        case {"$concat": parts}:
-            return "".join(value(part) for part in parts)
-        case dict():
-            return {key: value(inner) for key, inner in written.items()}
-        case list():
-            return [value(inner) for inner in written]
-    return written
 
 
 def config(row: Mapping[str, Any]) -> WebConfig:
@@ -226,10 +203,6 @@ def test_a_fetch_that_is_cancelled_while_its_connection_is_made_leaves_nothing_o
 def test_a_name_that_changes_between_two_fetches_is_judged_each_time(world: World, workers: Workers) -> None:
     world.begin(names={"github.com": [["140.82.112.3"], ["127.0.0.1"], ["140.82.112.3"], ["140.82.112.3", "::1"]]})
     answers = [workers.fetch(WebConfig(), {"url": "https://github.com/x"})[0] for _ in range(4)]
-    assert [answer.kind if isinstance(answer, messages.Failed) else "done" for answer in answers] == [
-        "done",
-        "address_not_allowed",
-        "done",
-        "address_not_allowed",
-    ]
+    kinds = [answer.kind if isinstance(answer, messages.Failed) else "done" for answer in answers]
+    assert kinds == ["done", "address_not_allowed"] * 2
     assert world.taken == ["140.82.112.3"] * 2

@@ -17,12 +17,13 @@ import trio
 from supervisor.config.profiles import Profile
 from supervisor.errors import WorkerUnavailable
 from supervisor.journal.facts import CallEnded
-from supervisor.pool.orphans import Orphans
 from supervisor.pool.pool import Pool
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
+from supervisor.system.descendants import Orphans
 from supervisor.tools.outcomes import as_error
 from supervisor.tools.router import Router
+from tests.corpus_rows import rows
 from tests.fake_worker import fake_command
 from tests.supervisor.pool.harness import (
     HANG,
@@ -43,7 +44,6 @@ from workers.wire.messages import Context
 
 Row = dict[str, Any]
 
-CORPUS = Path(__file__).parents[1] / "corpus"
 CLASSES = {"good", "truncated", "length", "garbage", "shape", "ids", "crash", "start", "hang", "orphan", "stderr"}
 WITH_EFFECT = {"truncated", "length", "garbage", "shape", "ids", "crash", "orphan"}
 SILENCE = 0.4
@@ -53,14 +53,13 @@ START = 1.0
 """Seconds that a start may take in the rows about starts, and half of what a call waits for one."""
 
 
-def _rows() -> list[Row]:
-    files = [json.loads((CORPUS / name).read_text()) for name in ("frames.json", "more_frames.json")]
-    rows = [row for file in files for row in file["cases"] if row["side"] == "worker" and row["class"] in CLASSES]
+ROWS = [
+    row
+    for row in rows("frames.json", "more_frames.json")
+    if row["side"] == "worker" and row["class"] in CLASSES
     # A worker serves one call at a time, so answers cannot come in another order (README.md).
-    return [row for row in rows if not any("reorder" in step for step in row["steps"])]
-
-
-ROWS = _rows()
+    if not any("reorder" in step for step in row["steps"])
+]
 
 
 @dataclass
@@ -113,9 +112,10 @@ async def place(row: Row, orphans: Orphans | None, tmp_path: Path, nursery: trio
         start_timeout=START if starts else HANG,
         decide_timeout=SILENCE if "timeout" in row.get("kind", ()) else HANG,
         restart=QUICK,
+        orphans=orphans,
         command=fake_command(row["steps"], tmp_path / "memory", calls=calls, cured=cured),
     )
-    pools = Pools(str(tmp_path), lambda _category: spec, nursery, orphans)
+    pools = Pools(str(tmp_path), lambda _category: spec, nursery)
     profile = Profile("faults", str(tmp_path), ("read_file", "write_file"))
     yield Place(row, pools, Router(profile, pools, None), calls, cured)
     with trio.fail_after(spec.stop_timeout + 5):

@@ -8,23 +8,10 @@ from typing import Any, Final
 from supervisor.acp import extensions
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.messages_server import MessagesServer, reply, start, text_block
-from tests.supervisor.histories import call
+from tests.supervisor.histories import ASKING, call
 
 READ: Final = ("read_file", {"path": "a.txt"})
 LONG: Final = [f"{number} " for number in range(80)]
-
-
-def load(client: Lines, session: str) -> None:
-    client.request("session/load", {"sessionId": session, "cwd": "/", "mcpServers": []})
-
-
-def messages(client: Lines, session: str) -> dict[str, str]:
-    """Return what a client was told that anybody said: each message's text by its id, in order."""
-    found: dict[str, str] = {}
-    for update in client.updates(session):
-        if update["sessionUpdate"].endswith("_message_chunk"):
-            found[update["messageId"]] = found.get(update["messageId"], "") + update["content"]["text"]
-    return found
 
 
 def pieces(client: Lines, session: str, message: str) -> int:
@@ -49,10 +36,10 @@ def shared(client: Lines, session: str) -> list[dict[str, Any]]:
     return [update for update in client.updates(session) if update["sessionUpdate"] not in own]
 
 
-def test_all_clients_of_a_session_hear_the_same_in_the_same_order(home: Path, tmp_path: Path, root: Path) -> None:
-    home.mkdir(mode=0o700)
-    profile = "[profiles.asking]\nroot = '.'\ntools = ['read_file', 'write_file']\nask = ['write_file']\n"
-    (home / "config.toml").write_text(profile)
+def test_all_clients_of_a_session_hear_the_same_in_the_same_order(
+    daemon: DaemonProcess, tmp_path: Path, root: Path
+) -> None:
+    daemon.configure(ASKING)
     model = scripted(
         tmp_path / "script.jsonl",
         {"text": "Many.", "calls": [call("read_file", path=f"{number}.txt") for number in range(20)]},
@@ -60,21 +47,21 @@ def test_all_clients_of_a_session_hear_the_same_in_the_same_order(home: Path, tm
         {"text": "Done."},
     )
     with ExitStack() as stack:
-        daemon = stack.enter_context(DaemonProcess(home, tmp_path))
+        stack.enter_context(daemon)
         asker, other = (stack.enter_context(daemon.client()) for _ in range(2))
         own = stack.enter_context(daemon.client(_meta={extensions.CLIENT: True}))
         session = asker.new_session(root, model=model, profile="asking")
         for client in (other, own):
-            load(client, session)
+            client.load(session)
         prompt = asker.begin_prompt(session, "go")
         for client in (asker, other, own):
             asked = client.until("session/request_permission")
-        own.reply(asked, {"outcome": {"outcome": "selected", "optionId": "allow_once"}})
+        own.allow(asked)
         assert asker.answer(prompt)["result"]["stopReason"] == "end_turn"
         for client in (other, own):
             up_to_now(client, session)
             assert shared(client, session) == shared(asker, session)
-            assert list(messages(client, session).values()) == ["go", "Many.", "One.", "Done."]
+            assert list(client.messages(session).values()) == ["go", "Many.", "One.", "Done."]
         withdrawn = asker.until("$/cancel_request")["params"]["requestId"]
         assert withdrawn == other.until("$/cancel_request")["params"]["requestId"]
         kinds = Counter(update["sessionUpdate"] for update in shared(own, session))
@@ -96,17 +83,17 @@ def test_a_client_that_comes_in_the_middle_misses_nothing_and_hears_nothing_twic
             comers = [daemon.client() for _ in range(4)]
             for number, comer in enumerate(comers):
                 hear(asker, session, "turn-1-step-1", 1 + 18 * number)
-                load(comer, session)
+                comer.load(session)
             assert asker.answer(prompt)["result"]["stopReason"] == "end_turn"
             whole = {"turn-1-step-0": "I look. ", "turn-1-step-1": "".join(LONG)}
-            assert messages(asker, session) == {**whole, "turn-1-step-2": "Do", "turn-1-step-2-2": "Done."}
+            assert asker.messages(session) == {**whole, "turn-1-step-2": "Do", "turn-1-step-2-2": "Done."}
             for comer in comers:
                 up_to_now(comer, session)
-                assert messages(comer, session) == {"turn-1": "go", **messages(asker, session)}
+                assert comer.messages(session) == {"turn-1": "go", **asker.messages(session)}
                 calls = Counter(each["toolCallId"] for each in comer.updates(session) if "toolCallId" in each)
                 assert set(calls.values()) == {2}
                 comer.close()
             assert any(1 < pieces(comer, session, "turn-1-step-1") < len(LONG) for comer in comers)
             with daemon.client() as late:
-                load(late, session)
-                assert messages(late, session) == {"turn-1": "go", **whole, "turn-1-step-2-2": "Done."}
+                late.load(session)
+                assert late.messages(session) == {"turn-1": "go", **whole, "turn-1-step-2-2": "Done."}

@@ -7,7 +7,6 @@ left, and whoever loads the session sees all of it.
 
 import os
 import signal
-import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,8 +18,8 @@ from supervisor.acp import extensions
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, TurnEnded, TurnResumed, TurnStarted
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.messages_server import MessagesServer, reply, start, text_block
-from tests.supervisor.command import HANG_GUARD, Family
-from tests.supervisor.histories import call, fault_in_facts
+from tests.supervisor.command import last_family, wait_until
+from tests.supervisor.histories import ASKING, MARK, call, fault_in_facts
 
 APPENDS: Final = 10
 """How often the session below writes to the journal when nobody disturbs it: it opens, is asked, replies..."""
@@ -29,12 +28,6 @@ HELD: Final = 4
 TEXTS: Final = ["I mark.", "I write and read.", "All done."]
 DONE: Final = {"text": "All done."}
 ASK: Final = "session/request_permission"
-YES: Final = {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
-
-
-def mark(name: str) -> dict[str, Any]:
-    """A call whose effect shows how often it happened."""
-    return call("edit_file", path="log.txt", old="|end", new=f"|{name}|end")
 
 
 @pytest.fixture
@@ -43,88 +36,51 @@ def model(tmp_path: Path, root: Path) -> str:
     calls = [call("write_file", path="two.txt", content="two"), call("read_file", path="log.txt")]
     return scripted(
         tmp_path / "script.jsonl",
-        {"text": TEXTS[0], "calls": [mark("one")]},
+        {"text": TEXTS[0], "calls": [MARK]},
         {"text": TEXTS[1], "calls": calls},
         {"text": TEXTS[2]},
         {"text": "Another turn."},
     )
 
 
-@pytest.fixture
-def daemon(home: Path, tmp_path: Path) -> DaemonProcess:
-    """A daemon that has not been started."""
-    return DaemonProcess(home, tmp_path)
-
-
-DYING: Final = """
-import os, signal
-from supervisor.agent.conversation import Conversation
-from supervisor.agent.models.model import TextDelta
-from supervisor.journal.journal import Journal
-from tests.supervisor.command import children
-append, begin, count = Journal.append, Conversation.__init__, 0
-
-def die():
-    os.write(2, (" ".join(["pids", *map(str, children(os.getpid()))]) + "\\n").encode())
-    os.kill(os.getpid(), signal.SIGKILL)
-
-def counted(self, session, *new):
-    global count
-    count += 1
-    if ("before", count) == {instant}:
-        die()
-    append(self, session, *new)
-    if ("after", count) == {instant}:
-        die()
-
-def heard(self, *arguments):
-    begin(self, *arguments)
-    if {instant}[0] == "text":
-        self._show = lambda event: die() if isinstance(event, TextDelta) else None
-
-Journal.append, Conversation.__init__ = counted, heard
-"""
-
-
 def dying(when: str, number: int) -> str:
     """Return a prelude that dies before or after that write to the journal, or when the model begins to talk."""
-    return DYING.format(instant=repr((when, number)))
+    return f"from tests.supervisor.dying import prepare_daemon\nprepare_daemon({when!r}, {number}, alone=True)\n"
 
 
-def family_of(daemon: DaemonProcess) -> Family:
-    """The processes that a killed one had, by its last words."""
-    (line,) = [line for line in daemon.errors.splitlines() if line.startswith("pids")]
-    return Family([int(pid) for pid in line.split()[1:]])
-
-
-def begin(daemon: DaemonProcess, client: Lines, root: Path, model: str, **options: Any) -> str:
+def begin(client: Lines, root: Path, model: str, **options: Any) -> str:
     """Open a session and ask something in it; return its id."""
     session = client.new_session(root, model=model, **options)
     client.begin_prompt(session, "do it")
     return session
 
 
-def killed(daemon: DaemonProcess) -> None:
-    """Kill it; nothing of it is left."""
-    family = daemon.family()
-    daemon.kill()
-    assert daemon.wait() == -signal.SIGKILL
-    assert family.is_gone()
+def killed_at(daemon: DaemonProcess, when: str, number: int, root: Path, model: str, **options: Any) -> str:
+    """Have it die in a turn, as in `dying`; return the session. It is not to die when it is started again."""
+    daemon.prelude = dying(when, number)
+    daemon.start()
+    with daemon.client() as client:
+        session = begin(client, root, model, **options)
+        with pytest.raises((EOFError, ConnectionResetError)):
+            client.until("nothing")
+        assert daemon.wait() == -signal.SIGKILL
+    daemon.prelude = ""
+    return session
 
 
 def at_rest(client: Lines, session: str) -> None:
     """Wait until the daemon has taken the session up by itself, and its turn has ended."""
-    deadline = time.monotonic() + HANG_GUARD
-    while time.monotonic() < deadline:
-        sessions = client.request(extensions.STATUS_METHOD, {})["sessions"]
-        if any(each["sessionId"] == session and each["state"] == "Input" for each in sessions):
-            return
-    raise AssertionError(f"{session} is not taken up")
+
+    def taken_up() -> bool:
+        sessions = client.status()["sessions"]
+        return any(each["sessionId"] == session and each["state"] == "Input" for each in sessions)
+
+    wait_until(taken_up, client.status)
 
 
 def shown(client: Lines, session: str) -> tuple[list[str], dict[str, str]]:
     """Load a session; return what was said, and how each call ended."""
-    client.request("session/load", {"sessionId": session, "cwd": "/", "mcpServers": []})
+    client.load(session)
     updates = client.updates(session)
     said = [each["content"]["text"] for each in updates if each["sessionUpdate"].endswith("message_chunk")]
     calls = {each["toolCallId"]: each["status"] for each in updates if "toolCallId" in each and "status" in each}
@@ -170,16 +126,9 @@ INSTANTS: Final = [
 def test_a_turn_that_was_killed_at_a_fact_is_finished_by_the_next_daemon(
     daemon: DaemonProcess, root: Path, model: str, when: str, number: int
 ) -> None:
-    daemon.prelude = dying(when, number)
-    daemon.start()
-    with daemon.client() as client:
-        session = begin(daemon, client, root, model)
-        with pytest.raises((EOFError, ConnectionResetError)):
-            client.until("nothing")
-        assert daemon.wait() == -signal.SIGKILL
-    assert family_of(daemon).is_gone()
+    session = killed_at(daemon, when, number, root, model)
+    assert last_family(daemon.errors).is_gone()
     before = daemon.sessions[session]
-    daemon.prelude = ""
     with daemon, daemon.client() as client:
         at_rest(client, session)
         said, calls = shown(client, session)
@@ -208,11 +157,10 @@ def test_a_change_that_was_only_being_rehearsed_is_begun_anew_and_made_once(
     daemon.start()
     with daemon.client() as client:
         warm = client.new_session(root, model=model)
-        stop_workers(client)
-        session = begin(daemon, client, root, model)
-        while not any(each["sessionUpdate"] == "tool_call" for each in client.updates(session)):
-            client.heard.append(client.read())
-        killed(daemon)
+        client.hold_workers()
+        session = begin(client, root, model)
+        client.until_update(session, "tool_call")
+        daemon.crash()
     before = daemon.sessions[session]
     with daemon, daemon.client() as client:
         at_rest(client, session)
@@ -223,37 +171,22 @@ def test_a_change_that_was_only_being_rehearsed_is_begun_anew_and_made_once(
     assert len(daemon.sessions[warm]) == 1
 
 
-def stop_workers(client: Lines) -> None:
-    """Stop all workers when they are ready, so that the next call does not end."""
-    deadline = time.monotonic() + HANG_GUARD
-    while time.monotonic() < deadline:
-        pools = client.request(extensions.STATUS_METHOD, {}).get("pools", [])
-        workers = [worker for pool in pools for worker in pool["workers"]]
-        if workers and all(worker["state"] == "READY" for worker in workers):
-            for worker in workers:
-                os.kill(worker["pid"], signal.SIGSTOP)
-            return
-    raise AssertionError("the workers are not ready")
-
-
 def test_a_question_that_nobody_had_answered_is_no_yes_and_is_asked_again(
     daemon: DaemonProcess, root: Path, model: str
 ) -> None:
-    daemon.home.mkdir(mode=0o700)
-    profile = "[profiles.asking]\nroot = '.'\ntools = ['edit_file', 'write_file', 'read_file']\nask = ['edit_file']\n"
-    (daemon.home / "config.toml").write_text(profile)
+    daemon.configure(ASKING.replace("ask = ['write_file']", "ask = ['edit_file']"))
     daemon.start()
     with daemon.client() as client:
-        session = begin(daemon, client, root, model, profile="asking")
+        session = begin(client, root, model, profile="asking")
         client.until(ASK)
-        killed(daemon)
+        daemon.crash()
     with daemon, daemon.client() as client:
-        client.request("session/load", {"sessionId": session, "cwd": "/", "mcpServers": []})
+        client.load(session)
         asked = client.until(ASK)
         assert (root / "log.txt").read_text() == "begin|end"
-        end = client.begin(extensions.CONTINUE_METHOD, {"sessionId": session})
-        client.reply(asked, YES)
-        assert client.answer(end)["result"]["stopReason"] == "end_turn"
+        end = client.begin_waiting(session)
+        client.allow(asked)
+        assert client.ends_turn(end)
     assert_nothing_is_lost_or_doubled(daemon, session, root)
 
 
@@ -265,22 +198,22 @@ def test_a_question_about_effects_outlives_the_daemon_and_the_worker_that_holds_
     marking = scripted(tmp_path / "asks.jsonl", {"calls": [call("exec_shell", command="find", args=append)]}, DONE)
     daemon.start()
     with daemon.client() as client:
-        session = begin(daemon, client, root, marking, profile="project")
+        session = begin(client, root, marking, profile="project")
         assert "lost with its worker" not in reason(client.until(ASK))
-        killed(daemon)
+        daemon.crash()
     assert in_doubt(daemon.sessions[session]) == set()
     with daemon, daemon.client() as client:
-        client.request("session/load", {"sessionId": session, "cwd": "/", "mcpServers": []})
+        client.load(session)
         asked = client.until(ASK)  # rehearsed anew: the effects are those of the first time
         end_holders(client)
-        client.reply(asked, YES)
+        client.allow(asked)
         lost = client.until(ASK)
         assert "lost with its worker" in reason(lost)
         assert changes(lost) == changes(asked)
         assert (root / "log.txt").read_text() == "begin\n"
-        end = client.begin(extensions.CONTINUE_METHOD, {"sessionId": session})
-        client.reply(lost, YES)
-        assert client.answer(end)["result"]["stopReason"] == "end_turn"
+        end = client.begin_waiting(session)
+        client.allow(lost)
+        assert client.ends_turn(end)
     facts = daemon.sessions[session]
     assert fault_in_facts(facts) is None
     assert [fact.again for fact in facts if isinstance(fact, CallStarted)] == [False, True, True]
@@ -304,7 +237,7 @@ def end_holders(client: Lines) -> None:
     """Kill the shell workers that hold what they have rehearsed, and wait until the daemon knows."""
 
     def holders() -> list[int]:
-        pools = client.request(extensions.STATUS_METHOD, {})["pools"]
+        pools = client.status()["pools"]
         found = [worker for pool in pools if pool["category"] == "shell" for worker in pool["workers"]]
         return [worker["pid"] for worker in found if worker["state"] == "BUSY"]
 
@@ -312,9 +245,7 @@ def end_holders(client: Lines) -> None:
     assert held
     for pid in held:
         os.kill(pid, signal.SIGKILL)
-    deadline = time.monotonic() + HANG_GUARD
-    while set(holders()) & set(held):
-        assert time.monotonic() < deadline
+    wait_until(lambda: not set(holders()) & set(held))
 
 
 def test_a_stream_that_the_crash_cut_is_asked_for_again_with_a_valid_history(
@@ -327,10 +258,10 @@ def test_a_stream_that_the_crash_cut_is_asked_for_again_with_a_valid_history(
         daemon = DaemonProcess(home, tmp_path, ANTHROPIC_API_KEY="sk-test", ANTHROPIC_BASE_URL=server.url)
         daemon.start()
         with daemon.client() as client:
-            session = begin(daemon, client, root, "claude-test")
-            while "All d" not in [text_of(each) for each in client.updates(session)]:
+            session = begin(client, root, "claude-test")
+            while "All d" not in client.messages(session).values():
                 client.heard.append(client.read())
-            killed(daemon)
+            daemon.crash()
         with daemon, daemon.client() as client:
             at_rest(client, session)
             said, calls = shown(client, session)
@@ -342,18 +273,10 @@ def test_a_stream_that_the_crash_cut_is_asked_for_again_with_a_valid_history(
     assert fault_in_facts(daemon.sessions[session]) is None
 
 
-def text_of(update: dict[str, Any]) -> str:
-    return str(update["content"]["text"]) if update["sessionUpdate"] == "agent_message_chunk" else ""
-
-
 def test_a_turn_that_kills_the_daemon_time_and_again_is_given_up_and_the_session_goes_on(
     daemon: DaemonProcess, root: Path, model: str
 ) -> None:
-    daemon.prelude = dying("after", 3)
-    daemon.start()
-    with daemon.client() as client:
-        session = begin(daemon, client, root, model)
-        assert daemon.wait() == -signal.SIGKILL
+    session = killed_at(daemon, "after", 3, root, model)
     daemon.prelude = dying("after", 1)  # which says that it is taken up
     for times in range(1, 4):
         daemon.start()
@@ -365,10 +288,8 @@ def test_a_turn_that_kills_the_daemon_time_and_again_is_given_up_and_the_session
         assert client.prompt(session, "more")["stopReason"] == "end_turn"
     facts = daemon.sessions[session]
     assert fault_in_facts(facts) is None
-    assert [(fact.status, fact.kind) for fact in facts if isinstance(fact, TurnEnded)] == [
-        ("error", "interrupted"),
-        ("ok", ""),
-    ]
+    ends = [(fact.status, fact.kind) for fact in facts if isinstance(fact, TurnEnded)]
+    assert ends == [("error", "interrupted"), ("ok", "")]
     assert Counter(type(fact) for fact in facts)[TurnResumed] == 3
     assert "closed an interrupted turn" in daemon.log
 
@@ -377,21 +298,18 @@ def test_every_session_but_those_of_batches_is_taken_up(daemon: DaemonProcess, r
     daemon.start()
     with daemon.client() as client:
         client.new_session(root, model=model)
-        stop_workers(client)
+        client.hold_workers()
         ours_, batch = [
-            [begin(daemon, client, root, model, origin=origin) for origin in origins]
+            [begin(client, root, model, origin=origin) for origin in origins]
             for origins in (("acp", "console"), ("batch:run:1", "batch:run:2"))
         ]
-        waiting = {*ours_, *batch}
-        while waiting:
-            waiting -= {each for each in waiting if any("toolCallId" in one for one in client.updates(each))}
-            if waiting:
-                client.heard.append(client.read())
-        killed(daemon)
+        for session in (*ours_, *batch):
+            client.until_update(session, "tool_call")
+        daemon.crash()
     with daemon, daemon.client() as client:
         for session in ours_:
             at_rest(client, session)
-        assert {each["sessionId"] for each in client.request(extensions.STATUS_METHOD, {})["sessions"]} == set(ours_)
+        assert {each["sessionId"] for each in client.status()["sessions"]} == set(ours_)
     for session in ours_:
         assert fault_in_facts(daemon.sessions[session]) is None
     for session in batch:
@@ -399,17 +317,11 @@ def test_every_session_but_those_of_batches_is_taken_up(daemon: DaemonProcess, r
         assert (kinds[TurnStarted], kinds[TurnResumed], kinds[TurnEnded]) == (1, 0, 0)
 
 
-def test_what_was_interrupted_too_long_ago_stays_as_it_is_until_somebody_asks(
+def test_a_turn_interrupted_too_long_ago_stays_as_it_is_until_somebody_asks(
     daemon: DaemonProcess, root: Path, model: str
 ) -> None:
-    daemon.home.mkdir(mode=0o700)
-    (daemon.home / "config.toml").write_text("[daemon]\nresume_within_h = 0\n")
-    daemon.prelude = dying("after", 3)
-    daemon.start()
-    with daemon.client() as client:
-        session = begin(daemon, client, root, model)
-        assert daemon.wait() == -signal.SIGKILL
-    daemon.prelude = ""
+    daemon.configure("[daemon]\nresume_within_h = 0\n")
+    session = killed_at(daemon, "after", 3, root, model)
     with daemon, daemon.client() as client:
         said, _ = shown(client, session)
         assert said == ["do it", TEXTS[0]]
@@ -421,24 +333,17 @@ def test_what_was_interrupted_too_long_ago_stays_as_it_is_until_somebody_asks(
 def test_the_daemon_that_goes_on_refuses_a_second_prompt_and_lets_clients_wait(
     daemon: DaemonProcess, root: Path, model: str, tmp_path: Path
 ) -> None:
-    script = tmp_path / "asks.jsonl"
-    asking = scripted(script, {"text": "I ask.", "calls": [call("write_file", path="x", content="x")]}, {"text": "Ok."})
-    daemon.home.mkdir(mode=0o700)
-    profile = "[profiles.asking]\nroot = '.'\ntools = ['write_file']\nask = ['write_file']\n"
-    (daemon.home / "config.toml").write_text(profile)
-    daemon.prelude = dying("after", 2)  # the line is recorded, the model not asked yet
-    daemon.start()
-    with daemon.client() as client:
-        session = begin(daemon, client, root, asking, profile="asking")
-        assert daemon.wait() == -signal.SIGKILL
-    daemon.prelude = ""
+    asking = scripted(tmp_path / "asks.jsonl", {"calls": [call("write_file", path="x", content="x")]}, DONE)
+    daemon.configure(ASKING)
+    # the line is recorded, the model not asked yet
+    session = killed_at(daemon, "after", 2, root, asking, profile="asking")
     with daemon, daemon.client() as client:
-        client.request("session/load", {"sessionId": session, "cwd": "/", "mcpServers": []})
+        client.load(session)
         asked = client.until(ASK)
         prompt = {"sessionId": session, "prompt": [{"type": "text", "text": "more"}]}
         assert client.refused("session/prompt", prompt)["data"]["kind"] == "busy"
-        end = client.begin(extensions.CONTINUE_METHOD, {"sessionId": session})
-        client.reply(asked, YES)
-        assert client.answer(end)["result"]["stopReason"] == "end_turn"
+        end = client.begin_waiting(session)
+        client.allow(asked)
+        assert client.ends_turn(end)
     assert (root / "x").read_text() == "x"
     assert fault_in_facts(daemon.sessions[session]) is None

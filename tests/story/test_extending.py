@@ -14,29 +14,21 @@ from tests.daemon_process import DaemonProcess
 from tests.supervisor.command import CODE, Strongroom
 from tests.supervisor.journal.test_facts import FOLDS as ALL_FOLDS
 
-TOOL: Final = '''
-"""The tool count_words."""
 
+def shown(heading: str) -> str:
+    """Return the code that CONTRIBUTING.md shows beneath a heading."""
+    _, _, after = (CODE / "CONTRIBUTING.md").read_text("utf-8").partition(f"### {heading}\n")
+    lines = after.partition("\n### ")[0].splitlines()
+    return "\n".join(line.removeprefix("    ") for line in lines if not line or line.startswith("    "))
+
+
+TOOL: Final = """
 import os
 from typing import Annotated
-
 from msgspec import Meta
-
 from workers.tool import Args, ToolContext, tool
 
-
-class CountWordsArgs(Args, frozen=True):
-    """The arguments of count_words."""
-
-    path: Annotated[str, Meta(description="Path of the file, relative to the root.")]
-
-
-@tool(CountWordsArgs, effect=False, kind="read", subject="path", profiles=("vault",))
-def count_words(args: CountWordsArgs, context: ToolContext) -> str:
-    """Count the words of a text file."""
-    with context.root.open_file(args.path) as (file, status):
-        return str(len(os.read(file, status.st_size).split()))
-'''
+""" + shown("A tool")
 
 CATEGORY: Final = '''
 """The category `layout`: how wide text is shown, by the library wcwidth."""
@@ -72,68 +64,33 @@ def prepare(_start: messages.Start, _inputs: messages.Inputs) -> Prepared:
 TOOLS: Final[tuple[Tool, ...]] = (display_width,)
 '''
 
-CATEGORY_ROW: Final = """
-
-def _layout() -> Category:
-    from workers.confine.confinements import Confinement, PYTHON
-    from workers.layout import TOOLS, prepare
-
-    return Category("layout", TOOLS, Confinement(0, 0, PYTHON, ()), prepare=prepare)
-"""
-
-SUPERVISORS_ROW: Final = '''
-"""The supervisor's half of the category `layout`."""
-
+SUPERVISORS_ROW: Final = """
 from typing import Final
-
 from supervisor.categories.row import CategoryRow, Library
 
-_WCWIDTH: Final = Library("wcwidth", ("wcwidth",), "no text is measured")
-ROW: Final = CategoryRow("No text is measured here.", libraries=(_WCWIDTH,))
-'''
+"""
 
-PROVIDER: Final = '''
-"""Echo as a provider: its one model says in capitals what it was told."""
-
+PROVIDER: Final = """
 from typing import Final
-
 from supervisor.agent.models.model import Model, ModelRequest, Reply
 from supervisor.agent.models.providers import Provider
 from supervisor.config.settings import Settings
-
 
 def _answer(request: ModelRequest, _show: object) -> Reply:
     said = request.messages[-1]["content"][-1]["text"].upper()
     return Reply([{"type": "text", "text": said}], "end_turn", {})
 
+""" + shown("A model provider")
 
-def _open(name: str, _settings: Settings) -> Model:
-    from supervisor.agent.models.immediate import ImmediateModel
+MESSAGES: Final = """
 
-    return ImmediateModel(name, _answer)
-
-
-PROVIDER: Final = Provider(prefix="echo", open=_open)
-'''
-
-METHOD: Final = '''
-
-class WordsParams(schema.Object, frozen=True):
-    """Parameters of `_strongroom/words`."""
-
+class PingParams(Object, frozen=True):
     text: str
 
 
-class WordsResult(schema.Object, frozen=True):
-    """Its result."""
-
-    words: int
-
-
-@method("_strongroom/words", WordsParams, WordsResult)
-async def _words(_context: MethodContext, _request: ClientRequest, params: WordsParams) -> WordsResult:
-    return WordsResult(words=len(params.text.split()))
-'''
+class PingResult(Object, frozen=True):
+    text: str
+"""
 
 FACT: Final = '''
 class NoteMade(_Fact, frozen=True):
@@ -211,15 +168,17 @@ def extend(code: Path) -> None:
 
     (workers / "layout").mkdir()
     (workers / "layout/__init__.py").write_text(CATEGORY)
-    (supervisor / "categories/layout.py").write_text(SUPERVISORS_ROW)
-    insert(workers / "catalog.py", "\n\nCATEGORIES: Final", CATEGORY_ROW)
+    category, row, rest = shown("A category").partition("ROW: Final")
+    (supervisor / "categories/layout.py").write_text(SUPERVISORS_ROW + row + rest)
+    insert(workers / "catalog.py", "\n\nCATEGORIES: Final", f"\n\n{category}")
     insert(workers / "catalog.py", '"files": _files, ', '"layout": _layout, ')
 
     (supervisor / "agent/models/echo.py").write_text(PROVIDER)
     insert(supervisor / "agent/models/providers.py", '"offline", "scripted"', '"echo", ')
 
-    handlers = supervisor / "daemon/daemon_methods.py"
-    handlers.write_text(handlers.read_text() + METHOD)
+    for module, text in (("acp/extensions", MESSAGES), ("daemon/daemon_methods", shown("A method of the protocol"))):
+        with (supervisor / f"{module}.py").open("a") as end:
+            end.write(text)
 
     insert(supervisor / "journal/facts.py", "class BatchStarted(", FACT)
     insert(supervisor / "journal/facts.py", "    | BatchStarted\n", "    | NoteMade\n")
@@ -263,8 +222,8 @@ def test_a_provider_answers_in_the_console(extended: Extended) -> None:
 def test_a_method_is_announced_and_answers(extended: Extended) -> None:
     with extended.daemon.lines() as client:
         capabilities = client.initialize()["agentCapabilities"]
-        assert "_strongroom/words" in capabilities["_meta"][EXTENSIONS]
-        assert client.request("_strongroom/words", {"text": "one two"}) == {"words": 2}
+        assert "_strongroom/ping" in capabilities["_meta"][EXTENSIONS]
+        assert client.request("_strongroom/ping", {"text": "one two"}) == {"text": "one two"}
 
 
 def test_a_fact_is_recorded_and_every_fold_says_what_it_makes_of_it(extended: Extended) -> None:

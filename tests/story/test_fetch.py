@@ -15,7 +15,9 @@ root = "."
 tools = ["fetch_url"]
 [web]
 """
+CA: Final = 'ca_file = "ca.pem"'
 
+Configure = Callable[[str], None]
 Fetch = Callable[[str], Done]
 
 
@@ -32,12 +34,11 @@ def server(running: WebServer) -> WebServer:
 
 
 @pytest.fixture
-def configure(strongroom: Strongroom, server: WebServer) -> Callable[[str], None]:
+def configure(strongroom: Strongroom, server: WebServer) -> Configure:
     """Write config.toml, beside the certificate of the server's authority."""
 
     def write(web: str) -> None:
-        strongroom.home.mkdir(exist_ok=True)
-        (strongroom.home / "config.toml").write_text(CONFIG + web)
+        strongroom.configure(CONFIG + web)
         server.authority.write(strongroom.home / "ca.pem")
 
     return write
@@ -57,44 +58,41 @@ def ours(server: WebServer) -> str:
     return f'allow = ["docs.example.org"]\nresolve = {{ "docs.example.org:443" = "{server.address}" }}\n'
 
 
-def test_a_page_of_an_own_site_is_read(server: WebServer, configure: Callable[[str], None], fetch: Fetch) -> None:
+def test_a_page_of_an_own_site_is_read(server: WebServer, configure: Configure, fetch: Fetch) -> None:
     server.play({"docs.example.org/a?b=c": {"body": {"text": "hello"}}})
-    configure(ours(server) + 'ca_file = "ca.pem"')
+    configure(ours(server) + CA)
     done = fetch("https://docs.example.org/a?b=c")
     assert (done.code, done.json["content"]) == (0, "hello")
     (visit,) = server.seen()
     assert (visit.server_name, visit.target, visit.lines[0][:4]) == ("docs.example.org", "/a?b=c", "GET ")
 
 
-def test_a_certificate_that_nobody_signed_for_us_is_refused(
-    server: WebServer, configure: Callable[[str], None], fetch: Fetch
+REFUSED: Final = {
+    "a certificate that nobody signed for us": ("{ours}", "https://docs.example.org/", "fetch_failed", "", [b""]),
+    "another site": (
+        *("{ours}{ca}", "https://github.com/", "domain_not_allowed"),
+        *("Domain not allowed: github.com. Allowed: docs.example.org.", []),
+    ),
+    "a name that leads to this machine": (
+        *('allow = ["localhost"]\nports = [{port}]\n{ca}', "https://localhost:{port}/", "address_not_allowed"),
+        *("loopback", []),
+    ),
+}
+
+
+@pytest.mark.parametrize(("web", "url", "kind", "words", "seen"), REFUSED.values(), ids=REFUSED)
+def test_a_fetch_is_refused_with_its_kind(
+    web: str, url: str, kind: str, words: str, seen: list[bytes], server: WebServer, configure: Configure, fetch: Fetch
 ) -> None:
-    configure(ours(server))
-    done = fetch("https://docs.example.org/")
-    assert (done.code, done.json["error"]["kind"]) == (1, "fetch_failed")
-    assert [visit.request for visit in server.seen()] == [b""]
-
-
-def test_another_site_is_refused_by_name(server: WebServer, configure: Callable[[str], None], fetch: Fetch) -> None:
-    configure(ours(server) + 'ca_file = "ca.pem"')
-    done = fetch("https://github.com/")
-    assert (done.code, done.json["error"]["kind"]) == (1, "domain_not_allowed")
-    assert "Domain not allowed: github.com. Allowed: docs.example.org." in done.json["error"]["message"]
-    assert server.seen() == []
-
-
-def test_a_name_that_leads_to_this_machine_is_refused(
-    server: WebServer, configure: Callable[[str], None], fetch: Fetch
-) -> None:
-    configure(f'allow = ["localhost"]\nports = [{server.port}]\nca_file = "ca.pem"')
-    done = fetch(f"https://localhost:{server.port}/")
-    assert (done.code, done.json["error"]["kind"]) == (1, "address_not_allowed")
-    assert "loopback" in done.json["error"]["message"]
-    assert server.seen() == []
+    configure(web.format(ours=ours(server), ca=CA, port=server.port))
+    done = fetch(url.format(port=server.port))
+    assert (done.code, done.json["error"]["kind"]) == (1, kind)
+    assert words in done.json["error"]["message"]
+    assert [visit.request for visit in server.seen()] == seen
 
 
 def test_an_own_site_without_tls_is_read_where_that_is_configured(
-    server: WebServer, configure: Callable[[str], None], fetch: Fetch
+    server: WebServer, configure: Configure, fetch: Fetch
 ) -> None:
     with WebServer(server.authority, {"docs.example.org/": {"body": {"text": "plain"}}}, plain=True) as plain:
         configure(
@@ -107,17 +105,17 @@ def test_an_own_site_without_tls_is_read_where_that_is_configured(
 
 
 def test_a_proxy_of_the_environment_is_not_used(
-    server: WebServer, configure: Callable[[str], None], fetch: Fetch, strongroom: Strongroom
+    server: WebServer, configure: Configure, fetch: Fetch, strongroom: Strongroom
 ) -> None:
     with WebServer(server.authority) as proxy:
         names = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy")
         strongroom.environment.update(dict.fromkeys(names, f"http://{proxy.address}"))
-        configure(ours(server) + 'ca_file = "ca.pem"')
+        configure(ours(server) + CA)
         assert fetch("https://docs.example.org/").code == 0
         assert (len(server.seen()), proxy.seen()) == (1, [])
 
 
-def test_a_mistake_is_told_before_anything_starts(configure: Callable[[str], None], fetch: Fetch) -> None:
+def test_a_mistake_is_told_before_anything_starts(configure: Configure, fetch: Fetch) -> None:
     configure('allow = ["https://github.com"]')
     done = fetch("https://github.com/")
     assert done.code == 2

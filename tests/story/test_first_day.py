@@ -1,6 +1,5 @@
 """The first page of the README, done by its own commands on a copy of the sample vault."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any, Final
@@ -33,9 +32,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def batch(strongroom: Strongroom, *lines: str) -> list[dict[str, Any]]:
-    arguments = ("batch", "-", "--model", "offline", "--root", "notes", "--output", "out.jsonl")
-    assert strongroom.run(*arguments, stdin="\n".join(lines)).code == 0
-    return [json.loads(line) for line in (strongroom.folder / "out.jsonl").read_text().splitlines()]
+    assert strongroom.batch("\n".join(lines), root="notes").code == 0
+    return strongroom.results
 
 
 def test_a_digest_of_the_vault(strongroom: Strongroom, notes: Path) -> None:
@@ -73,7 +71,7 @@ def test_every_way_out_of_the_vault_is_refused(strongroom: Strongroom, notes: Pa
         assert "CANARY" not in result["answer"]
         assert "(path_escape)" in result["answer"]
     after = contents(strongroom.folder)
-    assert {name for name in after if not name.startswith("home/")} - set(before) == {"out.jsonl"}
+    assert {name for name in after if not name.startswith("home/")} - set(before) == {"in", "out.jsonl"}
 
 
 def test_a_link_out_of_the_vault_is_refused(strongroom: Strongroom, notes: Path) -> None:
@@ -83,7 +81,7 @@ def test_a_link_out_of_the_vault_is_refused(strongroom: Strongroom, notes: Path)
     assert "CANARY" not in done.out
 
 
-def test_what_happened_can_be_looked_up(strongroom: Strongroom, notes: Path) -> None:
+def test_past_calls_can_be_looked_up(strongroom: Strongroom, notes: Path) -> None:
     batch(strongroom, "read README.md", "read ../secret.txt")
     assert strongroom.run("verify").code == 0
     sessions = strongroom.run("sessions", "--json").json

@@ -11,7 +11,7 @@ import pytest
 from supervisor.journal.facts import CallEnded, CallStarted
 from tests.authority import Authority
 from tests.daemon_process import DaemonProcess, Lines, scripted
-from tests.supervisor.command import CODE, Strongroom
+from tests.supervisor.command import CODE, Home, Strongroom
 from tests.supervisor.histories import call
 from tests.web_server import WebServer
 
@@ -32,13 +32,9 @@ def web(home: Path) -> Iterator[WebServer]:
     """Stands for the one site that the configuration lets through."""
     authority = Authority()
     with WebServer(authority) as server:
-        home.mkdir(mode=0o700)
+        resolve = ", ".join(f'"{name}:443" = "{server.address}"' for name in ("github.com", "evil.example"))
+        Home(home, home).configure(f'[web]\nallow = ["github.com"]\nca_file = "ca.pem"\nresolve = {{ {resolve} }}\n')
         authority.write(home / "ca.pem")
-        names = ("github.com", "evil.example")
-        resolve = ", ".join(f'"{name}:443" = "{server.address}"' for name in names)
-        (home / "config.toml").write_text(
-            f'[web]\nallow = ["github.com"]\nca_file = "ca.pem"\nresolve = {{ {resolve} }}\n'
-        )
         yield server
 
 
@@ -64,6 +60,12 @@ def of_the_fetch(facts: list[Any]) -> tuple[CallStarted, CallEnded]:
     return started, ended
 
 
+def fetched_in_a_batch(strongroom: Strongroom, url: str) -> tuple[CallStarted, CallEnded]:
+    model = obedient(strongroom.folder, url)
+    assert strongroom.batch(f"What is in {NOTE}?\n", model=model, root="").code == 0
+    return of_the_fetch(strongroom.facts)
+
+
 def asked(client: Lines, vault: Path, model: str) -> tuple[str, int, dict[str, Any]]:
     session = client.new_session(vault, model=model)
     prompt = client.begin_prompt(session, f"What is in {NOTE}?")
@@ -77,10 +79,7 @@ def answer(client: Lines, question: dict[str, Any], prompt: int, option: str) ->
 
 @pytest.mark.parametrize("url", ADDRESSES.values(), ids=ADDRESSES)
 def test_nothing_leaves_where_nobody_is_asked(strongroom: Strongroom, web: WebServer, vault: Path, url: str) -> None:
-    model = obedient(strongroom.folder, url)
-    done = strongroom.run("batch", "-", "--model", model, "--output", "out", stdin=f"What is in {NOTE}?\n")
-    assert done.code == 0
-    started, ended = of_the_fetch(strongroom.facts)
+    started, ended = fetched_in_a_batch(strongroom, url)
     assert (started.decision, ended.kind) == ("ask", "denied")
     assert WHY in ended.content
     assert web.seen() == []
@@ -96,7 +95,7 @@ def test_the_person_is_told_why_they_are_asked(home: Path, web: WebServer, vault
     assert web.seen() == []
 
 
-def test_what_the_person_allows_is_fetched(home: Path, web: WebServer, vault: Path) -> None:
+def test_an_address_that_the_person_allows_is_fetched(home: Path, web: WebServer, vault: Path) -> None:
     with DaemonProcess(home, vault.parent) as daemon, daemon.client() as client:
         session, prompt, question = asked(client, vault, obedient(vault.parent, LISTED))
         answer(client, question, prompt, "allow_once")
@@ -105,8 +104,6 @@ def test_what_the_person_allows_is_fetched(home: Path, web: WebServer, vault: Pa
 
 
 def test_an_address_that_says_nothing_is_not_asked_about(strongroom: Strongroom, web: WebServer, vault: Path) -> None:
-    model = obedient(strongroom.folder, "https://github.com/o/r/blob/main/README.md")
-    assert strongroom.run("batch", "-", "--model", model, "--output", "out", stdin="What is new?\n").code == 0
-    started, ended = of_the_fetch(strongroom.facts)
+    started, ended = fetched_in_a_batch(strongroom, "https://github.com/o/r/blob/main/README.md")
     assert (started.decision, ended.ok) == ("allow", True)
     assert [visit.target for visit in web.seen()] == ["/o/r/blob/main/README.md"]

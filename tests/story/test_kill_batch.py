@@ -11,25 +11,20 @@ import signal
 import subprocess
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from supervisor.journal.facts import CallEnded, SessionOpened, TurnStarted
-from tests.supervisor.command import Done, Family, Strongroom, children, finished, workers
-from tests.supervisor.histories import Line, call, fault_in_facts
+from tests.supervisor.command import Done, Family, Strongroom, children, finished, last_family, workers
+from tests.supervisor.histories import MARK, Line, call, fault_in_facts
 
 APPENDS: Final = 14
 """How often this batch writes to the journal when nobody disturbs it."""
 
 
-def mark(name: str) -> dict[str, Any]:
-    """A call whose effect shows how often it happened."""
-    return call("edit_file", path="log.txt", old="|end", new=f"|{name}|end")
-
-
 FIRST: Final[list[Line]] = [
-    {"text": "I mark.", "calls": [mark("one")]},
+    {"text": "I mark.", "calls": [MARK]},
     {"calls": [call("write_file", path="two.txt", content="two"), call("read_file", path="log.txt")]},
     {"text": "first done"},
 ]
@@ -48,30 +43,18 @@ def story(strongroom: Strongroom, root: Path) -> Strongroom:
     return strongroom
 
 
-ARGUMENTS: Final = ("batch", "in", "--output", "out", "--root", "root")
+ARGUMENTS: Final = ("batch", "in", "--output", "out.jsonl", "--root", "root")
 
 
 def killed(story: Strongroom, when: str, number: int, *options: str) -> Done:
     return story.run(*ARGUMENTS, *options, program=("tests.supervisor.dying", when, str(number)))
 
 
-def family(done: Done) -> Family:
-    """The processes that a killed one had, by its last words."""
-    (line,) = [line for line in done.err.splitlines() if line.startswith("pids")]
-    return Family([int(pid) for pid in line.split()[1:]])
-
-
-def results(story: Strongroom) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (story.folder / "out").read_text().splitlines()]
-
-
 def assert_nothing_is_lost_or_doubled(story: Strongroom, kinds: Collection[str | None] = ()) -> None:
-    assert [(each["id"], each["status"], each["answer"]) for each in results(story)] == [
-        ("first", "ok", "first done"),
-        ("second", "ok", "second done"),
-    ]
+    answers = [(each["id"], each["status"], each["answer"]) for each in story.results]
+    assert answers == [(name, "ok", f"{name} done") for name in ("first", "second")]
     sessions = story.sessions
-    for result in results(story):
+    for result in story.results:
         facts = sessions[result["session"]]
         assert fault_in_facts(facts) is None
         assert [fact.text for fact in facts if isinstance(fact, TurnStarted)] == [f"do {result['id']}"]
@@ -107,7 +90,7 @@ yet, the mark's rehearsal, its commit, two of the other calls. Before and after 
 def test_killed_at_an_instant_it_goes_on(story: Strongroom, when: str, number: int) -> None:
     died = killed(story, when, number)
     assert died.code == -signal.SIGKILL
-    assert family(died).is_gone()
+    assert last_family(died.err).is_gone()
     assert story.verdict.problem == ""
     assert story.run(*ARGUMENTS, "--resume").code == 0
     assert_nothing_is_lost_or_doubled(story)
@@ -119,7 +102,7 @@ def test_a_daemon_that_is_killed_ends_the_batch_which_then_goes_on(story: Strong
     assert (died.code, died.out) == (1, "")
     assert died.err.splitlines()[-1].endswith("Run the same command with --resume to resume the batch.")
     assert "Traceback" not in died.err
-    assert family(died).is_gone()
+    assert last_family(died.err).is_gone()
     assert story.run(*ARGUMENTS, "--resume").code == 0
     assert_nothing_is_lost_or_doubled(story)
 
@@ -127,7 +110,7 @@ def test_a_daemon_that_is_killed_ends_the_batch_which_then_goes_on(story: Strong
 def test_killed_after_every_third_fact_of_each_life_it_gets_done(story: Strongroom) -> None:
     deaths = 0
     while (done := killed(story, "after", 3, "--resume")).code == -signal.SIGKILL:
-        assert family(done).is_gone()
+        assert last_family(done.err).is_gone()
         deaths += 1
     assert deaths >= APPENDS // 3 - 1
     assert story.run(*ARGUMENTS, "--resume").code == 0
@@ -149,7 +132,7 @@ def test_killed_at_any_time_it_goes_on(story: Strongroom, seed: int) -> None:
     assert_nothing_is_lost_or_doubled(story)
 
 
-def test_what_was_killed_can_be_looked_at(story: Strongroom) -> None:
+def test_a_killed_batch_can_be_looked_at(story: Strongroom) -> None:
     killed(story, "before", 6)  # the mark is made, its outcome is not recorded
     assert story.run("verify").code == 0
     (session,) = [each for each in story.run("sessions", "--json").json if each["state"] == "open"]
@@ -161,7 +144,7 @@ def test_what_was_killed_can_be_looked_at(story: Strongroom) -> None:
     assert "outcome_unknown: Strongroom was stopped while this call ran" in text
     assert "(interrupted, and resumed)" in text
     assert "no end" not in text
-    assert results(story)[0]["tool_calls"][0]["error_kind"] == "outcome_unknown"
+    assert story.results[0]["tool_calls"][0]["error_kind"] == "outcome_unknown"
 
 
 @pytest.mark.parametrize(
@@ -176,7 +159,7 @@ def test_a_worker_killed_in_the_middle_of_a_call_costs_that_call_at_most(
         for pid in workers(process.pid):
             os.kill(pid, signal.SIGKILL)
         assert finished(process).code == 0
-    kind = results(story)[0]["tool_calls"][0]["error_kind"]
+    kind = story.results[0]["tool_calls"][0]["error_kind"]
     assert kind in kinds  # whether it has seen what it was sent nobody knows
     assert ("|one" in (story.folder / "root" / "log.txt").read_text()) == (kind is None)
     assert_nothing_is_lost_or_doubled(story, kinds)

@@ -12,11 +12,10 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.acp import extensions
 from supervisor.journal.facts import CallEnded, SessionOpened, TurnResumed
-from tests.daemon_process import DaemonProcess, Lines
+from tests.daemon_process import DaemonProcess
 from tests.messages_server import Call, MessagesServer, Recorded, Response, reply
-from tests.story.test_daemon_crash import at_rest, killed
+from tests.story.test_daemon_crash import at_rest
 from tests.supervisor.command import HANG_GUARD, finished
 from tests.supervisor.histories import fault_in_facts
 from tests.supervisor.repositories import FIRST, NAMES, SECOND, Repos
@@ -49,10 +48,6 @@ def tools_in(body: Any) -> list[str]:
     return [tool["name"] for tool in body["tools"]]
 
 
-def named(session: str) -> dict[str, Any]:
-    return {"sessionId": session, "cwd": "/", "mcpServers": []}
-
-
 def test_every_request_of_every_turn_says_where_the_agent_is(repos: Repos) -> None:
     """Of two turns, of a third after the session was taken up again, of a killed one, and of the one after it."""
     with MessagesServer([ASK, ASK, SAY, ASK, SAY, ASK, SAY, ASK, SILENCE]) as server:
@@ -63,18 +58,18 @@ def test_every_request_of_every_turn_says_where_the_agent_is(repos: Repos) -> No
             client.prompt(session, "first")
             client.prompt(session, "second")
             client.request("session/close", {"sessionId": session})
-            client.request("session/resume", named(session))
+            client.resume(session)
             client.prompt(session, "third")
             assert len(server.requests) == 7
             client.begin_prompt(session, "fourth")
             while len(server.requests) < 9:
-                client.request(extensions.STATUS_METHOD, {})
-            killed(daemon)
+                client.status()
+            daemon.crash()
         repos.configure(environment="another")
         server.add(SAY, ASK, SAY)
         with daemon, daemon.client() as client:
             at_rest(client, session)
-            client.request("session/load", named(session))
+            client.load(session)
             client.prompt(session, "fifth")
         assert contexts(server) == [repos.context(environment="live")] * 12
         assert {tuple(tools_in(body)) for body in server.bodies} == {TOOLS}
@@ -109,7 +104,7 @@ def test_two_librarians_at_once_are_each_told_of_their_own(repos: Repos) -> None
             name: client.new_session(repos.work, **{**NAMES, "technology": name}, model="m") for name in (FIRST, SECOND)
         }
         begun = [client.begin_prompt(session, "go") for session in sessions.values()]
-        assert all("result" in answer for answer in answers(client, begun))
+        assert all("result" in client.answer(number) for number in begun)
     for name, other in ((FIRST, SECOND), (SECOND, FIRST)):
         own = [body for body in server.bodies if context_in(body)["technology"] == name]
         assert [context_in(body) for body in own] == [repos.context(name)] * 2
@@ -122,24 +117,13 @@ def test_two_librarians_at_once_are_each_told_of_their_own(repos: Repos) -> None
         assert f"All about {other}" not in json.dumps(own)
 
 
-def answers(client: Lines, begun: list[int]) -> list[dict[str, Any]]:
-    """Return the answers to several requests, in whatever order they come."""
-    found: dict[int, dict[str, Any]] = {}
-    while set(found) != set(begun):
-        message = client.read()
-        if message.get("id") in begun and "method" not in message:
-            found[message["id"]] = message
-    return list(found.values())
-
-
 def test_a_batch_that_was_killed_goes_on_in_the_same_repositories(repos: Repos) -> None:
     items = [
         {"id": name, "prompt": "go", "profile": "librarian", "group": "elixir", "technology": name}
         for name in (FIRST, SECOND)
     ]
     strongroom = repos.strongroom()
-    (repos.work / "in").write_text("\n".join(map(json.dumps, items)))
-    arguments = ("batch", "in", "--output", "out", "--model", "m", "--resume")
+    arguments = strongroom.batch_of("\n".join(map(json.dumps, items)), "--resume", model="m", root="")
 
     def kill(_request: Recorded) -> None:
         if len(server.requests) == 4:
@@ -152,8 +136,7 @@ def test_a_batch_that_was_killed_goes_on_in_the_same_repositories(repos: Repos) 
         server.add(SAY)
         assert strongroom.run(*arguments).code == 0
         assert contexts(server) == [repos.context(name) for name in (FIRST, FIRST, SECOND, SECOND, SECOND)]
-    results = [json.loads(line) for line in (repos.work / "out").read_text().splitlines()]
-    assert [(each["id"], each["status"]) for each in results] == [(FIRST, "ok"), (SECOND, "ok")]
+    assert [(each["id"], each["status"]) for each in strongroom.results] == [(FIRST, "ok"), (SECOND, "ok")]
     opened = [fact.context.technology for fact in strongroom.facts if isinstance(fact, SessionOpened)]
     assert opened == [FIRST, SECOND]
     contents = [fact.content for fact in strongroom.facts if isinstance(fact, CallEnded)]

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.supervisor.command import Strongroom
 
 
-def test_what_was_just_written_is_found(strongroom: Strongroom, root: Path) -> None:
+def test_new_content_is_found(strongroom: Strongroom, root: Path) -> None:
     (root / ".gitignore").write_text("build/\n")
     calls = [
         ("write_file", {"path": "src/new.py", "content": "def brand_new():\n    pass\n"}),
@@ -24,10 +24,8 @@ def test_what_was_just_written_is_found(strongroom: Strongroom, root: Path) -> N
     done = strongroom.run("call", "--stdin", "--profile", "project", "--root", str(root), "--approve", stdin=lines)
     answers = {answer["id"]: answer for answer in done.lines}
     assert [answers[at]["ok"] for at in range(len(calls))] == [True] * len(calls), done
-    new, renamed = "def brand_new():", "def renamed():"
-    assert answers[1]["content"] == [{"path": "src/new.py", "line": 1, "text": new}]
-    assert answers[3]["content"] == [{"path": "src/new.py", "line": 1, "text": renamed}]
-    assert answers[5]["content"] == [{"path": "src/new.py", "line": 1, "text": renamed}]
+    for at, text in ((1, "def brand_new():"), (3, "def renamed():"), (5, "def renamed():")):
+        assert answers[at]["content"] == [{"path": "src/new.py", "line": 1, "text": text}]
     assert [each["path"] for each in answers[7]["content"]] == ["build/made.py"]
 
 
@@ -35,13 +33,8 @@ def test_a_batch_searches_the_vault(strongroom: Strongroom, tmp_path: Path) -> N
     vault = tmp_path / "vault"
     (vault / "notes").mkdir(parents=True)
     (vault / "notes/idea.md").write_text("# Idea\n\nA swordfish in every pond.\n")
-    (tmp_path / "items").write_text("search swordfish\nsearch (\n")
-    done = strongroom.run("batch", "items", "--output", "out", "--model", "offline")
-    found, refused = (
-        json.loads(line) for line in sorted((tmp_path / "out").read_text().splitlines(), key=len, reverse=True)
-    )
-    if "swordfish" not in found["answer"]:
-        found, refused = refused, found
+    done = strongroom.batch("search swordfish\nsearch (\n", root="")
+    found, refused = sorted(strongroom.results, key=lambda result: "swordfish" not in result["answer"])
     assert done.code == 0, done
     assert "notes/idea.md" in found["answer"]
     assert found["tool_calls"][0]["tool"] == "search_files"

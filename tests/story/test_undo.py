@@ -5,10 +5,8 @@ The change is made by a scripted model in the real daemon, and the daemon is kil
 
 import os
 import stat
-import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -16,8 +14,10 @@ from supervisor.acp import extensions
 from supervisor.journal.facts import CallDecided, CallEnded
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.forked import ForkedStrongroom
-from tests.supervisor.command import HANG_GUARD, Done, Strongroom
+from tests.supervisor.command import Strongroom, wait_until
 from tests.supervisor.histories import call
+
+Tree = dict[str, tuple[int, bytes | str]]
 
 DYING: Final = """
 import os, signal
@@ -42,18 +42,9 @@ def strongroom(home: Path, root: Path) -> Strongroom:
     return ForkedStrongroom(home, root)
 
 
-@pytest.fixture
-def daemon(home: Path, tmp_path: Path) -> Iterator[DaemonProcess]:
-    """One that has not been started."""
-    daemon = DaemonProcess(home, tmp_path)
-    yield daemon
-    if daemon.running:
-        daemon.end()
-
-
-def tree(root: Path) -> dict[str, tuple[int, bytes | str]]:
+def tree(root: Path) -> Tree:
     """Everything beneath the root: permissions, and content or target."""
-    found: dict[str, tuple[int, bytes | str]] = {}
+    found: Tree = {}
     for path in sorted(root.rglob("*")):
         mode = stat.S_IMODE(path.lstat().st_mode)
         link, file = path.is_symlink(), path.is_file()
@@ -68,7 +59,7 @@ def talk(client: Lines, session: str, text: str) -> None:
         message = client.read()
         if message.get("method") == "session/request_permission":
             assert client.refused(extensions.UNDO_METHOD, {"sessionId": session})["data"]["kind"] == "busy"
-            client.reply(message, {"outcome": {"outcome": "selected", "optionId": "allow_once"}})
+            client.allow(message)
         if "method" not in message and message.get("id") == number:
             assert "error" not in message, message
             return
@@ -79,14 +70,18 @@ def undo(client: Lines, session: str, **params: Any) -> list[dict[str, Any]]:
     return steps
 
 
-def steps(done: Done) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = done.json["steps"]
-    return found
+class Changed(NamedTuple):
+    """A session that has changed the root in two turns, and the root before, between and after them."""
+
+    session: str
+    before: Tree
+    written: Tree
+    removed: Tree
 
 
-def test_what_a_session_changed_is_taken_back_each_way(
-    daemon: DaemonProcess, strongroom: Strongroom, tmp_path: Path, root: Path
-) -> None:
+@pytest.fixture
+def changed(daemon: DaemonProcess, tmp_path: Path, root: Path) -> Changed:
+    """The daemon that made the changes was killed."""
     (root / "d" / "deep").mkdir(parents=True)
     (root / "d" / "deep" / "run.sh").write_bytes(b"#!/bin/sh\n\x00\xff")
     (root / "d" / "deep" / "run.sh").chmod(0o750)
@@ -107,50 +102,56 @@ def test_what_a_session_changed_is_taken_back_each_way(
         for text in ("write", "go on"):
             talk(client, session, text)
             trees.append(tree(root))
-    before, written, removed = trees
-    assert "d" not in removed
-    daemon.kill()
-    daemon.wait()
+        daemon.crash()
+    assert "d" not in trees[-1]
+    return Changed(session, *trees)
 
-    # the last change, by the command, with a daemon of its own
-    (step,) = steps(strongroom.run("undo", "--json"))
+
+def test_the_last_change_is_undone_by_the_command_and_that_undo_and_a_turn_over_the_protocol(
+    daemon: DaemonProcess, changed: Changed, strongroom: Strongroom, root: Path
+) -> None:
+    (step,) = strongroom.run("undo", "--json").json["steps"]
     assert (step["ok"], step["tool"], step["title"]) == (True, "exec_shell", "exec_shell rm -rf d")
-    assert tree(root) == written | {"a.txt": (written["a.txt"][0], b"two\n")}
-
+    assert tree(root) == changed.written | {"a.txt": (changed.written["a.txt"][0], b"two\n")}
     old = daemon.home / "kept" / "of-long-ago"
     old.touch()
     os.utime(old, (0, 0))
     daemon.start()
     with daemon.client() as client:
-        client.request("session/resume", {"sessionId": session, "cwd": str(root)})
-        # the undo of an undo, and then all of the turn
-        (again,) = undo(client, session, calls=[step["undo"]])
-        assert (again["ok"], tree(root)) == (True, removed)
-        turn = undo(client, session, scope="turn")
-        assert ([each["tool"] for each in turn], tree(root)) == (["exec_shell", "edit_file"], written)
+        client.resume(changed.session)
+        (again,) = undo(client, changed.session, calls=[step["undo"]])
+        assert (again["ok"], tree(root)) == (True, changed.removed)
+        turn = undo(client, changed.session, scope="turn")
+        assert ([each["tool"] for each in turn], tree(root)) == (["exec_shell", "edit_file"], changed.written)
+    daemon.end()
+    assert not old.exists()
+    assert f"undone by {turn[0]['undo']}" in strongroom.run("why", step["call"]).out
 
-        # somebody else has changed it since
+
+def test_a_change_by_somebody_else_is_a_conflict_and_not_lost_by_force_and_the_model_is_told(
+    daemon: DaemonProcess, changed: Changed, strongroom: Strongroom, root: Path
+) -> None:
+    session = changed.session
+    daemon.start()
+    with daemon.client() as client:
+        client.resume(session)
+        assert all(each["ok"] for each in undo(client, session, scope="turn"))
         (root / "a.txt").write_text("mine\n")
         (refused,) = undo(client, session)
         assert (refused["ok"], refused["kind"]) == (False, "conflict")
         assert (root / "a.txt").read_text() == "mine\n"
         (forced,) = undo(client, session, force=True)
         assert (forced["ok"], forced["changes"]) == (True, [{"path": "a.txt", "what": "modified"}])
-        assert tree(root) == before
+        assert tree(root) == changed.before
         assert undo(client, session) == []
         client.prompt(session, "/undo")  # as an editor sends it
         assert client.updates(session)[-1]["content"]["text"] == "There is nothing to undo."
-
-        # the person's own text is not lost either, and the model is told
         (mine,) = undo(client, session, calls=[forced["undo"]])
         assert (mine["ok"], (root / "a.txt").read_text()) == (True, "mine\n")
         talk(client, session, "and now?")
     daemon.end()
-    assert not old.exists()
     told = strongroom.run("history", session, "--format", "anthropic").json[-2]
     assert "the person undid earlier changes, of: " in told["content"][0]["text"]
-    why = strongroom.run("why", step["call"]).out
-    assert f"undone by {turn[0]['undo']}" in why
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -175,7 +176,7 @@ def test_a_daemon_that_is_killed_when_an_undo_is_decided_does_it_once(
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_what_was_kept_for_a_call_that_nobody_decided_about_goes_with_the_next_daemon(
+def test_a_pack_of_a_call_that_nobody_decided_about_goes_with_the_next_daemon(
     daemon: DaemonProcess, strongroom: Strongroom, root: Path, when: str
 ) -> None:
     daemon.prelude = DYING.format(when=when, undo=False)
@@ -187,10 +188,12 @@ def test_what_was_kept_for_a_call_that_nobody_decided_about_goes_with_the_next_d
     daemon.prelude = ""
     daemon.start()
     removed = when == "before"
-    deadline = time.monotonic() + HANG_GUARD
-    while pack.exists() if removed else stat.S_IMODE(pack.stat().st_mode) != stat.S_IRUSR:
-        assert time.monotonic() < deadline
-        with daemon.client() as client:  # it looks when it has begun to listen
-            client.request(extensions.STATUS_METHOD, {})
+    with daemon.client() as client:  # it looks when it has begun to listen
+        wait_until(
+            lambda: (
+                client.status()
+                and (not pack.exists() if removed else stat.S_IMODE(pack.stat().st_mode) == stat.S_IRUSR)
+            )
+        )
     daemon.end()
     assert ("never decided about" in daemon.log) == removed

@@ -5,21 +5,33 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from supervisor.agent.events import Event
+import trio
+import trio.testing
+
 from supervisor.agent.models.model import Model
-from supervisor.agent.states import State
+from supervisor.agent.turn import Event, State
 from supervisor.config.profiles import Profile
 from supervisor.journal.facts import CallEnded, CallStarted, Fact
 from supervisor.journal.journal import Journal
+from supervisor.journal.journal_writer import JournalWriter
 from supervisor.pool.pools import Pools
-from supervisor.session.session import Session, read_earlier
-from supervisor.tools.approval import Approve
+from supervisor.session.session import EarlierSession, Session, new_session, read_earlier
+from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion, Approve
 
 TOOLS = ("read_file", "write_file", "edit_file", "list_files", "list_directory")
 
 
 def vault(root: Path, ask: tuple[str, ...] = ()) -> Profile:
     return Profile("vault", str(root), TOOLS, ask)
+
+
+def begun(
+    journal: Journal, profile: Profile, model: Model | None, *, attended: bool = False, cwd: str = ""
+) -> EarlierSession:
+    """Return a new session whose opening is recorded."""
+    new = new_session(profile, model, "test", cwd=cwd, attended=attended)
+    journal.append(new.id, new.opened)
+    return new
 
 
 class Bench:
@@ -47,13 +59,17 @@ class Bench:
         session: str | None = None,
         max_steps: int = 50,
     ) -> Session:
+        journal, profile = journal or self.journal, vault(self.root, ask)
+        if session:
+            earlier = read_earlier(journal, session)
+        else:
+            earlier = begun(journal, profile, model, attended=approve is not None)
         return Session(
-            journal or self.journal,
+            JournalWriter(journal),
             self.pools,
-            vault(self.root, ask),
+            profile,
             model,
-            origin="test",
-            earlier=read_earlier(journal or self.journal, session) if session else None,
+            earlier,
             show=self._show,
             approve=approve,
             max_steps=max_steps,
@@ -83,6 +99,31 @@ class Bench:
         for slot in self.pools.pool("files").workers.slots:
             if slot.process is not None:
                 os.kill(slot.process.pid, signal.SIGKILL)
+
+
+class Person:
+    """Is asked, and says what is to be said."""
+
+    def __init__(self, *, approved: bool, look: Callable[[], object] = lambda: None) -> None:
+        self.asked: list[ApprovalQuestion] = []
+        self._approved = approved
+        self._look = look
+
+    async def approve(self, ask: ApprovalQuestion) -> ApprovalDecision:
+        await trio.lowlevel.checkpoint()
+        self.asked.append(ask)
+        self._look()
+        return ApprovalDecision(approved=self._approved)
+
+
+async def cancelled_at(session: Session, reached: trio.Event) -> None:
+    """Ask, and cancel once nothing moves after what was to be reached."""
+    with trio.fail_after(10):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(session.conversation.run_turn, "go")
+            await reached.wait()
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
 
 
 def kinds(facts: list[Fact]) -> list[str]:

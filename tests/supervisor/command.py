@@ -6,17 +6,20 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self, TypeVar
 
-from supervisor.journal.facts import Fact
+from supervisor.config.settings import Settings, load
+from supervisor.journal.facts import Fact, TurnEnded, TurnStarted
 from supervisor.journal.journal import ChainCheck, JournalEntry, open_journal
 
 CODE: Final = Path(__file__).parent.parent.parent
 HANG_GUARD: Final = 60
+_F = TypeVar("_F", bound=Fact)
 
 
 @dataclass(frozen=True)
@@ -36,14 +39,87 @@ class Done:
     def lines(self) -> list[Any]:
         return [json.loads(line) for line in self.out.splitlines()]
 
+    def assert_refused(self, *words: str, code: int = 2) -> None:
+        """Make sure that it ended with a sentence that has these words, and with nothing else."""
+        assert (self.code, self.out) == (code, "")
+        assert self.err
+        assert [each for each in words if each not in self.err] == []
+        assert "Traceback" not in self.err
 
-class Strongroom:
-    """Runs commands. `program` is what comes after `python -m`."""
+
+class Home:
+    """A STRONGROOM_HOME, and what is recorded in it; `folder` and `environment` are those of processes on it."""
 
     def __init__(self, home: Path, folder: Path, **environment: str) -> None:
         self.home = home
         self.folder = folder
         self.environment = {"PATH": os.environ["PATH"], "STRONGROOM_HOME": str(home), **environment}
+
+    def configure(self, text: str) -> None:
+        """Write the configuration, into a home that is made if need be."""
+        self.home.mkdir(mode=0o700, exist_ok=True)
+        (self.home / "config.toml").write_text(text)
+
+    @property
+    def settings(self) -> Settings:
+        return load({"STRONGROOM_HOME": str(self.home)})
+
+    @property
+    def entries(self) -> list[JournalEntry]:
+        with open_journal(self.home / "journal.db") as journal:
+            return list(journal.everything())
+
+    @property
+    def facts(self) -> list[Fact]:
+        return [entry.fact for entry in self.entries]
+
+    @property
+    def asked(self) -> list[str]:
+        """The lines of all turns, in order."""
+        return [fact.text for fact in self.facts if isinstance(fact, TurnStarted)]
+
+    @property
+    def ends(self) -> list[str]:
+        """How all turns have ended, in order."""
+        return [fact.status for fact in self.facts if isinstance(fact, TurnEnded)]
+
+    @property
+    def has_done_anything(self) -> bool:
+        """Whether a fact is recorded."""
+        return (self.home / "journal.db").exists() and bool(self.entries)
+
+    @property
+    def sessions(self) -> dict[str, list[Fact]]:
+        """The facts of each session."""
+        found: dict[str, list[Fact]] = {}
+        for entry in self.entries:
+            found.setdefault(entry.session, []).append(entry.fact)
+        return found
+
+    def facts_of(self, session: str, kind: type[_F]) -> list[_F]:
+        """Return the facts of a kind of a session."""
+        return [fact for fact in self.sessions[session] if isinstance(fact, kind)]
+
+    def record(self, session: str, *facts: Fact) -> None:
+        """Write facts as a daemon before has."""
+        with open_journal(self.home / "journal.db") as journal:
+            journal.append(session, *facts)
+
+    @property
+    def verdict(self) -> ChainCheck:
+        with open_journal(self.home / "journal.db") as journal:
+            return journal.verify()
+
+
+class Strongroom(Home):
+    """Runs commands. `program` is what comes after `python -m`."""
+
+    @classmethod
+    def beside_a_root(cls, folder: Path) -> Self:
+        """The command line in a folder with a root that holds a note, and no home yet."""
+        (folder / "root").mkdir()
+        (folder / "root" / "a.txt").write_text("hello\n")
+        return cls(folder / "home", folder)
 
     def command(self, *arguments: str, program: Sequence[str] = ("supervisor",)) -> list[str]:
         return [sys.executable, "-m", *program, *arguments]
@@ -78,32 +154,22 @@ class Strongroom:
             cwd=self.folder,
         )
 
-    @property
-    def entries(self) -> list[JournalEntry]:
-        with open_journal(self.home / "journal.db") as journal:
-            return list(journal.everything())
+    def batch(self, items: str, *options: str, **more: str) -> Done:
+        """Run a batch; arguments as for `batch_of`."""
+        return self.run(*self.batch_of(items, *options, **more))
+
+    def batch_of(
+        self, items: str, *options: str, model: str = "offline", output: str = "out.jsonl", root: str = "root"
+    ) -> list[str]:
+        """Write down what a batch is asked; return the arguments that run it. The root "" is the profile's own."""
+        (self.folder / "in").write_text(items)
+        rooted = ["--root", root] if root else []
+        return ["batch", "in", "--output", output, *rooted, "--model", model, *options]
 
     @property
-    def facts(self) -> list[Fact]:
-        return [entry.fact for entry in self.entries]
-
-    @property
-    def has_done_anything(self) -> bool:
-        """Whether a fact is recorded."""
-        return (self.home / "journal.db").exists() and bool(self.entries)
-
-    @property
-    def sessions(self) -> dict[str, list[Fact]]:
-        """The facts of each session."""
-        found: dict[str, list[Fact]] = {}
-        for entry in self.entries:
-            found.setdefault(entry.session, []).append(entry.fact)
-        return found
-
-    @property
-    def verdict(self) -> ChainCheck:
-        with open_journal(self.home / "journal.db") as journal:
-            return journal.verify()
+    def results(self) -> list[dict[str, Any]]:
+        """The lines that a batch has written."""
+        return [json.loads(line) for line in (self.folder / "out.jsonl").read_bytes().splitlines()]
 
 
 @contextmanager
@@ -115,9 +181,18 @@ def ignored(*signals: signal.Signals) -> Iterator[None]:
         signal.signal(each, handler)
 
 
+def wait_until(holds: Callable[[], object], tell: Callable[[], object] = str) -> None:
+    """Ask again and again, which takes its time, until it holds; `tell` says what is there if it never does."""
+    deadline = time.monotonic() + HANG_GUARD
+    while not holds():
+        assert time.monotonic() < deadline, tell()
+
+
 def children(pid: int) -> list[int]:
-    """Return the pids of a process's children, and of theirs."""
-    found = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    """Return the pids of a process's children, and of theirs; of one that has just ended there are none."""
+    found: list[int] = []
+    with suppress(OSError):
+        found += map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
     return [*found, *(grandchild for child in found for grandchild in children(child))]
 
 
@@ -146,6 +221,21 @@ class Family:
             gone = bool(poll.poll(HANG_GUARD * 1000)) and gone
             os.close(handle)
         return gone
+
+
+def answer_to(process: "subprocess.Popen[bytes]", line: str | bytes) -> str:
+    """Write to a process; return the next line that it writes."""
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write(line.encode() if isinstance(line, str) else line)
+    process.stdin.flush()
+    return process.stdout.readline().decode()
+
+
+def last_family(errors: str) -> Family:
+    """The processes that a killed one had, by its last words."""
+    (line,) = [line for line in errors.splitlines() if line.startswith("pids")]
+    return Family([int(pid) for pid in line.split()[1:]])
 
 
 def finished(process: "subprocess.Popen[bytes]", given: bytes = b"") -> Done:

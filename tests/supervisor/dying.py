@@ -16,6 +16,7 @@ import runpy
 import signal
 import sqlite3
 import sys
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import wraps
@@ -56,7 +57,7 @@ def batches(path: str) -> int:
 
 def prepare_client(when: str, number: int) -> None:
     from supervisor.clients.batch.items import OutputFile, Result
-    from supervisor.clients.connection import start
+    from supervisor.clients.connection import spawn
 
     append, write = Journal.append, OutputFile.write
     lines = 0
@@ -83,40 +84,45 @@ def prepare_client(when: str, number: int) -> None:
     Journal.append = counted  # type: ignore[method-assign]
     OutputFile.write = written  # type: ignore[method-assign]
     program = (sys.executable, "-P", "-X", "utf8", "-m", "tests.supervisor.dying", DAEMON, when, str(number))
-    start._MODULE = program  # type: ignore[misc, assignment]
+    spawn._MODULE = program  # type: ignore[misc, assignment]
 
 
-def prepare_daemon(when: str, number: int) -> None:
+def prepare_daemon(when: str, number: int, *, alone: bool = False) -> None:
+    """Have this process end itself, and the client that started it unless it is `alone`."""
     from supervisor.agent.conversation import Conversation
     from supervisor.agent.models.model import TextDelta
     from supervisor.config.settings import load
     from supervisor.session import resources
 
-    append, begin = unwrap(Journal.append), Conversation.__init__  # a forked daemon has the client's
+    Journal.append = unwrap(Journal.append)  # type: ignore[method-assign] # a forked daemon has the client's
+    begin, commit, opened = Journal.begin, Journal.commit, Conversation.__init__
     journal = str(load().journal)
     before = batches(journal)
-    own = 0
+    others = () if alone or when == "lost" else (os.getppid(),)
+    own, moment = 0, ""
 
-    def counted(self: Journal, session: str, *new: Fact) -> None:
-        nonlocal own
-        own += 1
-        count = own + batches(journal) - before
-        if (when, count) == ("before", number):
-            die(os.getppid())
-        append(self, session, *new)
-        match when:
-            case "after" if count == number:
-                die(os.getppid())
-            case "lost" if count == number:
-                die()
-            case "hang" if count == number:
-                hang()
+    def begun(self: Journal, appends: Iterable[tuple[str, Sequence[bytes]]]) -> None:
+        nonlocal own, moment
+        together = list(appends)  # what is committed together happens at one instant
+        earlier = own + batches(journal) - before
+        own += len(together)
+        moment = when if earlier < number <= earlier + len(together) else ""
+        if moment == "before":
+            die(*others)
+        begin(self, together)
+
+    def committed(self: Journal) -> None:
+        commit(self)
+        if moment in {"after", "lost"}:
+            die(*others)
+        if moment == "hang":
+            hang()
 
     def heard(self: Conversation, *arguments: Any) -> None:
-        begin(self, *arguments)
-        self._show = lambda event: die(os.getppid()) if isinstance(event, TextDelta) else None
+        opened(self, *arguments)
+        self.show = lambda event: die(*others) if isinstance(event, TextDelta) else None
 
-    Journal.append = counted  # type: ignore[method-assign]
+    Journal.begin, Journal.commit = begun, committed  # type: ignore[method-assign]
     if when == "hang":
         real = resources.child_spec
         resources.child_spec = lambda *given: replace(real(*given), commit_grace=0.2)

@@ -3,15 +3,25 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from supervisor.agent.models.model import Model
 from supervisor.agent.models.scripted import open_script
 from supervisor.agent.transcript import Transcript
 from supervisor.errors import JournalError
-from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnStarted
+from supervisor.journal.facts import (
+    CallDecided,
+    CallEnded,
+    CallStarted,
+    Fact,
+    Replied,
+    SessionOpened,
+    TurnEnded,
+    TurnStarted,
+)
 from supervisor.journal.journal import Journal, JournalEntry
 from tests.messages_server import fault_in
+from workers.wire.messages import Context
 
 Line = dict[str, Any]
 
@@ -89,6 +99,24 @@ def fault_in_facts(facts: Sequence[Fact]) -> str | None:
 
 def call(tool: str, **arguments: Any) -> dict[str, Any]:
     return {"tool": tool, "arguments": arguments}
+
+
+def opening_fact(
+    root: Path, model: str = "offline", profile: str = "project", *tools: str, attended: bool = True
+) -> SessionOpened:
+    """Return the fact that opens an editor's session on a root; it may read unless other tools are named."""
+    context = Context(working_directory=str(root))
+    return SessionOpened(profile, model, context, tools or ("read_file",), "acp", "0", (), str(root), attended)
+
+
+READ: Final[Line] = {"text": "I look.", "calls": [call("read_file", path="a.txt")]}
+MARK: Final = call("edit_file", path="log.txt", old="|end", new="|one|end")
+"""A call whose effect shows how often it happened."""
+DONE: Final[Line] = {"text": "Done."}
+ASKING: Final = (
+    "[profiles.asking]\nroot = '.'\ntools = ['read_file', 'write_file', 'edit_file']\nask = ['write_file']\n"
+)
+"""A profile in which writing a file is asked about."""
 
 
 def script(folder: Path, *lines: Line) -> Path:

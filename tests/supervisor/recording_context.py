@@ -11,7 +11,7 @@ class RecordingContext:
         self.output_text = ""
         self.approvals = 0
 
-    def record(self, *facts: Fact) -> None:
+    async def record(self, *facts: Fact) -> None:
         self.facts += facts
 
     def output(self, _call: str, text: str) -> None:

@@ -1,8 +1,13 @@
 """The worker's side: in this process over pipes, and as a process where its end is the point."""
 
+import fcntl
+import io
 import os
 import select
+import signal
+import struct
 import subprocess
+import termios
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +17,7 @@ import msgspec
 import pytest
 
 from supervisor.pool.spec import worker_command
-from tests.raw_worker import open_worker, receive, send
+from tests.raw_worker import receive, send
 from workers.changes.effects import Change, Effects, NodeState
 from workers.errors import RehearsalRefused, ToolError
 from workers.loop import Pipe, by_name, serve
@@ -25,10 +30,18 @@ HANG = 20.0
 
 LARGE = "0123456789abcdef" * 2**17
 
+ANSWERING_WORKER = """
+from workers.loop import Pipe
+from workers.wire import messages
+for number in range(3):
+    Pipe(0, 1).send(messages.Done(number, "x" * 100_000))
+"""
+"""Each answer is larger than a pipe is where the kernel grants no more."""
+
 TOOLS_IN_A_WORKER = """
 import os, sys
 from workers import __main__ as worker
-from workers.catalog import CATEGORIES, Category, table
+from workers.catalog import CATEGORIES, Category
 from workers.tool import Args, tool
 
 class None_(Args, frozen=True):
@@ -52,7 +65,7 @@ def hunger(args, context):
     return str(len(bytearray(2**40)))
 
 files = CATEGORIES["files"]
-categories = table(Category("files", (bug, chatter, hunger), files.confinement))
+categories = {"files": Category("files", (bug, chatter, hunger), files.confinement)}
 code = 1
 try:
     code = worker.run(int(sys.argv[-1]), categories)
@@ -140,9 +153,9 @@ class Written(Proposal):
         assert not isinstance(result, Proposal)
         return result
 
-    def discard(self) -> None:
+    def close(self) -> None:
         """Note it."""
-        self._fate.append("discarded")
+        self._fate.append("closed")
 
 
 @tool(Text, effect=True)
@@ -262,15 +275,15 @@ def test_an_error_does_not_flood(supervisor: Supervisor) -> None:
 def test_running_out_of_memory_while_encoding_is_an_answer(
     supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    frame = frames.frame
+    frame = frames.frame_in_place
 
-    def starving(message: messages.Up) -> bytes:
+    def starving(message: messages.Up) -> bytearray:
         if not isinstance(message, messages.Done):
             return frame(message)
         raise MemoryError
 
-    monkeypatch.setattr(frames, "frame", starving)
-    supervisor.write(frame(messages.Call(7, "echo", b"{}")))
+    monkeypatch.setattr(frames, "frame_in_place", starving)
+    supervisor.write(frames.frame(messages.Call(7, "echo", b"{}")))
     answer = supervisor.read()
     assert isinstance(answer, messages.Failed)
     assert answer.kind == "resource_limit"
@@ -321,6 +334,8 @@ START = messages.Start(messages.VERSION, "files", messages.Context("/"), 3, True
 BROKEN: list[tuple[bytes, type[Exception], str]] = [
     *((ECHO[:cut], frames.FrameError, "middle of a frame") for cut in (1, 3, 4, 10, -1)),
     (frames.frame(START), frames.FrameError, "Start out of turn"),
+    (ECHO + frames.frame(messages.Decide(7, commit=True)), frames.FrameError, "Decide out of turn"),
+    (ECHO + frames.frame(messages.Keep(7, 1, 1)), frames.FrameError, "Keep out of turn"),
     (frames.LENGTH.pack(frames.FRAME_LIMIT + 1), frames.FrameError, ""),
     (frames.LENGTH.pack(3) + b"abc", frames.FrameError, ""),
     (frames.frame(messages.Call(7, "broken", b"{}")), ZeroDivisionError, ""),
@@ -329,7 +344,7 @@ BROKEN: list[tuple[bytes, type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("data", "kind", "says"), BROKEN)
-def test_what_is_no_call_and_a_bug_end_the_loop(
+def test_a_message_that_is_no_call_and_a_bug_end_the_loop(
     supervisor: Supervisor, data: bytes, kind: type[Exception], says: str
 ) -> None:
     supervisor.write(data)
@@ -355,17 +370,24 @@ DECIDED = [
 
 
 @pytest.mark.parametrize(("ends_as", "commit", "answer"), DECIDED)
-def test_a_proposal_is_committed_or_discarded_once_it_is_decided(
-    supervisor: Supervisor, ends_as: str, commit: bool, answer: messages.Up
+def test_a_proposal_is_committed_if_that_is_decided_and_closed_after_the_answer(
+    supervisor: Supervisor, ends_as: str, commit: bool, answer: messages.Up, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held(supervisor, ends_as)
+    send = supervisor.pipe.send
+
+    def noting(message: messages.Up) -> None:
+        supervisor.fate.append("answered")
+        send(message)
+
+    monkeypatch.setattr(supervisor.pipe, "send", noting)
     supervisor.say(messages.Decide(7, commit=commit))
     assert supervisor.read() == answer
-    assert supervisor.fate == ["committed" if commit else "discarded"]
     assert supervisor.call("echo") == [messages.Done(7, "")]
+    assert supervisor.fate == [*(["committed"] if commit else []), "answered", "closed", "answered"]
 
 
-def test_what_would_be_replaced_is_sent_before_the_decision(supervisor: Supervisor) -> None:
+def test_old_content_is_sent_before_the_decision(supervisor: Supervisor) -> None:
     held(supervisor)
     supervisor.say(messages.Keep(7, 6, 6))
     assert [supervisor.read() for _ in range(6)] == [
@@ -395,49 +417,32 @@ def test_originals_that_are_something_else_now_are_a_failure_and_the_call_is_sti
     assert answers[-1] == messages.Failed(7, "conflict", "it is another now", {"path": "a"})
     supervisor.say(messages.Decide(7, commit=False))
     assert supervisor.read() == messages.Done(7, "")
-    assert supervisor.fate == ["discarded"]
+    supervisor.hang_up()
+    assert supervisor.fate == ["closed"]
 
 
-OUT_OF_TURN: list[tuple[str, list[messages.Down]]] = [
-    ("a second call", [messages.Call(8, "echo", b"{}")]),
-    ("a probe", [messages.Probe()]),
-    ("the decision of another call", [messages.Decide(8, commit=True)]),
-    ("another call's originals", [messages.Keep(8, 1, 1)]),
-    ("the originals twice", [messages.Keep(7, 1, 1), messages.Keep(7, 1, 1)]),
+OUT_OF_TURN: list[tuple[str, list[messages.Down], str]] = [
+    ("the end of file", [], ""),
+    ("the end of file after the originals", [messages.Keep(7, 1, 1)], ""),
+    ("a second call", [messages.Call(8, "echo", b"{}")], "Call while"),
+    ("a probe", [messages.Probe()], "Probe while"),
+    ("the decision of another call", [messages.Decide(8, commit=True)], "Decide while"),
+    ("another call's originals", [messages.Keep(8, 1, 1)], "Keep while"),
+    ("the originals twice", [messages.Keep(7, 1, 1), messages.Keep(7, 1, 1)], "Keep while"),
 ]
 
 
-@pytest.mark.parametrize("sent", [row[1] for row in OUT_OF_TURN], ids=[row[0] for row in OUT_OF_TURN])
-def test_nothing_else_is_heard_of_while_a_call_is_to_be_decided(
-    supervisor: Supervisor, sent: list[messages.Down]
+@pytest.mark.parametrize(("sent", "says"), [row[1:] for row in OUT_OF_TURN], ids=[row[0] for row in OUT_OF_TURN])
+def test_a_proposal_is_closed_by_the_end_of_file_and_by_all_but_its_own_decision(
+    supervisor: Supervisor, sent: list[messages.Down], says: str
 ) -> None:
     held(supervisor)
     for message in sent:
         supervisor.say(message)
     supervisor.hang_up()
-    assert isinstance(supervisor.error, frames.FrameError)
-    assert "while a call was to be decided" in str(supervisor.error)
-    assert supervisor.fate == ["discarded"]
-
-
-@pytest.mark.parametrize("message", [messages.Decide(7, commit=True), messages.Keep(7, 1, 1)], ids=repr)
-def test_there_is_nothing_to_decide_where_nothing_is_proposed(supervisor: Supervisor, message: messages.Down) -> None:
-    supervisor.call("echo")
-    supervisor.say(message)
-    supervisor.hang_up()
-    assert "out of turn" in str(supervisor.error)
-
-
-@pytest.mark.parametrize("sent", [[], [messages.Keep(7, 1, 1)]], ids=["at once", "after the originals"])
-def test_the_end_of_file_while_a_call_is_to_be_decided_discards_it(
-    supervisor: Supervisor, sent: list[messages.Down]
-) -> None:
-    held(supervisor)
-    for message in sent:
-        supervisor.say(message)
-    supervisor.hang_up()
-    assert supervisor.error is None
-    assert supervisor.fate == ["discarded"]
+    expected = frames.FrameError(f"{says} a call was to be decided") if says else None
+    assert repr(supervisor.error) == repr(expected)
+    assert supervisor.fate == ["closed"]
 
 
 def test_a_bug_in_a_commit_ends_the_loop(supervisor: Supervisor) -> None:
@@ -504,14 +509,8 @@ def test_a_worker_leaves_in_peace_at_the_end_of_file_whether_it_was_started_or_n
 )
 def test_a_worker_serves_nobody_who_does_not_begin_with_a_proper_start(tmp_path: Path, first: messages.Down) -> None:
     answers, code, _said = living(tmp_path, [first])
-    assert [type(answer) for answer in answers] == [messages.Refused]
-    assert code == 1
-
-
-def test_a_refusal_names_the_version(tmp_path: Path) -> None:
-    with open_worker(tmp_path, version=messages.VERSION + 1) as worker:
-        assert worker.refusal.missing == "version"
-        assert str(messages.VERSION) in worker.refusal.message
+    speaks = f"this worker speaks version {messages.VERSION} of the wire"
+    assert (answers, code) == ([messages.Refused("version", speaks)], 1)
 
 
 DEATHS: list[tuple[messages.Down, str | None, str]] = [
@@ -530,7 +529,7 @@ def test_an_error_ends_the_worker_with_its_traceback(
     assert says in said
 
 
-def test_what_a_tool_prints_does_not_reach_the_frames(tmp_path: Path) -> None:
+def test_output_of_a_tool_does_not_reach_the_frames(tmp_path: Path) -> None:
     answers, code, said = living(tmp_path, [start(), messages.Call(7, "chatter", b"{}")], TOOLS_IN_A_WORKER)
     assert answers[1:] == [messages.Done(7, "''")]
     assert code == 0
@@ -543,3 +542,38 @@ def test_a_worker_that_runs_out_of_memory_lives_on(tmp_path: Path) -> None:
     answers, code, _said = living(tmp_path, [start(), *calls], TOOLS_IN_A_WORKER)
     assert [(answer.id, answer.kind) for answer in answers[1:]] == [(1, "resource_limit"), (2, "resource_limit")]
     assert code == 0
+
+
+def test_an_answer_is_whole_where_its_worker_was_stopped_while_the_pipe_was_full() -> None:
+    with subprocess.Popen(worker_command(ANSWERING_WORKER), stdout=subprocess.PIPE) as worker:
+        assert worker.stdout is not None
+        size = fcntl.fcntl(worker.stdout, fcntl.F_GETPIPE_SZ)
+        written = b""
+        while struct.unpack("i", written or bytes(4))[0] < size:
+            written = fcntl.ioctl(worker.stdout, termios.FIONREAD, bytes(4))
+        os.kill(worker.pid, signal.SIGSTOP)
+        os.waitpid(worker.pid, os.WUNTRACED)
+        os.kill(worker.pid, signal.SIGCONT)
+        answers = io.BytesIO(worker.stdout.read())
+    found = [frames.decode_up(payload) for payload in frames.payloads(answers.read)]
+    assert found == [messages.Done(number, "x" * 100_000) for number in range(3)]
+
+
+def test_originals_are_written_together_and_all_before_what_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[bytes] = []
+
+    def write(_file: int, data: memoryview) -> int:
+        written.append(bytes(data))
+        return len(data)
+
+    monkeypatch.setattr(os, "write", write)
+    pipe = Pipe(-1, -1)
+    originals = [messages.Original(1, f"f{number:06}", BEFORE, kept=True) for number in range(10_000)]
+    for each in originals:
+        pipe.send(each)
+        pipe.send(messages.Piece(1, b"before"))
+    pipe.send(messages.Kept(1, 10_000, 60_000, 0))
+    assert len(written) < 2 + len(b"".join(written)) / 2**16
+    payloads = iter(b"".join(written).split(frames.frame(messages.Piece(1, b"before"))))
+    assert [next(payloads) for _ in originals] == [frames.frame(each) for each in originals]
+    assert list(payloads) == [frames.frame(messages.Kept(1, 10_000, 60_000, 0))]

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from supervisor.acp import jsonrpc
-from supervisor.acp.jsonrpc import Bad, ErrorObject, Id, Notification, Request, Response
+from supervisor.acp.jsonrpc import TOO_LONG, Bad, ErrorObject, Id, LineBuffer, Notification, Request, Response, TooLong
 
 
 @dataclass(frozen=True)
@@ -63,22 +63,16 @@ FAULTS = [
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
-def test_what_is_no_message_is_answered_with_an_error_under_its_id(fault: Fault) -> None:
+def test_what_is_no_message_is_answered_with_an_error_under_its_id_in_a_short_line_of_ascii(fault: Fault) -> None:
     [bad] = jsonrpc.decode(fault.line)
     assert isinstance(bad, Bad)
     assert (bad.error.code, bad.id, bad.error.kind) == (fault.code, fault.id, "bad_request")
-
-
-@pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
-def test_the_answer_to_what_is_no_message_is_one_short_line_of_ascii(fault: Fault) -> None:
-    [bad] = jsonrpc.decode(fault.line)
-    assert isinstance(bad, Bad)
     line = jsonrpc.failure(bad.id, bad.error)
-    assert line.count(b"\n") == 1
+    assert (line.count(b"\n"), line.isascii()) == (1, True)
     assert len(line) < 500
-    assert line.isascii()
 
 
+NO = ErrorObject(1, "no")
 MESSAGES = {
     "a request": (b'{"jsonrpc":"2.0","id":1,"method":"a","params":{"b":1}}', Request(1, "a", b'{"b":1}')),
     "without parameters": (b'{"jsonrpc":"2.0","id":1,"method":"a"}', Request(1, "a", b"{}")),
@@ -86,31 +80,25 @@ MESSAGES = {
     "with an id of text": (b'{"jsonrpc":"2.0","id":"x","method":"a"}', Request("x", "a", b"{}")),
     "with an empty id": (b'{"jsonrpc":"2.0","id":"","method":"a"}', Request("", "a", b"{}")),
     "with a negative id": (b'{"jsonrpc":"2.0","id":-1,"method":"a"}', Request(-1, "a", b"{}")),
-    "with a very large id": (
-        b'{"jsonrpc":"2.0","id":99999999999999999999999999,"method":"a"}',
-        Request(99999999999999999999999999, "a", b"{}"),
-    ),
+    "with a very large id": (b'{"jsonrpc":"2.0","id":%d,"method":"a"}' % 10**26, Request(10**26, "a", b"{}")),
     "with the id null": (b'{"jsonrpc":"2.0","id":null,"method":"a"}', Request(None, "a", b"{}")),
     "with more than the specification names": (b'{"jsonrpc":"2.0","id":1,"method":"a","x":[]}', Request(1, "a", b"{}")),
     "with spaces around it": (b' {"jsonrpc": "2.0", "id": 1, "method": "a"} \r', Request(1, "a", b"{}")),
     "a notification": (b'{"jsonrpc":"2.0","method":"a","params":[1]}', Notification("a", b"[1]")),
     "a good answer": (b'{"jsonrpc":"2.0","id":1,"result":{"b":1}}', Response(1, b'{"b":1}', None)),
     "an answer of null": (b'{"jsonrpc":"2.0","id":1,"result":null}', Response(1, b"null", None)),
-    "a bad answer": (
-        b'{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}',
-        Response(1, None, ErrorObject(-32601, "no")),
-    ),
+    "a bad answer": (b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}', Response(1, None, NO)),
     "a bad answer with data": (
         b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no","data":[2]}}',
         Response(1, None, ErrorObject(1, "no", [2])),
     ),
-    "an answer both good and bad": (
+    "both good and bad": (
         b'{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"no"}}',
-        Response(1, None, ErrorObject(1, "no")),
+        Response(1, None, NO),
     ),
-    "a bad answer to nothing in particular": (
+    "a bad answer to nothing": (
         b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"no"}}',
-        Response(None, None, ErrorObject(1, "no")),
+        Response(None, None, NO),
     ),
 }
 
@@ -133,7 +121,7 @@ def test_a_batch_gives_its_messages_in_order() -> None:
     assert jsonrpc.decode(line) == [Request(1, "a", b"{}"), Notification("b", b"{}"), Response(2, b"3", None)]
 
 
-def test_what_is_wrong_in_a_batch_is_answered_alone() -> None:
+def test_a_bad_member_of_a_batch_is_answered_alone() -> None:
     first, second, third = jsonrpc.decode(b' [1, {"jsonrpc":"2.0","id":7,"method":"a"}, {"id":8,"method":"a"}]')
     assert isinstance(first, Bad)
     assert second == Request(7, "a", b"{}")
@@ -173,7 +161,7 @@ def test_parameters_are_read_and_what_is_unknown_in_them_is_ignored() -> None:
     assert jsonrpc.decoded(b'{"name":"a","unknown":{}}', _Params) == _Params("a")
 
 
-def test_what_a_sender_wrote_is_repeated_shortly_and_in_ascii() -> None:
+def test_text_of_a_sender_is_repeated_shortly_and_in_ascii() -> None:
     text = jsonrpc.quoted(ValueError("\x1b[31m\udc80 Grüße." + "x" * 1000))
     assert text.isascii()
     assert text.isprintable()
@@ -210,7 +198,7 @@ SENT = {
 
 
 @pytest.mark.parametrize(("line", "message"), SENT.values(), ids=list(SENT))
-def test_what_is_sent_stands_on_one_line_and_is_read_again(line: bytes, message: jsonrpc.Message) -> None:
+def test_a_message_that_is_sent_stands_on_one_line_and_is_read_again(line: bytes, message: jsonrpc.Message) -> None:
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
     assert jsonrpc.decode(line[:-1]) == [message]
@@ -227,3 +215,61 @@ def test_an_answer_that_cannot_be_read_is_still_an_answer(error: bytes) -> None:
 def test_an_answer_with_a_null_error_is_its_result() -> None:
     [answer] = jsonrpc.decode(b'{"jsonrpc":"2.0","id":1,"result":{"a":1},"error":null}')
     assert answer == jsonrpc.Response(1, b'{"a":1}', None)
+
+
+# --- lines ------------------------------------------------------------------------------------------------------------
+
+LIMIT = 8
+
+
+def fed(*chunks: bytes) -> list[bytes | TooLong]:
+    buffer = LineBuffer(LIMIT)
+    return [line for chunk in chunks for line in buffer.feed(chunk)]
+
+
+CUTS: dict[str, tuple[tuple[bytes, ...], list[bytes | TooLong]]] = {
+    "one line": ((b"abc\n",), [b"abc"]),
+    "nothing": ((b"",), []),
+    "an empty line": ((b"\n",), [b""]),
+    "a line without its end": ((b"abc",), []),
+    "several lines in a chunk": ((b"a\nb\nc\n",), [b"a", b"b", b"c"]),
+    "a line in several chunks": ((b"a", b"b", b"", b"c\n"), [b"abc"]),
+    "an end in a chunk of its own": ((b"abc", b"\n"), [b"abc"]),
+    "the rest of one and the beginning of the next": ((b"ab", b"c\nde", b"f\n"), [b"abc", b"def"]),
+    "a carriage return stays": ((b"a\r\n",), [b"a\r"]),
+    "bytes that are no text": ((b"\xff\x00\n",), [b"\xff\x00"]),
+    "exactly the limit": ((b"12345678\n",), [b"12345678"]),
+    "one byte over it": ((b"123456789\n",), [TOO_LONG]),
+    "over it in pieces": ((b"12345", b"6789", b"0", b"\n"), [TOO_LONG]),
+    "the next one in the same chunk": ((b"123456789\nok\n",), [TOO_LONG, b"ok"]),
+    "the next one in another chunk": ((b"123456789", b"\nok", b"\n"), [TOO_LONG, b"ok"]),
+    "two in a row": ((b"123456789\n123456789\nok\n",), [TOO_LONG, TOO_LONG, b"ok"]),
+    "an empty one after it": ((b"123456789\n\n",), [TOO_LONG, b""]),
+}
+
+
+@pytest.mark.parametrize(("chunks", "lines"), CUTS.values(), ids=list(CUTS))
+def test_lines_come_out_whole_and_one_over_the_limit_costs_itself_alone(
+    chunks: tuple[bytes, ...], lines: list[bytes | TooLong]
+) -> None:
+    assert fed(*chunks) == lines
+
+
+@pytest.mark.parametrize("size", range(1, 12))
+def test_chunks_of_any_size_give_the_same_lines(size: int) -> None:
+    data = b"ab\n\n1234567\nlong long long\n12345678\n"
+    chunks = [data[start : start + size] for start in range(0, len(data), size)]
+    assert fed(*chunks) == [b"ab", b"", b"1234567", TOO_LONG, b"12345678"]
+
+
+def test_a_line_without_end_is_reported_before_it_ends_and_only_once() -> None:
+    buffer = LineBuffer(LIMIT)
+    assert list(buffer.feed(b"123456789")) == [TOO_LONG]
+    assert [line for _ in range(1000) for line in buffer.feed(b"x" * 1000)] == []
+
+
+def test_a_line_that_was_given_up_is_not_held() -> None:
+    buffer = LineBuffer(LIMIT)
+    for _ in range(100):
+        list(buffer.feed(b"x" * 1000))
+    assert len(buffer._rest) <= LIMIT

@@ -5,12 +5,12 @@ import inspect
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 import acp
 import acp.schema as sdk
@@ -20,7 +20,7 @@ from acp.connection import StreamDirection, StreamEvent
 
 from supervisor.acp import extensions
 from supervisor.journal.facts import CallStarted, TurnEnded
-from tests.daemon_process import DaemonProcess, scripted
+from tests.daemon_process import ASK, DaemonProcess, Lines, named, scripted
 from tests.supervisor.command import CODE, HANG_GUARD
 
 CONFIG: Final = """
@@ -29,6 +29,10 @@ model = "offline"
 ask = ["write_file"]
 """
 ABLE: Final = sdk.ClientCapabilities(elicitation=sdk.ElicitationCapabilities(form=sdk.ElicitationFormCapabilities()))
+
+
+accepted: Final = partial(sdk.AcceptElicitationResponse, action="accept")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,23 @@ class Editor:
         self.forms.append((message, mode))
         return self.form
 
+    def hold(self, option: str | None = None) -> asyncio.Event:
+        """Let the person answer nothing before the event that is returned, and then choose an option, or close."""
+        may_answer = asyncio.Event()
+
+        async def answer(_asked: Asked) -> str | None:
+            await may_answer.wait()
+            return option
+
+        self.answer = answer
+        return may_answer
+
+    async def begin(self, asking: Coroutine[Any, Any, _T]) -> "asyncio.Task[_T]":
+        """Begin something, and return it when the person is asked about it."""
+        task = asyncio.create_task(asking)
+        await self.until(lambda: self.asked)
+        return task
+
     def observe(self, event: StreamEvent) -> None:
         (self.said if event.direction is StreamDirection.INCOMING else self.sent).append(event.message)
         self._news.set()
@@ -111,6 +132,11 @@ class Editor:
 
     async def notify(self, method: str, params: Any) -> None:
         await self.agent._conn.send_notification(method, params)
+
+    async def cancel_request(self, method: str) -> None:
+        """Cancel the only request of a method."""
+        [request] = [message for message in self.sent if message.get("method") == method]
+        await self.notify("$/cancel_request", {"requestId": request["id"]})
 
     async def new(self, cwd: Path, **options: Any) -> str:
         """Open a session; `options` as in `supervisor.acp.extensions.SessionOptions`."""
@@ -174,7 +200,6 @@ class Editor:
 
 
 Story = Callable[[Editor], Awaitable[None]]
-Drive = Callable[[Story], None]
 
 
 @asynccontextmanager
@@ -210,17 +235,6 @@ async def over_stdio(daemon: DaemonProcess, editor: Editor) -> AsyncIterator[Cli
 
 
 @pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
-    folder = tmp_path_factory.mktemp("daemon")
-    home = folder / "home"
-    home.mkdir(mode=0o700)
-    (home / "config.toml").write_text(CONFIG)
-    with DaemonProcess(home, folder) as running:
-        yield running
-        assert running.verdict.problem == ""
-
-
-@pytest.fixture(scope="module")
 def loop() -> Iterator[asyncio.Runner]:
     with asyncio.Runner() as runner:
         yield runner
@@ -236,35 +250,34 @@ def editor(request: pytest.FixtureRequest, daemon: DaemonProcess, loop: asyncio.
     loop.run(connection.__aexit__(None, None, None))
 
 
-@pytest.fixture
-def drive(editor: Editor, loop: asyncio.Runner) -> Drive:
-    """Runs a story with an editor that has introduced itself; closes what the story has opened."""
+def in_an_editor(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """Make a test of what one editor does, in its event loop: it has introduced itself; what it opens is closed.
 
-    async def run(story: Story) -> None:
+    A test that wants a `session` gets one in `cwd`.
+    """
+    wanted = inspect.signature(test).parameters
+
+    async def story(editor: Editor, cwd: Path, fixtures: dict[str, Any]) -> None:
         editor.forget()
         async with asyncio.timeout(HANG_GUARD):
             info = sdk.Implementation(name="an editor", version="2")
             await editor.agent.initialize(protocol_version=1, client_capabilities=ABLE, client_info=info)
             try:
-                await story(editor)
+                if "session" in wanted:
+                    fixtures["session"] = await editor.new(cwd)
+                await test(**{name: each for name, each in fixtures.items() if name in wanted})
             finally:
                 for session in editor.opened:
                     with suppress(acp.RequestError):  # it is closed already
                         await editor.agent.close_session(session_id=session)
 
-    return lambda story: loop.run(run(story))
-
-
-def in_an_editor(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """Make a test of what one editor does, in the editor's event loop."""
-
-    def run(drive: Drive, **fixtures: Any) -> None:
-        drive(lambda editor: test(editor, **fixtures))
+    def run(loop: asyncio.Runner, **fixtures: Any) -> None:
+        loop.run(story(fixtures["editor"], fixtures["cwd"], fixtures))
 
     run.__name__ = test.__name__
-    given = [each for name, each in inspect.signature(test).parameters.items() if name != "editor"]
-    asked = inspect.Parameter("drive", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    run.__signature__ = inspect.Signature([asked, *given])  # type: ignore[attr-defined]
+    names = dict.fromkeys(["editor", "cwd", "loop", *wanted])
+    asked = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in names if name != "session"]
+    run.__signature__ = inspect.Signature(asked)  # type: ignore[attr-defined]
     return run
 
 
@@ -299,22 +312,13 @@ async def other_editor(daemon: DaemonProcess, story: Story) -> None:
 
 @in_an_editor
 async def test_initialize_tells_what_the_agent_can_do(editor: Editor, daemon: DaemonProcess) -> None:
-    told = await editor.agent.initialize(protocol_version=1)
-    assert told.protocol_version == 1
-    assert told.agent_info is not None
-    assert told.agent_info.name == "strongroom"
-    able = told.agent_capabilities
-    assert able is not None
-    assert able.load_session is True
-    assert able.session_capabilities is not None
-    sessions = able.session_capabilities
-    assert None not in (sessions.list, sessions.resume, sessions.close, sessions.delete)
-    assert able.prompt_capabilities is not None
-    assert able.prompt_capabilities.embedded_context is True
-    assert able.field_meta is not None
-    assert extensions.STATUS_METHOD in able.field_meta[extensions.EXTENSIONS]
-    assert told.field_meta is not None
-    assert told.field_meta[extensions.DAEMON]["pid"] == daemon.pid
+    told = (await editor.agent.initialize(protocol_version=1)).model_dump(by_alias=True, exclude_none=True)
+    able = told["agentCapabilities"]
+    assert (told["protocolVersion"], told["agentInfo"]["name"]) == (1, "strongroom")
+    assert (able["loadSession"], able["promptCapabilities"]["embeddedContext"]) == (True, True)
+    assert {"list", "resume", "close", "delete"} <= able["sessionCapabilities"].keys()
+    assert extensions.STATUS_METHOD in able["_meta"][extensions.EXTENSIONS]
+    assert told["_meta"][extensions.DAEMON]["pid"] == daemon.pid
 
 
 @in_an_editor
@@ -337,52 +341,47 @@ async def test_a_new_session_is_named_before_anything_is_heard_of_it(editor: Edi
     assert opened.modes is not None
     assert opened.modes.current_mode_id == "vault"
     assert "project" in [mode.id for mode in opened.modes.available_modes]
-    assert opened.config_options is not None
-    assert {option.id: option.current_value for option in opened.config_options} == {
-        "model": "offline",
-        "profile": "vault",
-    }
+    options = {option.id: option.current_value for option in opened.config_options or ()}
+    assert options == {"model": "offline", "profile": "vault"}
     await editor.until(lambda: editor.updates(session, "available_commands_update"))
     answered = editor.position(lambda message: message.get("result", {}).get("sessionId") == session)
     heard = [n for n, message in enumerate(editor.said) if message.get("params", {}).get("sessionId") == session]
     assert answered < min(heard)
 
 
-def test_a_turn_is_heard_as_it_happens_and_whole_before_its_answer(drive: Drive, cwd: Path, tmp_path: Path) -> None:
+@in_an_editor
+async def test_a_turn_is_heard_as_it_happens_and_whole_before_its_answer(
+    editor: Editor, cwd: Path, tmp_path: Path
+) -> None:
     model = scripted(
         tmp_path / "script.jsonl",
         {"text": "Let me look.", "calls": [{"tool": "read_file", "arguments": {"path": "a.txt"}}]},
         {"text": "It says hello."},
     )
-
-    async def story(editor: Editor) -> None:
-        session = await editor.new(cwd, model=model)
-        answer = await editor.prompt(session, "what is in a.txt?")
-        assert answer.stop_reason == "end_turn"
-        assert answer.usage is not None
-        assert answer.usage.total_tokens == 4
-        answered = editor.position(lambda message: message.get("result", {}).get("stopReason"))
-        heard = editor.position(lambda message: message.get("params", {}).get("sessionId") == session)
-        assert heard < answered
-        said = editor.updates(session, "agent_message_chunk")
-        assert [(each["messageId"], each["content"]["text"]) for each in said] == [
-            ("turn-1-step-0", "Let me look."),
-            ("turn-1-step-1", "It says hello."),
-        ]
-        [started] = editor.updates(session, "tool_call")
-        assert (started["title"], started["kind"], started["status"]) == ("read_file a.txt", "read", "in_progress")
-        assert started["rawInput"] == {"path": "a.txt"}
-        assert started["locations"] == [{"path": str(cwd / "a.txt")}]
-        [ended] = editor.updates(session, "tool_call_update")
-        assert ended["status"] == "completed"
-        assert ended["content"] == [{"type": "content", "content": {"type": "text", "text": "hello\n"}}]
-
-    drive(story)
+    session = await editor.new(cwd, model=model)
+    answer = await editor.prompt(session, "what is in a.txt?")
+    assert answer.stop_reason == "end_turn"
+    assert answer.usage is not None
+    assert answer.usage.total_tokens == 4
+    answered = editor.position(lambda message: message.get("result", {}).get("stopReason"))
+    heard = editor.position(lambda message: message.get("params", {}).get("sessionId") == session)
+    assert heard < answered
+    said = editor.updates(session, "agent_message_chunk")
+    assert [(each["messageId"], each["content"]["text"]) for each in said] == [
+        ("turn-1-step-0", "Let me look."),
+        ("turn-1-step-1", "It says hello."),
+    ]
+    [started] = editor.updates(session, "tool_call")
+    assert (started["title"], started["kind"], started["status"]) == ("read_file a.txt", "read", "in_progress")
+    assert started["rawInput"] == {"path": "a.txt"}
+    assert started["locations"] == [{"path": str(cwd / "a.txt")}]
+    [ended] = editor.updates(session, "tool_call_update")
+    assert ended["status"] == "completed"
+    assert ended["content"] == [{"type": "content", "content": {"type": "text", "text": "hello\n"}}]
 
 
 @in_an_editor
-async def test_every_kind_of_text_may_be_in_a_prompt(editor: Editor, cwd: Path) -> None:
-    session = await editor.new(cwd)
+async def test_every_kind_of_text_may_be_in_a_prompt(editor: Editor, session: str, cwd: Path) -> None:
     text = sdk.TextContentBlock(type="text", text="a\u2028b \U0001f512")
     link = sdk.ResourceContentBlock(type="resource_link", uri="file:///a.txt", name="a.txt")
     file = sdk.TextResourceContents(uri="file:///b.txt", text="in b")
@@ -399,19 +398,17 @@ STOPS: Final = {"max_tokens": "max_tokens", "refusal": "refusal", "end_turn": "e
 
 
 @pytest.mark.parametrize("reason", STOPS)
-def test_a_turn_says_why_it_ended(drive: Drive, cwd: Path, tmp_path: Path, reason: str) -> None:
+@in_an_editor
+async def test_a_turn_says_why_it_ended(editor: Editor, cwd: Path, tmp_path: Path, reason: str) -> None:
     model = scripted(tmp_path / "script.jsonl", {"text": "So far.", "stop_reason": reason})
-
-    async def story(editor: Editor) -> None:
-        session = await editor.new(cwd, model=model)
-        assert (await editor.prompt(session, "go")).stop_reason == STOPS[reason]
-
-    drive(story)
+    session = await editor.new(cwd, model=model)
+    assert (await editor.prompt(session, "go")).stop_reason == STOPS[reason]
 
 
 @in_an_editor
-async def test_a_command_is_answered_and_is_no_part_of_the_conversation(editor: Editor, cwd: Path) -> None:
-    session = await editor.new(cwd)
+async def test_a_command_is_answered_and_is_no_part_of_the_conversation(
+    editor: Editor, session: str, cwd: Path
+) -> None:
     assert (await editor.prompt(session, "/tools")).stop_reason == "end_turn"
     assert "write_file" in editor.text(session)
     assert editor.history(session) == []
@@ -424,9 +421,10 @@ async def test_a_command_is_answered_and_is_no_part_of_the_conversation(editor: 
 
 
 @in_an_editor
-async def test_permission_is_asked_with_everything_that_the_person_must_see(editor: Editor, cwd: Path) -> None:
+async def test_permission_is_asked_with_everything_that_the_person_must_see(
+    editor: Editor, session: str, cwd: Path
+) -> None:
     editor.answer = always("allow_once")
-    session = await editor.new(cwd)
     await editor.prompt(session, "write b.txt: new")
     [asked] = editor.asked
     assert asked.session == session
@@ -444,9 +442,8 @@ async def test_permission_is_asked_with_everything_that_the_person_must_see(edit
 
 
 @in_an_editor
-async def test_a_call_that_is_allowed_runs(editor: Editor, cwd: Path) -> None:
+async def test_a_call_that_is_allowed_runs(editor: Editor, session: str, cwd: Path) -> None:
     editor.answer = always("allow_once")
-    session = await editor.new(cwd)
     assert (await editor.prompt(session, "write b.txt: new")).stop_reason == "end_turn"
     assert (cwd / "b.txt").read_text() == "new"
     [call] = editor.calls(session).values()
@@ -469,9 +466,8 @@ REFUSALS: Final = {
 
 @pytest.mark.parametrize("answer", REFUSALS.values(), ids=list(REFUSALS))
 @in_an_editor
-async def test_whatever_is_no_clear_yes_is_a_no(editor: Editor, cwd: Path, answer: Answer) -> None:
+async def test_whatever_is_no_clear_yes_is_a_no(editor: Editor, session: str, cwd: Path, answer: Answer) -> None:
     editor.answer = answer
-    session = await editor.new(cwd)
     assert (await editor.prompt(session, "write b.txt: new")).stop_reason == "end_turn"
     assert not (cwd / "b.txt").exists()
     assert len(editor.asked) == 1
@@ -480,40 +476,30 @@ async def test_whatever_is_no_clear_yes_is_a_no(editor: Editor, cwd: Path, answe
     assert call["rawOutput"]["error"]["kind"] == "denied"
 
 
-NONSENSE: Final[dict[str, Any]] = {
-    "no object": 1,
-    "no outcome": {},
-    "an outcome that is a text": {"outcome": "selected"},
-    "an unknown outcome": {"outcome": {"outcome": "approved", "optionId": "allow_once"}},
-    "no option": {"outcome": {"outcome": "selected"}},
+NONSENSE: Final[dict[str, dict[str, Any]]] = {
+    "no object": {"result": 1},
+    "no outcome": {"result": {}},
+    "an outcome that is a text": {"result": {"outcome": "selected"}},
+    "an unknown outcome": {"result": {"outcome": {"outcome": "approved", "optionId": "allow_once"}}},
+    "no option": {"result": {"outcome": {"outcome": "selected"}}},
+    "no message": {"error": "no"},
 }
 
 
-@pytest.mark.parametrize("result", NONSENSE.values(), ids=list(NONSENSE))
-def test_an_answer_that_makes_no_sense_is_a_no(daemon: DaemonProcess, cwd: Path, result: Any) -> None:
-    with daemon.client() as client:
-        session = client.new_session(cwd)
-        prompt = client.begin_prompt(session, "write b.txt: new")
-        client.reply(client.until("session/request_permission"), result)
-        assert client.answer(prompt)["result"]["stopReason"] == "end_turn"
-    assert not (cwd / "b.txt").exists()
-
-
-def test_an_answer_that_is_no_message_is_a_no(daemon: DaemonProcess, cwd: Path) -> None:
-    with daemon.client() as client:
-        session = client.new_session(cwd)
-        prompt = client.begin_prompt(session, "write b.txt: new")
-        asked = client.until("session/request_permission")
-        client.tell({"jsonrpc": "2.0", "id": asked["id"], "error": "no"})
-        assert client.answer(prompt)["result"]["stopReason"] == "end_turn"
+@pytest.mark.parametrize("answer", NONSENSE.values(), ids=list(NONSENSE))
+def test_an_answer_that_makes_no_sense_is_a_no(client: Lines, cwd: Path, answer: dict[str, Any]) -> None:
+    prompt = client.begin_prompt(client.new_session(cwd), "write b.txt: new")
+    client.tell({"jsonrpc": "2.0", "id": client.until(ASK)["id"], **answer})
+    assert client.ends_turn(prompt)
     assert not (cwd / "b.txt").exists()
 
 
 @in_an_editor
-async def test_a_person_may_edit_a_call_in_a_form(editor: Editor, daemon: DaemonProcess, cwd: Path) -> None:
+async def test_a_person_may_edit_a_call_in_a_form(
+    editor: Editor, daemon: DaemonProcess, session: str, cwd: Path
+) -> None:
     editor.answer = always("edit")
-    editor.form = sdk.AcceptElicitationResponse(action="accept", content={"path": "c.txt", "content": "newer"})
-    session = await editor.new(cwd)
+    editor.form = accepted(content={"path": "c.txt", "content": "newer"})
     await editor.prompt(session, "write b.txt: new")
     [(message, mode)] = editor.forms
     assert "write_file" in message
@@ -526,33 +512,28 @@ async def test_a_person_may_edit_a_call_in_a_form(editor: Editor, daemon: Daemon
     }
     assert not (cwd / "b.txt").exists()
     assert (cwd / "c.txt").read_text() == "newer"
-    [started, *_] = [fact for fact in daemon.sessions[session] if isinstance(fact, CallStarted) and fact.edited]
+    [started, *_] = [fact for fact in daemon.facts_of(session, CallStarted) if fact.edited]
     assert started.edited == '{"path":"c.txt","content":"newer"}'
 
 
 FORMS: Final[dict[str, sdk.CreateElicitationResponse]] = {
     "declined": sdk.DeclineElicitationResponse(action="decline"),
     "closed": sdk.CancelElicitationResponse(action="cancel"),
-    "accepted with nothing": sdk.AcceptElicitationResponse(action="accept"),
-    "accepted with less": sdk.AcceptElicitationResponse(action="accept", content={"path": "c.txt"}),
-    "accepted with more": sdk.AcceptElicitationResponse(
-        action="accept", content={"path": "c.txt", "content": "x", "mode": "a"}
-    ),
-    "accepted with another type": sdk.AcceptElicitationResponse(action="accept", content={"path": 1, "content": "x"}),
-    "accepted with a way out": sdk.AcceptElicitationResponse(
-        action="accept", content={"path": "../c.txt", "content": "x"}
-    ),
+    "accepted with nothing": accepted(),
+    "accepted with less": accepted(content={"path": "c.txt"}),
+    "accepted with more": accepted(content={"path": "c.txt", "content": "x", "mode": "a"}),
+    "accepted with another type": accepted(content={"path": 1, "content": "x"}),
+    "accepted with a way out": accepted(content={"path": "../c.txt", "content": "x"}),
 }
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=list(FORMS))
 @in_an_editor
 async def test_a_form_that_gives_no_good_call_changes_nothing(
-    editor: Editor, cwd: Path, form: sdk.CreateElicitationResponse
+    editor: Editor, session: str, cwd: Path, form: sdk.CreateElicitationResponse
 ) -> None:
     editor.answer = always("edit")
     editor.form = form
-    session = await editor.new(cwd)
     await editor.prompt(session, "write b.txt: new")
     assert [call["status"] for call in editor.calls(session).values()] == ["failed"]
     assert [path.name for path in cwd.iterdir()] == ["a.txt"]
@@ -571,17 +552,11 @@ async def test_a_client_without_forms_is_offered_none(editor: Editor, cwd: Path)
 
 
 @in_an_editor
-async def test_a_turn_that_is_cancelled_while_it_asks_ends_as_cancelled(editor: Editor, cwd: Path) -> None:
-    closed = asyncio.Event()
-
-    async def answer(_asked: Asked) -> str | None:
-        await closed.wait()
-        return None
-
-    editor.answer = answer
-    session = await editor.new(cwd)
-    turn = asyncio.create_task(editor.prompt(session, "write b.txt: new"))
-    await editor.until(lambda: editor.asked)
+async def test_a_turn_that_is_cancelled_while_it_asks_ends_as_cancelled(
+    editor: Editor, session: str, cwd: Path
+) -> None:
+    closed = editor.hold()
+    turn = await editor.begin(editor.prompt(session, "write b.txt: new"))
     await editor.agent.cancel(session_id=session)
     assert (await turn).stop_reason == "cancelled"
     closed.set()
@@ -591,56 +566,35 @@ async def test_a_turn_that_is_cancelled_while_it_asks_ends_as_cancelled(editor: 
 
 
 @in_an_editor
-async def test_a_yes_that_comes_after_the_cancel_runs_nothing(editor: Editor, cwd: Path) -> None:
+async def test_a_yes_that_comes_after_the_cancel_runs_nothing(editor: Editor, session: str, cwd: Path) -> None:
     async def answer(asked: Asked) -> str | None:
         await editor.agent.cancel(session_id=asked.session)
         return "allow_once"
 
     editor.answer = answer
-    session = await editor.new(cwd)
     assert (await editor.prompt(session, "write b.txt: new")).stop_reason == "cancelled"
     assert not (cwd / "b.txt").exists()
 
 
 @in_an_editor
 async def test_cancelling_the_request_of_a_prompt_cancels_its_turn(
-    editor: Editor, daemon: DaemonProcess, cwd: Path
+    editor: Editor, daemon: DaemonProcess, session: str
 ) -> None:
-    closed = asyncio.Event()
-
-    async def answer(_asked: Asked) -> str | None:
-        await closed.wait()
-        return None
-
-    editor.answer = answer
-    session = await editor.new(cwd)
-    turn = asyncio.create_task(editor.prompt(session, "write b.txt: new"))
-    await editor.until(lambda: editor.asked)
-    [request] = [message for message in editor.sent if message.get("method") == "session/prompt"]
-    await editor.notify("$/cancel_request", {"requestId": request["id"]})
+    closed = editor.hold()
+    turn = await editor.begin(editor.prompt(session, "write b.txt: new"))
+    await editor.cancel_request("session/prompt")
     assert (await turn).stop_reason == "cancelled"
     closed.set()
-    [ended] = [fact for fact in daemon.sessions[session] if isinstance(fact, TurnEnded)]
-    assert ended.status == "cancelled"
+    assert [fact.status for fact in daemon.facts_of(session, TurnEnded)] == ["cancelled"]
 
 
 @in_an_editor
-async def test_a_request_that_is_cancelled_is_answered_as_cancelled(editor: Editor, cwd: Path) -> None:
-    closed = asyncio.Event()
-
-    async def answer(_asked: Asked) -> str | None:
-        await closed.wait()
-        return None
-
-    editor.answer = answer
-    session = await editor.new(cwd)
+async def test_a_request_that_is_cancelled_is_answered_as_cancelled(editor: Editor, session: str, cwd: Path) -> None:
+    closed = editor.hold()
     arguments = '{"path": "b.txt", "content": "new"}'
-    call = asyncio.create_task(
-        editor.raw(extensions.CALL_METHOD, {"sessionId": session, "tool": "write_file", "arguments": arguments})
-    )
-    await editor.until(lambda: editor.asked)
-    [request] = [message for message in editor.sent if message.get("method") == extensions.CALL_METHOD]
-    await editor.notify("$/cancel_request", {"requestId": request["id"]})
+    params = {"sessionId": session, "tool": "write_file", "arguments": arguments}
+    call = await editor.begin(editor.raw(extensions.CALL_METHOD, params))
+    await editor.cancel_request(extensions.CALL_METHOD)
     with refused(-32800, "cancelled"):
         await call
     closed.set()
@@ -648,23 +602,21 @@ async def test_a_request_that_is_cancelled_is_answered_as_cancelled(editor: Edit
 
 
 @pytest.mark.parametrize("method", ["session/cancel", "$/cancel_request"])
-def test_a_cancel_right_behind_its_prompt_cancels_it(daemon: DaemonProcess, cwd: Path, method: str) -> None:
-    with daemon.client() as client:
-        session = client.new_session(cwd)
-        for number in range(1000, 1020):
-            prompt = {"sessionId": session, "prompt": [{"type": "text", "text": "write b.txt: new"}]}
-            both = (
-                {"jsonrpc": "2.0", "id": number, "method": "session/prompt", "params": prompt},
-                {"jsonrpc": "2.0", "method": method, "params": {"sessionId": session, "requestId": number}},
-            )
-            client.send("".join(json.dumps(each) + "\n" for each in both).encode())
-            assert client.answer(number)["result"]["stopReason"] == "cancelled"
+def test_a_cancel_right_behind_its_prompt_cancels_it(client: Lines, cwd: Path, method: str) -> None:
+    session = client.new_session(cwd)
+    for number in range(1000, 1020):
+        prompt = {"sessionId": session, "prompt": [{"type": "text", "text": "write b.txt: new"}]}
+        both = (
+            {"jsonrpc": "2.0", "id": number, "method": "session/prompt", "params": prompt},
+            {"jsonrpc": "2.0", "method": method, "params": {"sessionId": session, "requestId": number}},
+        )
+        client.send("".join(json.dumps(each) + "\n" for each in both).encode())
+        assert client.answer(number)["result"]["stopReason"] == "cancelled"
     assert not (cwd / "b.txt").exists()
 
 
 @in_an_editor
-async def test_cancelling_what_does_not_run_does_nothing(editor: Editor, cwd: Path) -> None:
-    session = await editor.new(cwd)
+async def test_cancelling_what_does_not_run_does_nothing(editor: Editor, session: str) -> None:
     await editor.agent.cancel(session_id=session)
     await editor.agent.cancel(session_id="no such session")
     await editor.notify("$/cancel_request", {"requestId": 10_000})
@@ -781,17 +733,11 @@ async def test_two_sessions_on_one_connection_run_at_the_same_time(editor: Edito
 
 
 @in_an_editor
-async def test_a_second_prompt_during_a_turn_is_refused_and_the_first_goes_on(editor: Editor, cwd: Path) -> None:
-    second = asyncio.Event()
-
-    async def answer(_asked: Asked) -> str | None:
-        await second.wait()
-        return "allow_once"
-
-    editor.answer = answer
-    session = await editor.new(cwd)
-    turn = asyncio.create_task(editor.prompt(session, "write b.txt: new"))
-    await editor.until(lambda: editor.asked)
+async def test_a_second_prompt_during_a_turn_is_refused_and_the_first_goes_on(
+    editor: Editor, session: str, cwd: Path
+) -> None:
+    second = editor.hold("allow_once")
+    turn = await editor.begin(editor.prompt(session, "write b.txt: new"))
     with refused(-32600, "busy"):
         await editor.prompt(session, "read a.txt")
     second.set()
@@ -802,23 +748,20 @@ async def test_a_second_prompt_during_a_turn_is_refused_and_the_first_goes_on(ed
 # --- the list of sessions ---------------------------------------------------------------------------------------------
 
 
-def test_sessions_are_listed_by_directory_newest_first(drive: Drive, cwd: Path, tmp_path: Path) -> None:
+@in_an_editor
+async def test_sessions_are_listed_by_directory_newest_first(editor: Editor, cwd: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
-
-    async def story(editor: Editor) -> None:
-        first, second, elsewhere = await editor.new(cwd), await editor.new(cwd), await editor.new(other)
-        await editor.prompt(first, "read a.txt")
-        listed = await editor.agent.list_sessions(cwd=str(cwd))
-        assert [each.session_id for each in listed.sessions] == [first, second]
-        assert {each.cwd for each in listed.sessions} == {str(cwd)}
-        assert listed.sessions[0].title == "read a.txt"
-        assert listed.sessions[0].updated_at is not None
-        assert listed.next_cursor is None
-        everywhere = [each.session_id for each in (await editor.agent.list_sessions()).sessions]
-        assert {first, second, elsewhere} <= set(everywhere)
-
-    drive(story)
+    first, second, elsewhere = await editor.new(cwd), await editor.new(cwd), await editor.new(other)
+    await editor.prompt(first, "read a.txt")
+    listed = await editor.agent.list_sessions(cwd=str(cwd))
+    assert [each.session_id for each in listed.sessions] == [first, second]
+    assert {each.cwd for each in listed.sessions} == {str(cwd)}
+    assert listed.sessions[0].title == "read a.txt"
+    assert listed.sessions[0].updated_at is not None
+    assert listed.next_cursor is None
+    everywhere = [each.session_id for each in (await editor.agent.list_sessions()).sessions]
+    assert {first, second, elsewhere} <= set(everywhere)
 
 
 @in_an_editor
@@ -833,8 +776,7 @@ async def test_a_long_list_comes_in_pages(editor: Editor, cwd: Path) -> None:
 
 
 @in_an_editor
-async def test_a_session_that_is_closed_must_be_taken_up_again(editor: Editor, cwd: Path) -> None:
-    session = await editor.new(cwd)
+async def test_a_session_that_is_closed_must_be_taken_up_again(editor: Editor, session: str, cwd: Path) -> None:
     await editor.prompt(session, "read a.txt")
     await editor.agent.close_session(session_id=session)
     with refused(-32002, "not_found"):
@@ -844,25 +786,18 @@ async def test_a_session_that_is_closed_must_be_taken_up_again(editor: Editor, c
 
 
 @in_an_editor
-async def test_closing_a_session_cancels_its_turn(editor: Editor, cwd: Path) -> None:
-    closed = asyncio.Event()
-
-    async def answer(_asked: Asked) -> str | None:
-        await closed.wait()
-        return None
-
-    editor.answer = answer
-    session = await editor.new(cwd)
-    turn = asyncio.create_task(editor.prompt(session, "write b.txt: new"))
-    await editor.until(lambda: editor.asked)
+async def test_closing_a_session_cancels_its_turn(editor: Editor, session: str) -> None:
+    closed = editor.hold()
+    turn = await editor.begin(editor.prompt(session, "write b.txt: new"))
     await editor.agent.close_session(session_id=session)
     assert (await turn).stop_reason == "cancelled"
     closed.set()
 
 
 @in_an_editor
-async def test_a_session_that_is_deleted_is_not_listed_and_cannot_be_loaded(editor: Editor, cwd: Path) -> None:
-    session = await editor.new(cwd)
+async def test_a_session_that_is_deleted_is_not_listed_and_cannot_be_loaded(
+    editor: Editor, session: str, cwd: Path
+) -> None:
     for _ in range(2):
         assert await editor.raw("session/delete", {"sessionId": session}) == {}
     assert await editor.raw("session/delete", {"sessionId": "no such session"}) == {}
@@ -875,8 +810,7 @@ async def test_a_session_that_is_deleted_is_not_listed_and_cannot_be_loaded(edit
 
 
 @in_an_editor
-async def test_a_mode_is_a_profile(editor: Editor, cwd: Path) -> None:
-    session = await editor.new(cwd)
+async def test_a_mode_is_a_profile(editor: Editor, session: str, cwd: Path) -> None:
     await editor.agent.set_session_mode(session_id=session, mode_id="project")
     assert [each["currentModeId"] for each in editor.updates(session, "current_mode_update")] == ["project"]
     await editor.prompt(session, "/tools")
@@ -886,25 +820,18 @@ async def test_a_mode_is_a_profile(editor: Editor, cwd: Path) -> None:
     assert resumed.modes.current_mode_id == "project"
 
 
-def test_the_model_is_an_option(drive: Drive, cwd: Path, tmp_path: Path) -> None:
+@in_an_editor
+async def test_the_model_is_an_option(editor: Editor, session: str, tmp_path: Path) -> None:
     model = scripted(tmp_path / "script.jsonl", {"text": "Here I am."})
-
-    async def story(editor: Editor) -> None:
-        session = await editor.new(cwd)
-        changed = await editor.agent.set_config_option(session_id=session, config_id="model", value=model)
-        assert {option.id: option.current_value for option in changed.config_options} == {
-            "model": model,
-            "profile": "vault",
-        }
-        await editor.prompt(session, "hello")
-        assert editor.text(session) == "Here I am."
-
-    drive(story)
+    changed = await editor.agent.set_config_option(session_id=session, config_id="model", value=model)
+    options = {option.id: option.current_value for option in changed.config_options}
+    assert options == {"model": model, "profile": "vault"}
+    await editor.prompt(session, "hello")
+    assert editor.text(session) == "Here I am."
 
 
 @in_an_editor
-async def test_the_profile_is_an_option_too_and_changes_the_mode(editor: Editor, cwd: Path) -> None:
-    session = await editor.new(cwd)
+async def test_the_profile_is_an_option_too_and_changes_the_mode(editor: Editor, session: str) -> None:
     changed = await editor.agent.set_config_option(session_id=session, config_id="profile", value="project")
     assert [option.current_value for option in changed.config_options] == ["offline", "project"]
     assert [each["currentModeId"] for each in editor.updates(session, "current_mode_update")] == ["project"]
@@ -914,8 +841,7 @@ async def test_the_profile_is_an_option_too_and_changes_the_mode(editor: Editor,
 
 
 @in_an_editor
-async def test_the_status_can_be_asked_for(editor: Editor, daemon: DaemonProcess, cwd: Path) -> None:
-    session = await editor.new(cwd)
+async def test_the_status_can_be_asked_for(editor: Editor, daemon: DaemonProcess, session: str, cwd: Path) -> None:
     await editor.prompt(session, "read a.txt")
     status = await editor.agent.ext_method("strongroom/status", {})
     assert status["daemon"]["pid"] == daemon.pid
@@ -946,14 +872,12 @@ async def test_a_session_can_be_checked_before_it_is_opened(editor: Editor, cwd:
 
 
 @in_an_editor
-async def test_there_is_nothing_to_continue_in_a_session_at_rest(editor: Editor, cwd: Path) -> None:
-    session = await editor.new(cwd)
+async def test_there_is_nothing_to_continue_in_a_session_at_rest(editor: Editor, session: str) -> None:
     assert await editor.agent.ext_method("strongroom/continue", {"sessionId": session}) is None
 
 
 @in_an_editor
-async def test_a_turn_s_answer_sums_it_up(editor: Editor, cwd: Path) -> None:
-    session = await editor.new(cwd)
+async def test_a_turn_s_answer_sums_it_up(editor: Editor, session: str) -> None:
     answer = await editor.prompt(session, "read a.txt")
     assert answer.field_meta is not None
     summary = answer.field_meta[extensions.TURN]
@@ -965,22 +889,21 @@ async def test_a_turn_s_answer_sums_it_up(editor: Editor, cwd: Path) -> None:
 
 NOWHERE: Final = "20260101-000000-000000000000"
 
-ERRORS: Final[dict[str, tuple[str, dict[str, Any], int, str]]] = {
+Refusal = tuple[str, dict[str, Any], int, str]
+"""A request, and the error that answers it."""
+WRONG: Final = (-32602, "invalid_params")
+
+ERRORS: Final[dict[str, Refusal]] = {
     "an unknown method": ("session/fork", {}, -32601, "unknown_method"),
     "an unknown extension": ("_other/method", {}, -32601, "unknown_method"),
-    "no parameters": ("session/new", {}, -32602, "invalid_params"),
-    "a relative directory": ("session/new", {"cwd": "here", "mcpServers": []}, -32602, "invalid_params"),
-    "a directory with a zero byte": ("session/new", {"cwd": "/a\0b", "mcpServers": []}, -32602, "invalid_params"),
+    "no parameters": ("session/new", {}, *WRONG),
+    "a relative directory": ("session/new", {"cwd": "here", "mcpServers": []}, *WRONG),
+    "a directory with a zero byte": ("session/new", {"cwd": "/a\0b", "mcpServers": []}, *WRONG),
     "a directory that is missing": ("session/new", {"cwd": "/no/such", "mcpServers": []}, -32602, "config"),
-    "a session that is not there": (
-        "session/load",
-        {"sessionId": NOWHERE, "cwd": "/", "mcpServers": []},
-        -32002,
-        "not_found",
-    ),
+    "a session that is not there": ("session/load", named(NOWHERE), -32002, "not_found"),
     "a session that is not open": ("session/prompt", {"sessionId": NOWHERE, "prompt": []}, -32002, "not_found"),
-    "a session that is a number": ("session/prompt", {"sessionId": 1, "prompt": []}, -32602, "invalid_params"),
-    "a cursor that is none": ("session/list", {"cursor": "next"}, -32602, "invalid_params"),
+    "a session that is a number": ("session/prompt", {"sessionId": 1, "prompt": []}, *WRONG),
+    "a cursor that is none": ("session/list", {"cursor": "next"}, *WRONG),
 }
 
 
@@ -993,45 +916,34 @@ async def test_an_error_has_a_code_and_a_kind(
         await editor.raw(method, params)
 
 
-IN_SESSION: Final[dict[str, tuple[str, dict[str, Any], int, str]]] = {
-    "an empty prompt": ("session/prompt", {"prompt": []}, -32602, "invalid_params"),
-    "a prompt of spaces": ("session/prompt", {"prompt": [{"type": "text", "text": " \n"}]}, -32602, "invalid_params"),
-    "an image": (
-        "session/prompt",
-        {"prompt": [{"type": "image", "data": "aGk=", "mimeType": "image/png"}]},
-        -32602,
-        "invalid_params",
-    ),
+IMAGE: Final = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+OPTION: Final = "session/set_config_option"
+
+IN_SESSION: Final[dict[str, Refusal]] = {
+    "an empty prompt": ("session/prompt", {"prompt": []}, *WRONG),
+    "a prompt of spaces": ("session/prompt", {"prompt": [{"type": "text", "text": " \n"}]}, *WRONG),
+    "an image": ("session/prompt", {"prompt": [IMAGE]}, *WRONG),
     "an unknown mode": ("session/set_mode", {"modeId": "vualt"}, -32602, "config"),
-    "an unknown option": ("session/set_config_option", {"configId": "x", "value": "y"}, -32602, "invalid_params"),
-    "an option that is a boolean": (
-        "session/set_config_option",
-        {"configId": "model", "type": "boolean", "value": True},
-        -32602,
-        "invalid_params",
-    ),
-    "an unknown model": ("session/set_config_option", {"configId": "model", "value": "gpt"}, -32602, "config"),
+    "an unknown option": (OPTION, {"configId": "x", "value": "y"}, *WRONG),
+    "an option that is a boolean": (OPTION, {"configId": "model", "type": "boolean", "value": True}, *WRONG),
+    "an unknown model": (OPTION, {"configId": "model", "value": "gpt"}, -32602, "config"),
 }
 
 
 @pytest.mark.parametrize(("method", "params", "code", "kind"), IN_SESSION.values(), ids=list(IN_SESSION))
 @in_an_editor
 async def test_an_error_in_a_session_leaves_it_as_it_was(
-    editor: Editor, cwd: Path, method: str, params: dict[str, Any], code: int, kind: str
+    editor: Editor, session: str, method: str, params: dict[str, Any], code: int, kind: str
 ) -> None:
-    session = await editor.new(cwd)
     with refused(code, kind):
         await editor.raw(method, {"sessionId": session, **params})
     assert (await editor.prompt(session, "read a.txt")).stop_reason == "end_turn"
 
 
-def test_a_model_that_fails_fails_the_prompt_with_its_kind(drive: Drive, cwd: Path, tmp_path: Path) -> None:
+@in_an_editor
+async def test_a_model_that_fails_fails_the_prompt_with_its_kind(editor: Editor, cwd: Path, tmp_path: Path) -> None:
     model = scripted(tmp_path / "script.jsonl", {"fault": "rate_limited"}, {"text": "Better now."})
-
-    async def story(editor: Editor) -> None:
-        session = await editor.new(cwd, model=model)
-        with refused(-32603, "rate_limited") as data:
-            await editor.prompt(session, "hello")
-        assert data["turn"]["status"] == "error"
-
-    drive(story)
+    session = await editor.new(cwd, model=model)
+    with refused(-32603, "rate_limited") as data:
+        await editor.prompt(session, "hello")
+    assert data["turn"]["status"] == "error"

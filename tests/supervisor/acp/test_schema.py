@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, get_args
 
 import acp.schema as sdk
@@ -23,18 +22,23 @@ OPTION = schema.ConfigOption(
         schema.OptionValue(value="offline", name="offline"),
         schema.OptionValue(value="a", name="A", description="Other."),
     ],
-    description="Which one.",
 )
 MODES = schema.Modes(
     current_mode_id="vault",
     available_modes=[schema.Mode(id="vault", name="vault", description="read_file"), schema.Mode(id="x", name="x")],
 )
-CONTENT: list[schema.Content | schema.DiffContent] = [
-    schema.Content(content=Text(text="hello\n")),
-    schema.DiffContent(path="/root/a.txt", old_text="hello\n", new_text="bye\n"),
-    schema.DiffContent(path="/root/b.txt", new_text="new\n"),
-]
-LOCATIONS = [schema.Location(path="/root/a.txt", line=3), schema.Location(path="/root/b.txt")]
+CALL: dict[str, Any] = {
+    "tool_call_id": "call_1",
+    "title": "read_file a.txt",
+    "kind": "read",
+    "content": [
+        schema.Content(content=Text(text="hello\n")),
+        schema.DiffContent(path="/root/a.txt", old_text="hello\n", new_text="bye\n"),
+        schema.DiffContent(path="/root/b.txt", new_text="new\n"),
+    ],
+    "locations": [schema.Location(path="/root/a.txt"), schema.Location(path="/root/b.txt")],
+    "raw_input": {"path": "a.txt"},
+}
 FORM = {
     "type": "object",
     "properties": {
@@ -52,38 +56,25 @@ UPDATES: dict[str, schema.Update] = {
     "agent message without an id": schema.AgentMessageChunk(content=Text(text="")),
     "agent thought": schema.AgentThoughtChunk(content=Text(text="hm"), message_id="turn-1-step-0"),
     "tool call": schema.ToolCall(
-        tool_call_id="call_1",
-        title="read_file a.txt",
-        kind="read",
+        **CALL,
         status="pending",
-        content=CONTENT,
-        locations=LOCATIONS,
-        raw_input={"path": "a.txt"},
         raw_output={"error": {"kind": "not_found"}},
         meta={extensions.CALL: {"tool": "read_file"}},
     ),
     "tool call of which little is known": schema.ToolCall(tool_call_id="call_1", title="read_file"),
     "tool call with arguments that are no JSON": schema.ToolCall(tool_call_id="c", title="x", raw_input='{"path": '),
-    "tool call update": schema.ToolCallUpdate(
-        tool_call_id="call_1",
-        title="read_file a.txt",
-        kind="read",
-        status="failed",
-        content=CONTENT,
-        locations=LOCATIONS,
-        raw_input={"path": "a.txt"},
-        raw_output={"error": {"kind": "not_found"}},
-    ),
+    "tool call update": schema.ToolCallUpdate(**CALL, status="failed", raw_output={"error": {"kind": "not_found"}}),
     "commands": schema.AvailableCommands(
         available_commands=[schema.AvailableCommand(name="tools", description="What.")]
     ),
     "mode": schema.CurrentMode(current_mode_id="vault"),
     "options": schema.ConfigOptions(config_options=[OPTION]),
-    "session info": schema.SessionInfoUpdate(title="hi", updated_at="2026-03-04T10:15:00+00:00"),
+    "session info": schema.SessionInfoUpdate(title="hi"),
     "usage": schema.UsageUpdate(used=10, size=200_000, cost=schema.Cost(amount=0.25, currency="USD")),
     "usage without prices": schema.UsageUpdate(used=10, size=200_000),
 }
 
+REOPENED = schema.SessionResult(modes=MODES, config_options=[OPTION], meta=META)
 SENT: dict[str, tuple[Any, Any]] = {
     "initialize": (
         schema.InitializeResult(
@@ -105,11 +96,8 @@ SENT: dict[str, tuple[Any, Any]] = {
         schema.NewSessionResult(session_id="s", modes=MODES, config_options=[OPTION], meta=META),
         sdk.NewSessionResponse,
     ),
-    "session/load": (schema.SessionResult(modes=MODES, config_options=[OPTION], meta=META), sdk.LoadSessionResponse),
-    "session/resume": (
-        schema.SessionResult(modes=MODES, config_options=[OPTION], meta=META),
-        sdk.ResumeSessionResponse,
-    ),
+    "session/load": (REOPENED, sdk.LoadSessionResponse),
+    "session/resume": (REOPENED, sdk.ResumeSessionResponse),
     "session/set_config_option": (schema.OptionsResult(config_options=[OPTION]), sdk.SetSessionConfigOptionResponse),
     "session/list": (
         schema.ListResult(
@@ -135,15 +123,7 @@ SENT: dict[str, tuple[Any, Any]] = {
     "session/request_permission": (
         schema.PermissionParams(
             session_id="s",
-            tool_call=schema.PermissionCall(
-                tool_call_id="call_1",
-                title="write_file a.txt",
-                kind="edit",
-                status="pending",
-                content=CONTENT,
-                locations=LOCATIONS,
-                raw_input={"path": "a.txt"},
-            ),
+            tool_call=schema.PermissionCall(**CALL, status="pending"),
             options=[
                 schema.PermissionOption(option_id="allow_once", name="Run it", kind="allow_once"),
                 schema.PermissionOption(option_id="reject_once", name="Reject", kind="reject_once"),
@@ -182,26 +162,17 @@ def test_the_sdk_knows_every_stop_reason(reason: Any) -> None:
 @pytest.mark.parametrize("status", get_args(schema.ToolStatus))
 def test_the_sdk_knows_every_kind_and_status_of_a_call(kind: Any, status: Any) -> None:
     update = schema.ToolCall(tool_call_id="c", title="t", kind=kind, status=status)
-    read = sdk.SessionNotification.model_validate_json(
-        msgspec.json.encode(schema.SessionUpdate(session_id="s", update=update))
-    ).update
+    sent = msgspec.json.encode(schema.SessionUpdate(session_id="s", update=update))
+    read = sdk.SessionNotification.model_validate_json(sent).update
     assert isinstance(read, sdk.ToolCallStart)
     assert (read.kind, read.status) == (kind, status)
 
 
-def test_what_is_not_set_is_not_sent() -> None:
+def test_a_field_that_is_not_set_is_not_sent() -> None:
     assert msgspec.json.encode(schema.PromptResult(stop_reason="end_turn")) == b'{"stopReason":"end_turn"}'
 
 
 # --- the other way ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Heard:
-    """Something that the SDK says, and what we take it for."""
-
-    said: BaseModel
-    means: msgspec.Struct
 
 
 ABLE = sdk.ClientCapabilities(
@@ -212,99 +183,86 @@ ABLE = sdk.ClientCapabilities(
 )
 STDIO = sdk.McpServerStdio(name="m", command="/bin/m", args=["-x"], env=[sdk.EnvVariable(name="A", value="b")])
 
-HEARD = {
-    "initialize": Heard(
-        sdk.InitializeRequest(
-            protocol_version=1,
-            client_capabilities=ABLE,
-            client_info=sdk.Implementation(name="an editor", title="An Editor", version="2"),
-        ),
+CHOSEN: dict[str, Any] = {"outcome": "selected", "option_id": "allow_once"}
+EDITED = {extensions.EDITED: {"path": "b.txt"}}
+EDITOR: dict[str, Any] = {"name": "an editor", "title": "An Editor", "version": "2"}
+
+
+def same(said: type[BaseModel], means: type[msgspec.Struct], **fields: Any) -> tuple[BaseModel, msgspec.Struct]:
+    """Return what both sides have the same names for."""
+    return said(**fields), means(**fields)
+
+
+HEARD: dict[str, tuple[BaseModel, msgspec.Struct]] = {
+    "initialize": (
+        sdk.InitializeRequest(protocol_version=1, client_capabilities=ABLE, client_info=sdk.Implementation(**EDITOR)),
         schema.InitializeParams(
             protocol_version=1,
             client_capabilities=schema.ClientCapabilities(elicitation={"form": {}}, meta={extensions.CLIENT: True}),
-            client_info=schema.Implementation(name="an editor", title="An Editor", version="2"),
+            client_info=schema.Implementation(**EDITOR),
         ),
     ),
-    "initialize, with nothing": Heard(
-        sdk.InitializeRequest(protocol_version=1), schema.InitializeParams(protocol_version=1)
-    ),
-    "authenticate": Heard(sdk.AuthenticateRequest(method_id="m"), schema.AuthenticateParams(method_id="m")),
-    "session/new": Heard(
+    "initialize, with nothing": same(sdk.InitializeRequest, schema.InitializeParams, protocol_version=1),
+    "authenticate": same(sdk.AuthenticateRequest, schema.AuthenticateParams, method_id="m"),
+    "session/new": (
         sdk.NewSessionRequest(cwd="/root", mcp_servers=[], field_meta={extensions.OPTIONS: {"profile": "vault"}}),
         schema.NewSessionParams(cwd="/root", mcp_servers=[], meta={extensions.OPTIONS: {"profile": "vault"}}),
     ),
-    "session/new with a server": Heard(
+    "session/new with a server": (
         sdk.NewSessionRequest(cwd="/root", mcp_servers=[STDIO], additional_directories=["/other"]),
         schema.NewSessionParams(
             cwd="/root",
             mcp_servers=[{"name": "m", "command": "/bin/m", "args": ["-x"], "env": [{"name": "A", "value": "b"}]}],
         ),
     ),
-    "session/load": Heard(
-        sdk.LoadSessionRequest(session_id="s", cwd="/root", mcp_servers=[]),
-        schema.ReopenParams(session_id="s", cwd="/root", mcp_servers=[]),
+    "session/load": same(sdk.LoadSessionRequest, schema.ReopenParams, session_id="s", cwd="/root", mcp_servers=[]),
+    "session/resume": same(sdk.ResumeSessionRequest, schema.ReopenParams, session_id="s", cwd="/root"),
+    "session/list": same(sdk.ListSessionsRequest, schema.ListParams, cwd="/root", cursor="50"),
+    "session/list of all": same(sdk.ListSessionsRequest, schema.ListParams),
+    "session/close": same(sdk.CloseSessionRequest, schema.SessionParams, session_id="s"),
+    "session/delete": same(sdk.DeleteSessionRequest, schema.SessionParams, session_id="s"),
+    "session/cancel": same(sdk.CancelNotification, schema.SessionParams, session_id="s"),
+    "session/set_mode": same(sdk.SetSessionModeRequest, schema.SetModeParams, session_id="s", mode_id="vault"),
+    "session/set_config_option": same(
+        sdk.SetSessionConfigOptionSelectRequest,
+        schema.SetOptionParams,
+        session_id="s",
+        config_id="model",
+        value="offline",
     ),
-    "session/resume": Heard(
-        sdk.ResumeSessionRequest(session_id="s", cwd="/root"), schema.ReopenParams(session_id="s", cwd="/root")
-    ),
-    "session/list": Heard(
-        sdk.ListSessionsRequest(cwd="/root", cursor="50"), schema.ListParams(cwd="/root", cursor="50")
-    ),
-    "session/list of all": Heard(sdk.ListSessionsRequest(), schema.ListParams()),
-    "session/close": Heard(sdk.CloseSessionRequest(session_id="s"), schema.SessionParams(session_id="s")),
-    "session/delete": Heard(sdk.DeleteSessionRequest(session_id="s"), schema.SessionParams(session_id="s")),
-    "session/cancel": Heard(sdk.CancelNotification(session_id="s"), schema.SessionParams(session_id="s")),
-    "session/set_mode": Heard(
-        sdk.SetSessionModeRequest(session_id="s", mode_id="vault"),
-        schema.SetModeParams(session_id="s", mode_id="vault"),
-    ),
-    "session/set_config_option": Heard(
-        sdk.SetSessionConfigOptionSelectRequest(session_id="s", config_id="model", value="offline"),
-        schema.SetOptionParams(session_id="s", config_id="model", value="offline"),
-    ),
-    "session/prompt": Heard(
+    "session/prompt": (
         sdk.PromptRequest(session_id="s", prompt=[sdk.TextContentBlock(type="text", text="hi")]),
         schema.PromptParams(session_id="s", prompt=[{"type": "text", "text": "hi"}]),
     ),
-    "a permission given": Heard(
-        sdk.RequestPermissionResponse(
-            outcome=sdk.AllowedOutcome(outcome="selected", option_id="allow_once"),
-            field_meta={extensions.EDITED: {"path": "b.txt"}},
-        ),
-        schema.PermissionResult(
-            outcome=schema.PermissionOutcome(outcome="selected", option_id="allow_once"),
-            meta={extensions.EDITED: {"path": "b.txt"}},
-        ),
+    "a permission given": (
+        sdk.RequestPermissionResponse(outcome=sdk.AllowedOutcome.model_validate(CHOSEN), field_meta=EDITED),
+        schema.PermissionResult(outcome=schema.PermissionOutcome(**CHOSEN), meta=EDITED),
     ),
-    "a permission not given": Heard(
+    "a permission not given": (
         sdk.RequestPermissionResponse(outcome=sdk.DeniedOutcome(outcome="cancelled")),
         schema.PermissionResult(outcome=schema.PermissionOutcome(outcome="cancelled")),
     ),
-    "a form filled in": Heard(
-        sdk.AcceptElicitationResponse(action="accept", content={"path": "b.txt", "limit": 3, "literal": True}),
-        schema.ElicitationResult(action="accept", content={"path": "b.txt", "limit": 3, "literal": True}),
+    "a form filled in": same(
+        sdk.AcceptElicitationResponse,
+        schema.ElicitationResult,
+        action="accept",
+        content={"path": "b", "limit": 3, "x": True},
     ),
-    "a form declined": Heard(
-        sdk.DeclineElicitationResponse(action="decline"), schema.ElicitationResult(action="decline")
-    ),
-    "a form closed": Heard(sdk.CancelElicitationResponse(action="cancel"), schema.ElicitationResult(action="cancel")),
-    "$/cancel_request by a number": Heard(
-        sdk.CancelRequestNotification(request_id=3), schema.CancelRequestParams(request_id=3)
-    ),
-    "$/cancel_request by a text": Heard(
-        sdk.CancelRequestNotification(request_id="x"), schema.CancelRequestParams(request_id="x")
-    ),
+    "a form declined": same(sdk.DeclineElicitationResponse, schema.ElicitationResult, action="decline"),
+    "a form closed": same(sdk.CancelElicitationResponse, schema.ElicitationResult, action="cancel"),
+    "$/cancel_request by a number": same(sdk.CancelRequestNotification, schema.CancelRequestParams, request_id=3),
+    "$/cancel_request by a text": same(sdk.CancelRequestNotification, schema.CancelRequestParams, request_id="x"),
 }
 
 
-@pytest.mark.parametrize("heard", HEARD.values(), ids=list(HEARD))
+@pytest.mark.parametrize(("said", "means"), HEARD.values(), ids=list(HEARD))
 @pytest.mark.parametrize("sparse", [True, False], ids=["without defaults", "with everything"])
-def test_we_read_what_the_sdk_sends(heard: Heard, sparse: bool) -> None:
-    sent = heard.said.model_dump_json(by_alias=True, exclude_none=sparse, exclude_defaults=sparse).encode()
-    read = jsonrpc.decoded(sent, type(heard.means))
+def test_we_read_what_the_sdk_sends(said: BaseModel, means: msgspec.Struct, sparse: bool) -> None:
+    sent = said.model_dump_json(by_alias=True, exclude_none=sparse, exclude_defaults=sparse).encode()
+    read = jsonrpc.decoded(sent, type(means))
     assert not isinstance(read, jsonrpc.ErrorObject), read.message
     if sparse:
-        assert read == heard.means
+        assert read == means
 
 
 BLOCKS = sdk.PromptRequest(
@@ -346,13 +304,13 @@ def structs(value: Any) -> Iterator[type]:
 
 def test_every_shape_of_the_protocol_is_in_one_of_the_tables() -> None:
     checked = {each for value, _ in SENT.values() for each in structs(value)}
-    checked |= {each for heard in HEARD.values() for each in structs(heard.means)}
+    checked |= {each for _, means in HEARD.values() for each in structs(means)}
     shapes = {
         each
         for name, each in vars(schema).items()
         if isinstance(each, type) and issubclass(each, msgspec.Struct) and not name.startswith("_")
     }
-    assert shapes - checked == {schema.Object}
+    assert shapes - checked == {schema.Object, schema.OfSession}
 
 
 # --- prompts ----------------------------------------------------------------------------------------------------------

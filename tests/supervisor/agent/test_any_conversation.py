@@ -14,9 +14,12 @@ import pytest
 import trio
 
 from supervisor.agent.conversation import Conversation
+from supervisor.agent.models.immediate import ImmediateModel
 from supervisor.agent.models.model import ModelRequest, Progress, Reply, Retrying, ToolUse
+from supervisor.agent.transcript import Transcript
 from supervisor.errors import ModelError
 from supervisor.journal.facts import CallEnded, CallStarted
+from supervisor.journal.journal_writer import JournalWriter
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.outcomes import failed
 from tests.messages_server import fault_in
@@ -53,21 +56,13 @@ class Chance:
             raise KeyError("a bug")
 
 
-class AnyModel:
+class AnyModel(ImmediateModel):
     """Replies with anything; judges every request."""
 
-    name = "any"
-
     def __init__(self, chance: Chance) -> None:
+        self.name = "any"
         self.chance = chance
         self.faults: list[str] = []
-        self.paused = False
-
-    async def warm(self) -> None:
-        await trio.lowlevel.checkpoint()
-
-    async def aclose(self) -> None:
-        await trio.lowlevel.checkpoint()
 
     async def reply(self, request: ModelRequest, show: Callable[[Progress], None]) -> Reply:
         self._judge(request)
@@ -131,7 +126,14 @@ class Talk:
         self.model = AnyModel(self.chance)
         self.router = AnyRouter(self.chance)
         self.conversation = Conversation(
-            "s", memory.as_journal(), self.model, cast("Router", self.router), "", lambda _event: None, 6
+            "s",
+            JournalWriter(memory.as_journal()),
+            self.model,
+            cast("Router", self.router),
+            "",
+            lambda _event: None,
+            6,
+            Transcript(memory.facts),
         )
 
     async def turns(self, count: int) -> None:
@@ -157,12 +159,16 @@ async def test_any_conversation_is_valid(seed: int) -> None:
     assert talk.faults == []
 
 
-@pytest.mark.parametrize("seed", range(60))
-async def test_a_conversation_that_was_killed_anywhere_goes_on(seed: int) -> None:
+async def killed_anywhere(seed: int) -> list[Talk]:
+    """Return a conversation anew for each commit after which it was killed."""
     whole = Talk(seed, Memory())
     await whole.turns(4)
-    for cut in range(len(whole.memory.commits) + 1):
-        again = Talk(cut, Memory(whole.memory.commits[:cut]))
+    return [Talk(cut, Memory(whole.memory.commits[:cut])) for cut in range(len(whole.memory.commits) + 1)]
+
+
+@pytest.mark.parametrize("seed", range(60))
+async def test_a_conversation_that_was_killed_anywhere_goes_on(seed: int) -> None:
+    for again in await killed_anywhere(seed):
         await again.taken_up()
         assert again.faults == []
         await again.turns(2)
@@ -171,22 +177,15 @@ async def test_a_conversation_that_was_killed_anywhere_goes_on(seed: int) -> Non
 
 @pytest.mark.parametrize("seed", range(60))
 async def test_a_conversation_that_was_killed_anywhere_takes_another_line(seed: int) -> None:
-    whole = Talk(seed, Memory())
-    await whole.turns(4)
-    for cut in range(len(whole.memory.commits) + 1):
-        again = Talk(cut, Memory(whole.memory.commits[:cut]))
+    for again in await killed_anywhere(seed):
         await again.turns(2)
         assert again.faults == []
 
 
 @pytest.mark.parametrize("seed", range(60))
 async def test_no_call_is_run_again_after_a_kill(seed: int) -> None:
-    whole = Talk(seed, Memory())
-    await whole.turns(4)
-    for cut in range(len(whole.memory.commits) + 1):
-        commits = whole.memory.commits[:cut]
-        begun = {fact.call for commit in commits for fact in commit if isinstance(fact, CallStarted)}
-        again = Talk(cut, Memory(commits))
+    for again in await killed_anywhere(seed):
+        begun = {fact.call for fact in again.memory.facts if isinstance(fact, CallStarted)}
         await again.taken_up()
         assert begun.isdisjoint(again.router.ran)
 

@@ -9,13 +9,11 @@ import pytest
 import trio
 import trio.testing
 
-from supervisor.agent.events import Event
-from supervisor.agent.states import State
+from supervisor.agent.turn import Event, State
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnStarted
 from supervisor.session.session import Session
-from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from supervisor.tools.outcomes import UNKNOWN, as_error
-from tests.supervisor.bench import Bench, kinds
+from tests.supervisor.bench import Bench, Person, cancelled_at, kinds
 from tests.supervisor.histories import call, fault_in_facts, scripted
 
 READ: Final = call("read_file", path="a.txt")
@@ -56,12 +54,7 @@ async def asked_and_cancelled(bench: Bench, session: Session, at: Callable[[Even
     """Ask, and cancel once nothing moves after the event; return the facts."""
     reached = trio.Event()
     bench.hooks.append(lambda event: reached.set() if at(event) else None)
-    with trio.fail_after(10):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(session.conversation.run_turn, "go")
-            await reached.wait()
-            await trio.testing.wait_all_tasks_blocked()
-            nursery.cancel_scope.cancel()
+    await cancelled_at(session, reached)
     return bench.facts(session)
 
 
@@ -84,11 +77,31 @@ async def test_a_call_cut_off_by_an_internal_error_has_changed_nothing_before_it
     assert fault_in_facts(facts) is None
 
 
-async def test_calls_cut_off_by_cancelling_before_a_commit_have_changed_nothing(bench: Bench, tmp_path: Path) -> None:
-    session = await with_hung_workers(bench, tmp_path, WRITE, READ, NOTHING)
+CANCELLED: Final = {
+    "one call": [WRITE],
+    "two calls": [READ, WRITE],
+    "more calls than workers": [WRITE] * 6,
+    "a call that has ended": [WRITE, READ, NOTHING],
+}
+
+
+@pytest.mark.parametrize("calls", CANCELLED.values(), ids=CANCELLED)
+async def test_calls_cut_off_by_cancelling_before_a_commit_are_cancelled_and_the_next_turn_works(
+    bench: Bench, tmp_path: Path, calls: list[Any]
+) -> None:
+    session = await with_hung_workers(bench, tmp_path, *calls)
     facts = await asked_and_cancelled(bench, session, lambda event: event is EXECUTES)
-    assert outcomes(facts) == {"nothing": "unknown_tool", "write_file": "cancelled", "read_file": "cancelled"}
+    assert bench.states[-1] == "Done"
+    assert facts[-1] == TurnEnded(2, "cancelled", "", kind="cancelled")
+    ends = [(each["tool"], "unknown_tool" if each is NOTHING else "cancelled") for each in calls]
+    assert sorted((fact.tool, fact.kind or "") for fact in facts if isinstance(fact, CallEnded)) == sorted(
+        [("read_file", ""), *ends]
+    )
     assert fault_in_facts(facts) is None
+    with trio.fail_after(10):
+        end = await session.conversation.run_turn("again")
+    assert (end.turn, end.status) == (3, "ok")
+    assert fault_in_facts(bench.facts(session)) is None
 
 
 async def test_a_call_cut_off_in_its_commit_has_an_unknown_outcome(bench: Bench, tmp_path: Path) -> None:
@@ -148,18 +161,12 @@ async def test_a_single_call_with_a_bug_in_its_way_is_recorded_too(bench: Bench,
 
 
 async def test_nobody_is_asked_about_a_call_that_was_cut(bench: Bench, tmp_path: Path) -> None:
-    asked: list[ApprovalQuestion] = []
-
-    async def approve(ask: ApprovalQuestion) -> ApprovalDecision:
-        await trio.lowlevel.checkpoint()
-        asked.append(ask)
-        return ApprovalDecision(approved=True)
-
+    person = Person(approved=True)
     model = scripted(tmp_path, {"calls": [WRITE, READ], "stop_reason": "max_tokens"}, YES)
-    session = bench.session(model, ask=("write_file", "read_file"), approve=approve)
+    session = bench.session(model, ask=("write_file", "read_file"), approve=person.approve)
     end = await session.conversation.run_turn("go")
     facts = bench.facts(session)
-    assert (end.status, asked) == ("ok", [])
+    assert (end.status, person.asked) == ("ok", [])
     assert bench.states == ["Input", "Thinking", "Finalizing", "Done"]
     assert outcomes(facts) == {"write_file": "invalid_arguments", "read_file": "invalid_arguments"}
     assert kinds(facts) == ["SessionOpened", "TurnStarted", "Replied", "CallEnded", "CallEnded", "Replied", "TurnEnded"]

@@ -125,7 +125,7 @@ async def test_another_port_is_refused(port: int, names: Names, roads: Roads, wo
 
 
 @pytest.mark.parametrize("junk", NO_REQUESTS.values(), ids=NO_REQUESTS)
-async def test_what_is_no_request_is_declined_and_the_next_one_served(
+async def test_a_datagram_that_is_no_request_is_declined_and_the_next_one_served(
     junk: bytes, names: Names, roads: Roads, worker: Worker
 ) -> None:
     answer = await worker.hear_refusal(junk)
@@ -165,7 +165,7 @@ async def test_each_connection_is_judged_by_one_look_up_of_its_own(roads: Roads,
     assert roads.taken == [PUBLIC, "8.8.8.8"]
 
 
-async def test_what_a_resolver_says_is_safe_to_print(roads: Roads, open_worker: OpenWorker) -> None:
+async def test_words_of_a_resolver_are_safe_to_print(roads: Roads, open_worker: OpenWorker) -> None:
     names = Names({"github.com": [["\x1b[31m" + "127.0.0.1" * 1000]]})
     answer = await open_worker(Broker(WEB, names, roads)).refused("github.com")
     assert (answer.kind, answer.message.isprintable()) == ("address_not_allowed", True)
@@ -204,7 +204,7 @@ async def test_the_next_address_is_tried_where_one_refuses(server: WebServer, op
     connection.close()
 
 
-async def test_where_all_refuse_it_says_so_after_a_few(server: WebServer, open_worker: OpenWorker) -> None:
+async def test_a_name_whose_addresses_all_refuse_fails_after_a_few(server: WebServer, open_worker: OpenWorker) -> None:
     addresses = [f"8.8.8.{number}" for number in range(100)]
     roads = Roads(server.port, refusing=addresses)
     answer = await open_worker(Broker(WEB, Names({"github.com": [addresses]}), roads)).refused("github.com")

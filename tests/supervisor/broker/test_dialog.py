@@ -46,7 +46,7 @@ async def test_a_call_has_so_many_connections_and_the_next_one_as_many(broker: B
         assert kinds == ["connected"] * CONNECTIONS + ["fetch_failed"]
 
 
-async def test_who_asks_without_end_is_no_longer_heard(broker: Broker, open_worker: OpenWorker) -> None:
+async def test_a_worker_that_asks_without_end_is_no_longer_heard(broker: Broker, open_worker: OpenWorker) -> None:
     worker = open_worker(broker)
     for _ in range(PATIENCE):
         await worker.kind("evil.com")
@@ -56,7 +56,7 @@ async def test_who_asks_without_end_is_no_longer_heard(broker: Broker, open_work
 
 
 @pytest.mark.parametrize("datagram", [ASK, b"junk"])
-async def test_who_reads_nothing_is_no_longer_heard(
+async def test_a_worker_that_reads_nothing_is_no_longer_heard(
     datagram: bytes, broker: Broker, roads: Roads, open_worker: OpenWorker
 ) -> None:
     worker = open_worker(broker)

@@ -25,7 +25,7 @@ def in_home(person: Path, directories: tuple[str, ...]) -> list[str]:
     return [each.removeprefix(f"{person}/") for each in directories if each.startswith(str(person))]
 
 
-def test_what_is_known_and_there_is_shown(person: Path) -> None:
+def test_known_toolchains_that_are_there_are_shown(person: Path) -> None:
     for each in (".cargo/bin", ".bun/bin", ".nvm/versions/node/v9.1.0/bin", ".nvm/versions/node/v22.3.0/bin"):
         (person / each).mkdir(parents=True)
     found = find_toolchains(("known",), KEPT)
@@ -59,7 +59,7 @@ def test_a_link_to_a_whole_home_shows_nothing(person: Path) -> None:
     assert in_home(person, find_toolchains(("known",), KEPT).shown) == []
 
 
-def test_what_the_operator_names_replaces_what_is_known_or_adds_to_it(person: Path) -> None:
+def test_toolchains_that_the_operator_names_replace_the_known_ones_or_add_to_them(person: Path) -> None:
     (person / ".cargo/bin").mkdir(parents=True)
     (person / "mine/bin").mkdir(parents=True)
     found = find_toolchains(("~/mine",), KEPT)
@@ -80,7 +80,7 @@ NAMED_WRONGLY = [
 
 
 @pytest.mark.parametrize(("named", "words"), NAMED_WRONGLY)
-def test_what_no_command_may_see_is_refused(named: str, words: str, person: Path, tmp_path: Path) -> None:
+def test_a_place_that_no_command_may_see_is_refused(named: str, words: str, person: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
     state.mkdir(exist_ok=True)
     named = named.replace("$STATE", str(state))

@@ -18,21 +18,15 @@ EVIL: Final = "\x1b]0;owned\x07\x9b31m \u202eevil\r\x7f\ue000"
 @pytest.fixture(scope="module")
 def lived(tmp_path_factory: pytest.TempPathFactory) -> Strongroom:
     """A home where one conversation and one call have been, with hostile text in all that can hold it."""
-    folder = tmp_path_factory.mktemp("lived")
-    strongroom, root = ForkedStrongroom(folder / "home", folder), folder / "root"
-    root.mkdir()
-    (root / "a.txt").write_text("hello\n")
-    (root / "evil.txt").write_text(f"first\n{EVIL}\n")
+    strongroom = ForkedStrongroom.beside_a_root(tmp_path_factory.mktemp("lived"))
+    (strongroom.folder / "root" / "evil.txt").write_text(f"first\n{EVIL}\n")
     lines: list[Line] = [
         {"text": f"I look. {EVIL}", "calls": [call("read_file", path="evil.txt"), call(f"no {EVIL}", a=EVIL)]},
         {"fault": "overloaded", "times": 1, "text": f"It says {EVIL}"},
         {"fault": "rate_limited"},
     ]
     prompts = {"id": "x", "prompts": [f"What does it say? {EVIL}", "And now?"]}
-    (strongroom.folder / "in").write_text(json.dumps(prompts))
-    model = f"scripted:{script(strongroom.folder, *lines)}"
-    arguments = ("batch", "in", "--output", "out.jsonl", "--root", "root", "--model", model)
-    assert strongroom.run(*arguments).code == 1
+    assert strongroom.batch(json.dumps(prompts), model=f"scripted:{script(strongroom.folder, *lines)}").code == 1
     assert strongroom.run("call", "read_file", '{"path": "a.txt"}', "--root", "root").code == 0
     return strongroom
 
@@ -45,7 +39,7 @@ def tampered(lived: Strongroom, home: Path) -> Strongroom:
 
 
 def conversation(strongroom: Strongroom) -> str:
-    return str(json.loads((strongroom.folder / "out.jsonl").read_text())["session"])
+    return str(strongroom.results[0]["session"])
 
 
 def assert_safe(text: str) -> None:
@@ -55,8 +49,7 @@ def assert_safe(text: str) -> None:
 def test_sessions_are_listed_oldest_first(lived: Strongroom) -> None:
     first, second = lived.run("sessions").out.splitlines()
     assert first.startswith(conversation(lived))
-    assert "error" in first
-    assert "2 turns" in first
+    assert " error       2 turns" in first
     assert second.endswith("1 calls: read_file")
     first, second = lived.run("sessions", "--json").json
     assert first["session"] == conversation(lived)
@@ -66,12 +59,11 @@ def test_sessions_are_listed_oldest_first(lived: Strongroom) -> None:
 
 
 def test_without_a_journal_there_is_nothing_to_list_show_or_verify(strongroom: Strongroom) -> None:
-    done = strongroom.run("sessions", "--json")
-    assert (done.code, done.json) == (0, [])
-    assert (strongroom.run("sessions").code, strongroom.run("sessions").out) == (0, "")
-    assert strongroom.run("history", "x").code == 2
-    done = strongroom.run("verify")
-    assert (done.code, "There is no journal yet" in done.err) == (2, True)
+    for options, out in (("--json",), "[]\n"), ((), ""):
+        done = strongroom.run("sessions", *options)
+        assert (done.code, done.out) == (0, out)
+    for command in ("history", "x"), ("verify",):
+        strongroom.run(*command).assert_refused("here is no journal yet")
     assert not strongroom.home.exists()
 
 
@@ -115,21 +107,20 @@ def test_no_call_hands_control_characters_to_a_terminal(tampered: Strongroom) ->
     assert_safe(tampered.run("call", f"no {EVIL}", json.dumps({"a": EVIL}, ensure_ascii=False), "--root", "root").out)
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("tools", "--profile", EVIL),
-        ("history", EVIL),
-        ("call", "read_file", "{}", "--root", f"/no/{EVIL}"),
-        ("batch", EVIL, "--output", "x"),
-        (EVIL,),
-        ("tools", f"--{EVIL}"),
-    ],
-    ids=["profile", "session", "root", "file", "command", "option"],
-)
+WRONG: Final = {
+    "profile": ("tools", "--profile", EVIL),
+    "session": ("history", EVIL),
+    "root": ("call", "read_file", "{}", "--root", f"/no/{EVIL}"),
+    "file": ("batch", EVIL, "--output", "x"),
+    "command": (EVIL,),
+    "option": ("tools", f"--{EVIL}"),
+}
+
+
+@pytest.mark.parametrize("arguments", WRONG.values(), ids=WRONG)
 def test_no_error_hands_control_characters_to_a_terminal(strongroom: Strongroom, arguments: tuple[str, ...]) -> None:
     done = strongroom.run(*arguments)
-    assert done.code == 2
+    done.assert_refused()
     assert_safe(done.err)
 
 
@@ -145,8 +136,7 @@ def test_a_history_for_gemini_has_its_parts(lived: Strongroom) -> None:
     assert [content["role"] for content in contents] == ["user", "model", "user", "model", "user", "model"]
     calls = [part["functionCall"] for part in contents[1]["parts"] if "functionCall" in part]
     responses = [part["functionResponse"] for part in contents[2]["parts"]]
-    assert [each["id"] for each in calls] == [each["id"] for each in responses]
-    assert [each["name"] for each in calls] == [each["name"] for each in responses]
+    assert [(each["id"], each["name"]) for each in calls] == [(each["id"], each["name"]) for each in responses]
     assert ["output" in each["response"] for each in responses] == [True, False]
 
 
@@ -159,9 +149,7 @@ def test_a_history_as_json_is_every_fact(lived: Strongroom) -> None:
 
 @pytest.mark.parametrize(("name", "words"), [("nobody", "No session 'nobody'"), ("", "sessions end in ''")])
 def test_a_session_that_is_not_there_is_named(lived: Strongroom, name: str, words: str) -> None:
-    done = lived.run("history", name)
-    assert (done.code, done.out) == (2, "")
-    assert words in done.err
+    lived.run("history", name).assert_refused(words)
 
 
 # verify ------------------------------------------------------------------------------------------------------
@@ -187,10 +175,7 @@ def test_a_changed_journal_is_broken_at_the_row(tampered: Strongroom) -> None:
 
 def test_a_destroyed_journal_is_an_error(tampered: Strongroom) -> None:
     (tampered.home / "journal.db").write_bytes(b"garbage" * 1000)
-    done = tampered.run("verify")
-    assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("error: The journal ")
-    assert "is damaged" in done.err
+    tampered.run("verify").assert_refused("error: The journal ", "is damaged", code=1)
 
 
 # tools -------------------------------------------------------------------------------------------------------
@@ -209,9 +194,3 @@ def test_tools_are_listed_as_data(strongroom: Strongroom) -> None:
     assert rows[1] == ("write_file", "files", True)
     assert ("search_files", "search", False) in rows
     assert {tool["input_schema"]["type"] for tool in found["tools"]} == {"object"}
-
-
-def test_the_tools_of_no_profile_are_wrong_usage(strongroom: Strongroom) -> None:
-    done = strongroom.run("tools", "--profile", "nobody")
-    assert (done.code, done.out) == (2, "")
-    assert "Choose one of: vault, project, " in done.err

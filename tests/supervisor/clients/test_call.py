@@ -1,67 +1,57 @@
-"""`strongroom call` as scripts use it: one call, or a stream of them."""
+"""`strongroom call` as scripts use it: one call, or a stream of them, a line of harmless JSON for each."""
 
 import json
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+import msgspec
 import pytest
 
 from supervisor.acp import extensions
 from supervisor.clients.call import approve_shown
+from supervisor.display.escape import json_line
 from supervisor.journal.facts import CallEnded, CallStarted, SessionOpened
 from tests.daemon_process import DaemonProcess
 from tests.forked import ForkedStrongroom
 from tests.supervisor.clients.shared import Guest, asked
-from tests.supervisor.command import Family, Strongroom, children, finished
+from tests.supervisor.command import Family, Strongroom, answer_to, children, finished, workers
 
 NEW: Final = ("write_file", '{"path": "new.txt", "content": ""}')
-ASKS: Final = "[profiles.vault]\nask = ['write_file']\n"
 
 
-class Way(NamedTuple):
-    name: str
-    tool: str
-    arguments: str
-    code: int
-    kind: str | None
-    words: str
-
-
-WAYS: Final = [
-    Way("good", "read_file", '{"path": "a.txt"}', 0, None, "hello\n"),
-    Way("escape", "read_file", '{"path": "../x"}', 1, "path_escape", "Path escape"),
-    Way("absolute", "read_file", '{"path": "/etc/passwd"}', 1, "path_escape", "Access denied"),
-    Way("missing", "read_file", '{"path": "x"}', 1, "not_found", "x"),
-    Way("directory", "read_file", '{"path": "."}', 1, "not_a_file", ""),
-    Way("protected", "write_file", '{"path": ".envrc", "content": ""}', 1, "permission_denied", ".envrc"),
-    Way("no match", "edit_file", '{"path": "a.txt", "old": "x", "new": "y"}', 1, "no_match", ""),
-    Way("bad JSON", "read_file", "{path: a}", 1, "invalid_arguments", "Send one JSON object"),
-    Way("an unknown argument", "read_file", '{"path": "a", "force": true}', 1, "invalid_arguments", "force"),
-    Way("an unknown tool", "exec_shell", "{}", 1, "unknown_tool", "There is no tool 'exec_shell' here"),
-]
+WAYS: Final[dict[str, tuple[str, str, str | None, str]]] = {
+    "good": ("read_file", '{"path": "a.txt"}', None, "hello\n"),
+    "escape": ("read_file", '{"path": "../x"}', "path_escape", "Path escape"),
+    "absolute": ("read_file", '{"path": "/etc/passwd"}', "path_escape", "Access denied"),
+    "missing": ("read_file", '{"path": "x"}', "not_found", "x"),
+    "directory": ("read_file", '{"path": "."}', "not_a_file", ""),
+    "protected": ("write_file", '{"path": ".envrc", "content": ""}', "permission_denied", ".envrc"),
+    "no match": ("edit_file", '{"path": "a.txt", "old": "x", "new": "y"}', "no_match", ""),
+    "bad JSON": ("read_file", "{path: a}", "invalid_arguments", "Send one JSON object"),
+    "an unknown argument": ("read_file", '{"path": "a", "force": true}', "invalid_arguments", "force"),
+    "an unknown tool": ("exec_shell", "{}", "unknown_tool", "There is no tool 'exec_shell' here"),
+}
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Strongroom, DaemonProcess]]:
     """A command line where a daemon runs."""
-    folder = tmp_path_factory.mktemp("served")
-    (folder / "root").mkdir()
-    (folder / "root" / "a.txt").write_text("hello\n")
-    with DaemonProcess(folder / "home", folder) as daemon:
-        yield ForkedStrongroom(folder / "home", folder), daemon
+    strongroom = ForkedStrongroom.beside_a_root(tmp_path_factory.mktemp("served"))
+    with DaemonProcess(strongroom.home, strongroom.folder) as daemon:
+        yield strongroom, daemon
 
 
-@pytest.mark.parametrize("way", WAYS, ids=[way.name for way in WAYS])
-def test_one_call_is_answered_with_a_document(served: tuple[Strongroom, DaemonProcess], way: Way) -> None:
-    done = served[0].run("call", way.tool, way.arguments, "--root", "root")
-    assert (done.code, done.err) == (way.code, "")
-    assert done.json["ok"] == (way.kind is None)
-    assert done.json.get("error", {}).get("kind") == way.kind
-    assert way.words in (done.json["error"]["message"] if way.kind else done.json["content"])
+@pytest.mark.parametrize(("tool", "arguments", "kind", "words"), WAYS.values(), ids=WAYS)
+def test_one_call_is_answered_with_a_document(
+    served: tuple[Strongroom, DaemonProcess], tool: str, arguments: str, kind: str | None, words: str
+) -> None:
+    done = served[0].run("call", tool, arguments, "--root", "root")
+    assert (done.code, done.err, done.json["ok"]) == (0 if kind is None else 1, "", kind is None)
+    assert done.json.get("error", {}).get("kind") == kind
+    assert words in (done.json["error"]["message"] if kind else done.json["content"])
 
 
 def test_a_structured_result_is_json_in_the_document(served: tuple[Strongroom, DaemonProcess]) -> None:
@@ -82,7 +72,7 @@ def test_a_call_is_in_the_journal(guest: Guest, root: Path) -> None:
 def test_a_daemon_that_runs_makes_the_call(served: tuple[Strongroom, DaemonProcess]) -> None:
     strongroom, _ = served
     with strongroom.start(*STREAM) as process:
-        assert answer(process, lines(READ))["ok"]
+        assert json.loads(answer_to(process, lines(READ)))["ok"]
         assert children(process.pid) == []
         assert finished(process).code == 0
 
@@ -104,20 +94,14 @@ def test_a_call_that_nobody_waits_for_is_cancelled(served: tuple[Strongroom, Dae
     assert kinds[-2:] == [None, "cancelled"]
 
 
-APPROVALS: Final[list[tuple[list[str], int, bool]]] = [([], 1, False), (["--approve"], 0, True)]
-
-
-@pytest.mark.parametrize(("options", "code", "written"), APPROVALS, ids=["nobody is asked", "--approve"])
+@pytest.mark.parametrize("options", [(), ("--approve",)], ids=["nobody is asked", "--approve"])
 def test_a_call_that_asks_is_denied_unless_approved_beforehand(
-    strongroom: Strongroom, home: Path, root: Path, options: list[str], code: int, written: bool
+    strongroom: Strongroom, root: Path, options: tuple[str, ...]
 ) -> None:
-    home.mkdir(mode=0o700)
-    (home / "config.toml").write_text(ASKS)
-    given = '{"path": "new.txt", "content": "x"}'
-    done = strongroom.run("call", "write_file", given, "--root", "root", *options)
-    assert done.code == code
-    assert done.json.get("error", {}).get("kind") == (None if written else "denied")
-    assert (root / "new.txt").exists() == written
+    strongroom.configure("[profiles.vault]\nask = ['write_file']\n")
+    done = strongroom.run("call", *NEW, "--root", "root", *options)
+    assert (done.code, done.json.get("error", {}).get("kind")) == ((0, None) if options else (1, "denied"))
+    assert (root / "new.txt").exists() == bool(options)
 
 
 def test_approve_commits_what_a_rehearsal_has_shown(served: tuple[Strongroom, DaemonProcess]) -> None:
@@ -129,6 +113,11 @@ def test_approve_commits_what_a_rehearsal_has_shown(served: tuple[Strongroom, Da
     assert not touched.exists()
     assert served[0].run(*touch, "--root", "root", "--approve").code == 0
     assert touched.exists()
+
+
+def test_approve_does_not_reach_beyond_the_profile(served: tuple[Strongroom, DaemonProcess]) -> None:
+    done = served[0].run("call", "list_directory", '{"path": "."}', "--root", "root", "--approve")
+    assert done.json["error"]["kind"] == "unknown_tool"
 
 
 STAGES: Final[list[tuple[extensions.Stage, str]]] = [
@@ -148,17 +137,10 @@ def test_approve_says_yes_once_and_never_to_what_nobody_has_seen(stage: extensio
     assert not {extensions.SCOPE, extensions.UNCONFINED} & set(given.meta or {})
 
 
-def test_approve_does_not_reach_beyond_the_profile(guest: Guest, root: Path) -> None:
-    done = guest.run("call", "list_directory", '{"path": "."}', "--root", "root", "--approve")
-    assert done.json["error"]["kind"] == "unknown_tool"
-
-
-def test_a_read_only_profile_has_no_tools_that_write(strongroom: Strongroom, home: Path, root: Path) -> None:
-    home.mkdir(mode=0o700)
-    (home / "config.toml").write_text("[profiles.vault]\nwritable = false\n")
-    done = strongroom.run("call", "write_file", '{"path": "x", "content": ""}', "--root", "root")
-    assert done.json["error"]["kind"] == "unknown_tool"
-    assert not (root / "x").exists()
+def test_a_read_only_profile_has_no_tools_that_write(strongroom: Strongroom, root: Path) -> None:
+    strongroom.configure("[profiles.vault]\nwritable = false\n")
+    assert strongroom.run("call", *NEW, "--root", "root").json["error"]["kind"] == "unknown_tool"
+    assert not (root / "new.txt").exists()
 
 
 # a stream of calls -------------------------------------------------------------------------------------------
@@ -182,75 +164,75 @@ def test_answers_come_in_the_order_of_the_questions(guest: Guest, root: Path) ->
 
 
 IDS: Final = [
-    "1",
-    '"x"',
-    "null",
-    "true",
-    "1.50",
-    "[1, {}]",
-    '{"a": [null]}',
-    "123456789012345678901234567890",
-    '"\\u001b"',
+    *("1", '"x"', "null", "true", "1.50", "[1, {}]", '{"a": [null]}', "123456789012345678901234567890", '"\\u001b"'),
+    *("[1,\r2]", '[1,\t"é"]', '[1,\r"é"]', '{"a"\r:\r\t"\x7f\x9b"}', '"\u2028"', '\r\r"x"'),
 ]
 
 
 @pytest.fixture(scope="module")
 def one_room(tmp_path_factory: pytest.TempPathFactory) -> Strongroom:
     """A command line for rows that are all answered by one process."""
-    folder = tmp_path_factory.mktemp("room")
-    (folder / "root").mkdir()
-    (folder / "root" / "a.txt").write_text("hello\n")
-    return ForkedStrongroom(folder / "home", folder)
+    return ForkedStrongroom.beside_a_root(tmp_path_factory.mktemp("room"))
 
 
-def test_an_id_comes_back_whatever_json_it_is(one_room: Strongroom) -> None:
+def test_an_id_comes_back_on_one_line_whatever_json_it_is(one_room: Strongroom) -> None:
     rest = '"tool": "read_file", "arguments": {"path": "a.txt"}'
     done = one_room.run(*STREAM, stdin="".join(f'{{"id": {each}, {rest}}}\n' for each in IDS))
     for number, line in zip(IDS, done.out.splitlines(), strict=True):
-        assert line.startswith(f'{{"id":{number},"ok":true')
+        assert json.loads(line)["id"] == json.loads(number)
+        assert line.isprintable()
+        assert not number.isprintable() or line.startswith(f'{{"id":{number},"ok":true')
 
 
 def test_a_line_that_fails_is_answered_with_its_kind(guest: Guest, root: Path) -> None:
     questions = [{**READ, "arguments": {"path": "../x"}}, {**READ, "id": 2, "tool": "nothing"}, {**READ, "id": 3}]
     done = guest.run(*STREAM, stdin=lines(*questions))
-    assert done.code == 1
-    assert [(line["id"], line.get("error", {}).get("kind")) for line in done.lines] == [
-        (1, "path_escape"),
-        (2, "unknown_tool"),
-        (3, None),
-    ]
+    kinds = [(line["id"], line.get("error", {}).get("kind")) for line in done.lines]
+    assert (done.code, kinds) == (1, [(1, "path_escape"), (2, "unknown_tool"), (3, None)])
 
 
-BAD: Final = [
-    b"not json",
-    b"[]",
-    b"7",
-    b'{"tool": "read_file", "arguments": {}}',
-    b'{"id": 1, "tool": "read_file", "arguments": {}',
-    b"\xff\xfe",
-    b"[" * 100_000,
-    b'{"id": ' + b"[" * 100_000,
+BAD: Final[list[tuple[bytes, Any]]] = [
+    *((line, None) for line in (b"not json", b"[]", b"[7]", b"7", b"\xff\xfe", b"[" * 100_000)),
+    (b'{"tool": "read_file", "arguments": {}}', None),
+    (b'{"id": 1, "tool": "read_file", "arguments": {}', None),
+    (b'{"id": 7', None),
+    (b'{"id": ' + b"[" * 100_000, None),
+    (b'{"id": 1}', 1),
+    (b'{"id": 1, "tool": 7, "arguments": {}}', 1),
+    (b'{"id": "x", "tool": 1, "arguments": {}}', "x"),
+    (b'{"id": [1, {}], "tool": "read_file", "arguments": {}, "sudo": true}', [1, {}]),
+    (b'{"id": 1, "tool": "read_file", "arguments": "\xff"}', 1),
 ]
-
-
-NAMED: Final = [
-    b'{"id": 1}',
-    b'{"id": 1, "tool": 7, "arguments": {}}',
-    b'{"id": 1, "tool": "read_file", "arguments": {}, "sudo": true}',
-    b'{"id": 1, "tool": "read_file", "arguments": "\xff"}',
-]
-"""Bad too, but it can be seen which question it was."""
+"""Lines that are no calls, and the id where it can be seen which question it was."""
 
 
 def test_a_line_that_is_no_call_is_answered_and_the_rest_goes_on(one_room: Strongroom) -> None:
-    rows = BAD + NAMED
-    done = one_room.run(*STREAM, stdin=b"".join(bad + b"\n" + lines(READ).encode() for bad in rows))
-    assert (done.code, done.err, len(done.lines)) == (1, "", 2 * len(rows))
-    for row, bad in enumerate(rows):
-        first, second = done.lines[2 * row : 2 * row + 2]
+    done = one_room.run(*STREAM, stdin=b"".join(bad + b"\n" + lines(READ).encode() for bad, _ in BAD))
+    assert (done.code, done.err, len(done.lines)) == (1, "", 2 * len(BAD))
+    for (bad, number), first, second in zip(BAD, done.lines[::2], done.lines[1::2], strict=True):
         assert (first["ok"], first["error"]["kind"]) == (False, "invalid_arguments"), bad[:40]
-        assert first["id"] == (1 if bad in NAMED else None), bad[:40]
+        assert first["id"] == number, bad[:40]
         assert second == {"id": 1, "ok": True, "content": "hello\n"}, bad[:40]
+
+
+EVIL: Final = ["\x1b[2J", "\x9b31m", "\u202eexe.txt", "\x7f", "\x85", "\u2028", "\u2029", "\r", "\U000e0041", "\ufeff"]
+
+
+def test_control_characters_of_a_file_are_escapes_that_mean_the_same(guest: Guest, root: Path) -> None:
+    text = "first\n" + "\n".join(EVIL) + "\tlast é 日\n"
+    (root / "a.txt").write_bytes(text.encode())
+    done = guest.run(*STREAM, stdin=lines(READ, {**READ, "id": 2}))
+    assert done.code == 0
+    assert [char for char in done.out if char != "\n" and not char.isprintable()] == []
+    assert done.lines == [{"id": number, "ok": True, "content": text} for number in (1, 2)]
+    told = ("\\u009b31m", "\\u202eexe.txt", "\\u007f", "é 日")
+    assert [each for each in told if each not in done.out] == []
+
+
+def test_json_that_a_worker_wrote_over_several_lines_is_one() -> None:
+    line = json_line({"id": 1, "content": msgspec.Raw(b'[1,\n{"id":2,"ok":true}\n,\r"a b"\t]')})
+    assert len(line.splitlines()) == 1
+    assert json.loads(line) == {"id": 1, "content": [1, {"id": 2, "ok": True}, "a b"]}
 
 
 def test_arguments_of_any_json_are_the_tools_to_judge(guest: Guest, root: Path) -> None:
@@ -279,27 +261,18 @@ def test_a_long_line_within_the_limit_is_a_call(guest: Guest, root: Path) -> Non
     assert (root / "x").stat().st_size == 2**20
 
 
-def answer(process: "subprocess.Popen[bytes]", given: str) -> Any:
-    """Write to a stream of calls; return its next answer."""
-    assert process.stdin
-    assert process.stdout
-    process.stdin.write(given.encode())
-    process.stdin.flush()
-    return json.loads(process.stdout.readline())
-
-
 def test_each_line_is_answered_while_the_next_or_its_other_half_is_still_to_come(guest: Guest, root: Path) -> None:
     with guest.start(*STREAM) as process:
         for number in range(3):
-            assert answer(process, lines({**READ, "id": number}))["id"] == number
-        assert answer(process, lines(READ) + lines(READ)[:20])["ok"]
+            assert json.loads(answer_to(process, lines({**READ, "id": number})))["id"] == number
+        assert json.loads(answer_to(process, lines(READ) + lines(READ)[:20]))["ok"]
         done = finished(process, lines(READ)[20:].encode())
     assert (done.code, [line["ok"] for line in done.lines]) == (0, [True])
 
 
 def test_a_reader_that_goes_away_ends_it_in_silence(strongroom: Strongroom, root: Path) -> None:
     with strongroom.start(*STREAM) as process:
-        answer(process, lines(READ))
+        answer_to(process, lines(READ))
         assert process.stdin
         assert process.stdout
         assert process.stderr
@@ -310,6 +283,14 @@ def test_a_reader_that_goes_away_ends_it_in_silence(strongroom: Strongroom, root
         assert process.wait(30) == 1
         assert process.stderr.read() == b""
     assert family.is_gone()
+
+
+def test_a_private_daemon_starts_one_worker_and_no_spare(strongroom: Strongroom, root: Path) -> None:
+    with strongroom.start(*STREAM) as process:
+        for _ in range(3):
+            assert json.loads(answer_to(process, lines(READ)))["ok"]
+        assert len(workers(process.pid)) == 1
+        assert finished(process).code == 0
 
 
 def test_standard_input_that_is_closed_is_wrong_usage(strongroom: Strongroom, root: Path) -> None:
@@ -323,7 +304,7 @@ def test_standard_input_that_is_closed_is_wrong_usage(strongroom: Strongroom, ro
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_it_waits_for_a_line(strongroom: Strongroom, root: Path, number: signal.Signals) -> None:
     with strongroom.start(*STREAM) as process:
-        answer(process, lines(READ))
+        answer_to(process, lines(READ))
         family = Family(children(process.pid))
         process.send_signal(number)
         assert process.wait(30) == 130  # its input is still open
@@ -334,8 +315,7 @@ def test_a_signal_while_it_waits_for_a_line(strongroom: Strongroom, root: Path, 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_in_the_middle_of_a_call(strongroom: Strongroom, root: Path, number: signal.Signals) -> None:
-    arguments = ("call", "write_file", '{"path": "x", "content": ""}', "--root", "root")
-    with strongroom.start(*arguments, program=("tests.supervisor.dying", "hang", "2")) as process:
+    with strongroom.start("call", *NEW, "--root", "root", program=("tests.supervisor.dying", "hang", "2")) as process:
         assert process.stderr
         assert process.stderr.readline() == b"hung\n"
         family = Family(children(process.pid))

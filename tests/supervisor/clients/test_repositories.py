@@ -11,7 +11,6 @@ import pytest
 from supervisor.acp import extensions, schema
 from supervisor.clients.connection import requests
 from supervisor.clients.repl.api import Agent, start
-from supervisor.clients.status import status_text
 from supervisor.config.repositories import Names
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import SessionOpened
@@ -20,6 +19,7 @@ from tests.supervisor.command import Done, Strongroom
 from tests.supervisor.repositories import FIRST, GROUP, ODD, OPTIONS, SECOND, THERE, Odd, Repos
 from workers.wire.messages import Context
 
+TOOLS: Final = ("read_file", "list_directory", "search_files", "find_files")
 READ: Final = ("read_file", '{"path": "guide.md"}')
 TYPED: Final = [odd for odd in ODD if "\0" not in odd.technology]
 """What an argument of a program can be."""
@@ -48,12 +48,6 @@ def own(tmp_path: Path) -> Repos:
     return Repos(tmp_path)
 
 
-def contexts(strongroom: Strongroom, session: str) -> Context:
-    opened = strongroom.sessions[session][0]
-    assert isinstance(opened, SessionOpened)
-    return opened.context
-
-
 # --- call -------------------------------------------------------------------------------------------------------------
 
 
@@ -79,8 +73,7 @@ def test_an_odd_name_is_a_sentence_that_names_what_there_is(strongroom: Strongro
     before = len(strongroom.entries)
     named = ("--profile", "librarian", "--group", GROUP, "--technology", os.fsencode(odd.technology))
     done = strongroom.run("call", *READ, *named)  # type: ignore[arg-type]  # bytes are an argument too
-    assert (done.code, done.out) == (2, "")
-    assert odd.words in done.err
+    done.assert_refused(odd.words)
     assert done.err.rstrip("\n").endswith(THERE)
     assert done.err.rstrip("\n").isprintable()
     assert len(strongroom.entries) == before
@@ -90,87 +83,83 @@ def test_a_daemon_with_another_configuration_is_not_asked(own: Repos) -> None:
     with DaemonProcess(own.home, own.work):
         (own.work / GROUP / FIRST).mkdir(parents=True)
         own.configure(repos_path=str(own.work))
-        done = own.strongroom().run("call", *READ, *OPTIONS)
-        assert done.code == 2
-        assert f"on '{own.first}', and here it is on '{own.work / GROUP / FIRST}'" in done.err
-        (own.work / "in").write_text("hello")
-        batch = own.strongroom().run("batch", "in", "--output", "out", "--model", "offline", *OPTIONS)
-        assert batch.code == 2
-        assert "its configuration is another" in batch.err
+        strongroom = own.strongroom()
+        here = f"on '{own.first}', and here it is on '{own.work / GROUP / FIRST}'"
+        strongroom.run("call", *READ, *OPTIONS).assert_refused(here)
+        strongroom.batch("hello", *OPTIONS, root="").assert_refused("its configuration is another")
 
 
 # --- batch ------------------------------------------------------------------------------------------------------------
 
 
-def batch(strongroom: Strongroom, folder: Path, items: list[dict[str, Any]], *options: str) -> Done:
-    (folder / "in").write_text("\n".join(map(json.dumps, items)))
-    arguments = ("batch", str(folder / "in"), "--output", str(folder / "out"), "--model", "offline")
-    return strongroom.run(*arguments, *options)
+@pytest.fixture
+def inside(daemon: DaemonProcess, repos: Repos, tmp_path: Path) -> Strongroom:
+    """The command line in a directory that results may lie beside."""
+    (tmp_path / "inside").mkdir()
+    return repos.strongroom(tmp_path / "inside")
 
 
-def roots(strongroom: Strongroom, folder: Path) -> dict[str, Context]:
-    results = [json.loads(line) for line in (folder / "out").read_text().splitlines()]
+def batch(inside: Strongroom, items: list[dict[str, Any]], *options: str) -> Done:
+    lines = "\n".join(json.dumps({"prompt": "hello", **item}) for item in items)
+    return inside.batch(lines, *options, output="../out", root="")
+
+
+def roots(inside: Strongroom) -> dict[str, Context]:
+    """What each item has been on."""
+    results = [json.loads(line) for line in (inside.folder.parent / "out").read_text().splitlines()]
     assert {each["status"] for each in results} == {"ok"}
-    return {each["id"]: contexts(strongroom, each["session"]) for each in results}
+    opened = {each["id"]: inside.sessions[each["session"]][0] for each in results}
+    return {name: fact.context for name, fact in opened.items() if isinstance(fact, SessionOpened)}
 
 
-def test_an_item_may_say_what_is_not_said_for_all(strongroom: Strongroom, repos: Repos, tmp_path: Path) -> None:
+def test_an_item_may_say_what_is_not_said_for_all(inside: Strongroom, repos: Repos, tmp_path: Path) -> None:
     items = [
-        {"id": "as all", "prompt": "hello"},
-        {"id": "technology", "prompt": "hello", "technology": SECOND},
-        {"id": "group", "prompt": "hello", "group": "rust", "technology": "tokio"},
-        {"id": "environment", "prompt": "hello", "environment": "staging"},
-        {"id": "profile", "prompt": "hello", "profile": "project"},
-        {"id": "root", "prompt": "hello", "profile": "project", "root": str(tmp_path / "room")},
+        {"id": "as all"},
+        {"id": "technology", "technology": SECOND},
+        {"id": "group", "group": "rust", "technology": "tokio"},
+        {"id": "environment", "environment": "staging"},
+        {"id": "profile", "profile": "project"},
+        {"id": "root", "profile": "project", "root": str(tmp_path / "room")},
     ]
     (tmp_path / "room").mkdir()
-    done = batch(strongroom, tmp_path, items, *OPTIONS)
+    done = batch(inside, items, *OPTIONS)
     assert (done.code, done.err) == (0, "")
-    first = Context(str(repos.first), None, GROUP, FIRST)
-    assert roots(strongroom, tmp_path) == {
-        "as all": first,
+    assert roots(inside) == {
+        "as all": Context(str(repos.first), None, GROUP, FIRST),
         "technology": Context(str(repos.second), None, GROUP, SECOND),
         "group": Context(str(repos.path / "rust" / "tokio"), None, "rust", "tokio"),
         "environment": Context(str(repos.first), "staging", GROUP, FIRST),
-        "profile": Context(str(repos.work)),
+        "profile": Context(str(inside.folder)),
         "root": Context(str(tmp_path / "room")),
     }
 
 
-def test_an_item_that_names_a_repository_does_without_the_root_for_all(
-    strongroom: Strongroom, repos: Repos, tmp_path: Path
-) -> None:
-    named = {"profile": "librarian", "group": GROUP, "technology": FIRST}
-    items = [{"id": "named", "prompt": "hello", **named}, {"id": "as all", "prompt": "hello"}]
-    assert batch(strongroom, tmp_path, items, "--root", str(repos.work)).code == 0
-    assert roots(strongroom, tmp_path) == {
-        "named": Context(str(repos.first), None, GROUP, FIRST),
-        "as all": Context(str(repos.work)),
-    }
+def test_an_item_that_names_a_repository_does_without_the_root_for_all(inside: Strongroom, repos: Repos) -> None:
+    items = [{"id": "named", "profile": "librarian", "group": GROUP, "technology": FIRST}, {"id": "as all"}]
+    assert batch(inside, items, "--root", str(repos.work)).code == 0
+    assert roots(inside) == {"named": Context(str(repos.first), None, GROUP, FIRST), "as all": Context(str(repos.work))}
 
 
-WRONG: Final[list[tuple[str, dict[str, Any], tuple[str, ...], str]]] = [
-    ("an odd name", {"technology": ".."}, OPTIONS, THERE),
-    ("no technology", {"group": GROUP}, ("--profile", "librarian"), THERE),
-    ("a root", {"root": "/srv"}, OPTIONS, "takes no root such as '/srv'"),
-    ("both for all", {}, (*OPTIONS, "--root", "/srv"), "takes no root such as '/srv'"),
-    ("the default profile", {"group": GROUP, "technology": FIRST}, (), "The profile 'vault' works on a root"),
-    ("another profile", {"profile": "project", "group": GROUP}, OPTIONS, "The profile 'project' works on a root"),
-    ("a number", {"group": 5}, OPTIONS, "Expected `str | null`, got `int` - at `$.group`"),
-]
+WRONG: Final[dict[str, tuple[dict[str, Any], tuple[str, ...], str]]] = {
+    "an odd name": ({"technology": ".."}, OPTIONS, THERE),
+    "no technology": ({"group": GROUP}, ("--profile", "librarian"), THERE),
+    "a root": ({"root": "/srv"}, OPTIONS, "takes no root such as '/srv'"),
+    "both for all": ({}, (*OPTIONS, "--root", "/srv"), "takes no root such as '/srv'"),
+    "the default profile": ({"group": GROUP, "technology": FIRST}, (), "The profile 'vault' works on a root"),
+    "another profile": ({"profile": "project", "group": GROUP}, OPTIONS, "The profile 'project' works on a root"),
+    "a number": ({"group": 5}, OPTIONS, "Expected `str | null`, got `int` - at `$.group`"),
+}
 
 
-@pytest.mark.parametrize(("item", "options", "words"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG])
+@pytest.mark.parametrize(("item", "options", "words"), WRONG.values(), ids=WRONG)
 def test_an_item_that_cannot_be_is_refused_before_anything_runs(
-    strongroom: Strongroom, repos: Repos, tmp_path: Path, item: dict[str, Any], options: tuple[str, ...], words: str
+    inside: Strongroom, repos: Repos, item: dict[str, Any], options: tuple[str, ...], words: str
 ) -> None:
-    before = len(strongroom.entries)
-    good = {"id": 1, "prompt": "hello", "profile": "project", "root": str(repos.work)}
-    done = batch(strongroom, tmp_path, [good, {"id": 2, "prompt": "hello", **item}], *options)
-    assert (done.code, done.out) == (2, "")
-    assert words in done.err
-    assert not (tmp_path / "out").exists()
-    assert len(strongroom.entries) == before
+    before = len(inside.entries)
+    good = {"id": 1, "profile": "project", "root": str(repos.work)}
+    batch(inside, [good, {"id": 2, **item}], *options).assert_refused(words)
+    assert not (inside.folder.parent / "out").exists()
+    assert len(inside.entries) == before
 
 
 # --- tools and status -------------------------------------------------------------------------------------------------
@@ -178,10 +167,8 @@ def test_an_item_that_cannot_be_is_refused_before_anything_runs(
 
 def test_its_tools_are_listed_without_names(strongroom: Strongroom) -> None:
     found = strongroom.run("tools", "--profile", "librarian", "--json").json
-    assert found["profile"] == "librarian"
-    assert [each["name"] for each in found["tools"]] == ["read_file", "list_directory", "search_files", "find_files"]
-    assert [each["effect"] for each in found["tools"]] == [False] * 4
-    assert "context" not in found
+    assert (found["profile"], "context" in found) == ("librarian", False)
+    assert [(each["name"], each["effect"]) for each in found["tools"]] == [(name, False) for name in TOOLS]
 
 
 def test_with_names_its_tools_are_listed_with_the_context(strongroom: Strongroom, repos: Repos) -> None:
@@ -194,37 +181,14 @@ def test_status_tells_the_context(strongroom: Strongroom, daemon: DaemonProcess,
     with daemon.client() as client:
         options = {"profile": "librarian", "group": "rust", "technology": "tokio", "environment": "live"}
         session = client.new_session(repos.work, **options, modelless=True)
-        (found,) = [
-            each for each in strongroom.run("status", "--json").json["sessions"] if each["session_id"] == session
-        ]
-        root = str(repos.path / "rust" / "tokio")
-        assert found["context"] == {
-            "working_directory": root,
+        found = {each["session_id"]: each for each in strongroom.run("status", "--json").json["sessions"]}
+        assert found[session]["context"] == {
+            "working_directory": str(repos.path / "rust" / "tokio"),
             "environment": "live",
             "group": "rust",
             "technology": "tokio",
         }
         assert "environment live, group rust, technology tokio" in " ".join(strongroom.run("status").out.split())
-
-
-def test_what_status_tells_fits_and_is_harmless() -> None:
-    talk = extensions.OpenSessionStatus(
-        session_id="s",
-        profile="librarian",
-        model="",
-        root="/r",
-        state="Input",
-        turns=0,
-        clients=0,
-        origin="acp",
-        context={"working_directory": "/r", "group": "\x1b[2J\u202e" + "g" * 100, "technology": "t" * 128},
-    )
-    daemon = extensions.Daemon(pid=1, version="1", home="/h", model="", profile="vault")
-    status = extensions.Status(daemon=daemon, started_at=0.0, uptime=1.0, clients=0, sessions=[talk], pools=[])
-    text = status_text(status, 40)
-    assert max(map(len, text.splitlines())) <= 40
-    assert [char for char in text if not (char.isprintable() or char == "\n")] == []
-    assert "t" * 128 in text.replace("\n", "").replace(" ", "")
 
 
 # --- console ----------------------------------------------------------------------------------------------------------
@@ -238,9 +202,8 @@ def test_a_console_is_opened_on_a_repository(strongroom: Strongroom, repos: Repo
     done = console(strongroom, *OPTIONS, lines="read guide.md\nread ../ecto/guide.md\n/tools\n")
     assert done.code == 0
     assert f"librarian on {repos.first}, offline" in done.err
-    assert "All about phoenix." in done.out
-    assert "(path_escape)" in done.out
-    assert "read_file\nlist_directory\nsearch_files\nfind_files\n" in done.out
+    for words in ("All about phoenix.", "(path_escape)", "".join(f"{name}\n" for name in TOOLS)):
+        assert words in done.out
 
 
 def test_the_console_shows_the_context(strongroom: Strongroom) -> None:
@@ -283,12 +246,6 @@ def test_a_console_goes_on_with_the_newest_session_of_its_repository(own: Repos)
         assert "All about phoenix." in done.out
         done = console(strongroom, lines=f"/resume {first}\nread guide.md\n")
         assert "All about phoenix." in done.out
-
-
-def test_a_session_has_its_own_names(strongroom: Strongroom) -> None:
-    done = strongroom.run("console", "--session", "x", *OPTIONS)
-    assert (done.code, done.out) == (2, "")
-    assert "use --session without --group and --technology" in done.err
 
 
 def test_a_listed_session_is_on_what_is_named() -> None:

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from supervisor.acp import extensions
-from supervisor.clients.connection.introduction import Patience
+from supervisor.clients.connection.patience import Patience
 from supervisor.clients.status import look, status_text
-from supervisor.config.settings import load
+from supervisor.config.settings import Settings
 from supervisor.daemon.process.lock import hold
 from supervisor.errors import DaemonLost
 from tests.daemon_process import DaemonProcess
@@ -47,6 +47,7 @@ BUSY: Final = extensions.Status(
             seconds_in_state=61.5,
             waiting_for="write_file \x1b[2J.md",
             title="日" * 90,
+            context={"working_directory": "/r", "group": "\x1b[2J\u202e" + "g" * 100, "technology": "t" * 128},
         )
     ],
     pools=[
@@ -85,6 +86,7 @@ def test_it_fits_and_is_harmless_and_words_stay_whole_where_they_fit() -> None:
         text = status_text(BUSY, width)
         assert max(columns(line) for line in text.splitlines()) <= width
         assert [char for char in text if not (char.isprintable() or char == "\n")] == []
+        assert "t" * 128 in text.replace("\n", "").replace(" ", "")
     text = status_text(BUSY, 40)
     assert "Strongroom 1.2.3, pid 77, up 1 h 2 min,\n  2 clients\n" in text
     assert "...\n" not in text.replace("日...\n", "")
@@ -109,7 +111,7 @@ FACTS: Final = [
 ]
 
 
-def test_what_only_some_categories_have_is_not_missing_in_the_others() -> None:
+def test_a_protection_that_only_some_categories_have_is_not_missing_in_the_others() -> None:
     files = worker(0, enforced=("seccomp",))
     search = msgspec.structs.replace(files, category="search", enforced=("namespaces", "seccomp"))
     pools = [extensions.PoolStatus(each.category, "/v", "vault", 1, 0.1, [each]) for each in (files, search)]
@@ -124,7 +126,7 @@ def test_it_tells() -> None:
     assert [fact for fact in FACTS if fact not in text] == []
 
 
-def test_where_no_worker_runs_nothing_is_claimed() -> None:
+def test_without_a_worker_no_protection_is_claimed() -> None:
     text = status_text(msgspec.structs.replace(BUSY, pools=[]), 80)
     assert "in force" not in text
     assert "no worker runs now" in text
@@ -134,15 +136,13 @@ def test_where_no_worker_runs_nothing_is_claimed() -> None:
 
 
 def test_without_a_daemon_it_says_so_and_starts_none(strongroom: Strongroom) -> None:
-    done = strongroom.run("status")
-    assert (done.code, done.out, done.err) == (1, "no daemon runs\n", "")
-    done = strongroom.run("status", "--json")
-    assert (done.code, done.json) == (1, {"running": False})
+    plain, document = strongroom.run("status"), strongroom.run("status", "--json")
+    assert (plain.code, plain.out, plain.err) == (1, "no daemon runs\n", "")
+    assert (document.code, document.json) == (1, {"running": False})
     assert not strongroom.home.exists()
 
 
-def test_of_a_daemon_that_cannot_be_reached_it_does_not_say_that_none_runs(home: Path) -> None:
-    settings = load({"STRONGROOM_HOME": str(home)})
+def test_of_a_daemon_that_cannot_be_reached_it_does_not_say_that_none_runs(settings: Settings) -> None:
     with hold(settings) as lock:
         lock.publish(settings.socket)
         with pytest.raises(DaemonLost, match=r"runs, but its socket .* is gone"):
@@ -157,14 +157,11 @@ def test_a_daemon_is_shown_with_its_sessions_and_workers(daemon: DaemonProcess, 
         found = command.run("status", "--json").json
         text = command.run("status").out
     assert (found["running"], found["daemon"]["pid"]) == (True, daemon.pid)
-    assert [(each["session_id"], each["turns"], each["waiting_for"]) for each in found["sessions"]] == [
-        (session, 1, "")
-    ]
+    (opened,) = found["sessions"]
+    assert (opened["session_id"], opened["turns"], opened["waiting_for"]) == (session, 1, "")
     (pool,) = found["pools"]
     assert {each["pid"] for each in pool["workers"]} <= {*daemon.children(), None}
-    assert f"pid {daemon.pid}" in text
-    assert session in text
-    assert "seccomp" in text
+    assert [each for each in (f"pid {daemon.pid}", session, "seccomp") if each not in text] == []
 
 
 def test_watching_goes_on_until_it_is_stopped(daemon: DaemonProcess, place: Path) -> None:

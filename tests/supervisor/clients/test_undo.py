@@ -1,9 +1,6 @@
 """`strongroom undo`: which session it means, what it shows first, and how it ends."""
 
 import os
-import subprocess
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -11,28 +8,16 @@ import pytest
 
 from supervisor.acp import extensions
 from supervisor.clients.undo import document, planned, preview, told, undoable
-from supervisor.config.settings import Settings, load
+from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, SessionOpened
-from supervisor.journal.journal import Journal, open_journal
+from supervisor.journal.journal import Journal
 from tests.forked import ForkedStrongroom
-from tests.supervisor.command import CODE, HANG_GUARD
+from tests.supervisor.command import finished
 from workers.changes.effects import Change, Effects, NodeState
 from workers.wire.messages import Context
 
 EFFECTS: Final = Effects((Change("evil\x1b[2J\n", "added", after=NodeState("file", 0o644)),), {"added": 1}, b"")
-
-
-@pytest.fixture
-def settings(home: Path) -> Settings:
-    home.mkdir()
-    return load({"STRONGROOM_HOME": str(home)})
-
-
-@pytest.fixture
-def journal(settings: Settings) -> Iterator[Journal]:
-    with open_journal(settings.journal) as journal:
-        yield journal
 
 
 def lived(journal: Journal, settings: Settings, session: str, root: str, *calls: str, **more: object) -> None:
@@ -77,17 +62,17 @@ def test_a_call_says_which_session_and_of_several_the_newest_here_is_meant(
         planned(settings, "call_1", "last", None, "/elsewhere")
 
 
-ABSENT: Final = [
-    ("nothing here", None, None, "Nothing to undo: no session on /b has changed anything that still stands."),
-    ("no call", "call_7", None, "No call 'call_7'. `strongroom history SESSION` shows"),
-    ("no call there", "call_7", "first", "No call 'call_7' in the session first."),
-    ("no session", None, "nobody", "No session 'nobody'"),
-    ("nothing there", None, "idle", "Nothing to undo: the session idle has changed nothing"),
-]
+ABSENT: Final = {
+    "nothing here": (None, None, "Nothing to undo: no session on /b has changed anything that still stands."),
+    "no call": ("call_7", None, "No call 'call_7'. `strongroom history SESSION` shows"),
+    "no call there": ("call_7", "first", "No call 'call_7' in the session first."),
+    "no session": (None, "nobody", "No session 'nobody'"),
+    "nothing there": (None, "idle", "Nothing to undo: the session idle has changed nothing"),
+}
 
 
-@pytest.mark.parametrize(("call", "session", "words"), [row[1:] for row in ABSENT], ids=[row[0] for row in ABSENT])
-def test_what_is_not_there_is_said(
+@pytest.mark.parametrize(("call", "session", "words"), ABSENT.values(), ids=ABSENT)
+def test_a_call_or_session_that_is_not_there_is_said(
     journal: Journal, settings: Settings, call: str | None, session: str | None, words: str
 ) -> None:
     lived(journal, settings, "first", "/a", "call_1")
@@ -111,7 +96,7 @@ def test_a_preview_says_what_and_where_and_nothing_reaches_the_terminal(journal:
     assert third == r"    removes evil\x1b[2J\n"
 
 
-def test_what_became_of_each_call_is_told() -> None:
+def test_the_end_of_each_call_is_told() -> None:
     restored = (extensions.Restored(path="b", what="added"),)
     well = extensions.Undone(
         call="c1", tool="t", title="t b", ok=True, undo="c2", message="Well.", changes=restored, more=1
@@ -135,28 +120,10 @@ def test_on_a_terminal_the_person_is_asked_and_only_a_yes_is_one(
     journal: Journal, settings: Settings, home: Path, root: Path
 ) -> None:
     lived(journal, settings, "s", str(root), "call_1")
-    strongroom = ForkedStrongroom(home, root)
     ours_end, terminal = os.openpty()
-    process = subprocess.Popen(
-        strongroom.command("undo"),
-        stdin=terminal,
-        stdout=terminal,
-        stderr=terminal,
-        env={**strongroom.environment, "PYTHONPATH": str(CODE)},
-        cwd=root,
-    )
+    process = ForkedStrongroom(home, root).begin(("undo",), ("supervisor",), (), terminal, terminal)
     os.close(terminal)
     os.write(ours_end, b"\n")
-    said = b""
-    with suppress(OSError):  # that its other end is closed
-        while True:
-            said += os.read(ours_end, 4096)
+    done = finished(process)
     os.close(ours_end)
-    assert process.wait(HANG_GUARD) == 1
-    assert b"Undo this? [y/N]" in said
-    assert b"nothing was undone" in said
-
-
-def test_one_extent_is_enough(home: Path, root: Path) -> None:
-    done = ForkedStrongroom(home, root).run("undo", "call_1", "--turn")
-    assert (done.code, "Use one of CALL, --turn and --session." in done.err) == (2, True)
+    assert (done.code, "Undo this? [y/N]" in done.err, "nothing was undone" in done.err) == (1, True, True)

@@ -10,8 +10,8 @@ import pytest
 
 from supervisor.config.fault_plan import FaultEntry, FaultPlan, RunningFaultPlan, read_plan
 from supervisor.errors import ConfigError
+from workers.faults.injector import ANSWERS
 from workers.faults.kinds import FAULTS, MOMENTS
-from workers.faults.reply_faults import ANSWERS
 from workers.faults.worker_faults import ACTS
 
 REFERENCE: Final = Path(__file__).parents[3] / "scripts" / "faults.toml"
@@ -85,59 +85,50 @@ def test_a_wrong_entry_is_named_with_its_file_and_number(tmp_path: Path, change:
 
 
 ENTRY: Final = '[[faults]]\ncategory = "files"\nfault = "exit"\n'
+TOML, JSON = "plan.toml", "plan.json"
 BROKEN: Final = [
-    (
-        "no TOML",
-        "plan.toml",
-        "[[faults]",
-        "it is not valid TOML: Expected ']]' at the end of an array declaration (at line 1",
-    ),
-    ("no JSON", "plan.json", '{"a"', "it is not valid JSON: Expecting ':' delimiter at line 1, column 5."),
+    ("no TOML", TOML, "[[faults]", "it is not valid TOML: Expected ']]' at the end of an array declaration (at line 1"),
+    ("no JSON", JSON, '{"a"', "it is not valid JSON: Expecting ':' delimiter at line 1, column 5."),
     ("JSON in capitals", "PLAN.JSON", '{"a"', "it is not valid JSON"),
-    ("no UTF-8", "plan.toml", "\n#\udcff", "it is not UTF-8: line 2 has the byte 0xff."),
-    ("a mark before it", "plan.json", "\ufeff{}", "it begins with a byte order mark; save it as UTF-8 without one."),
-    ("brackets without end", "plan.json", "[" * 100_000, "it is nested too deep."),
-    ("digits without end", "plan.toml", f"seed = {'1' * 5000}", "a number in it has too many digits."),
-    ("a list", "plan.json", "[]", "it is []; it must be a table with seed, faults."),
-    ("another key", "plan.json", '{"faults": [], "sed": 1}', "unknown name 'sed'; did you mean 'seed'?"),
-    ("a text for a seed", "plan.toml", 'seed = "a"', "`seed` is 'a'; it must be a whole number from"),
-    ("a seed without end", "plan.toml", f"seed = 0x{'f' * 9000}", f"`seed` is 0x{'f' * 75}...; it must be"),
-    ("no entry", "plan.json", '{"faults": []}', "it lists no faults"),
-    ("nothing", "plan.json", "", "it lists no faults"),
-    (
-        "a text for a list",
-        "plan.json",
-        '{"faults": "exit"}',
-        "`faults` is 'exit'; it must be a list of tables, each begun",
-    ),
-    ("a table for a list", "plan.toml", "[faults]\ncall = 1", "it must be a list of tables, each begun"),
-    ("the second table", "plan.toml", "[faults]\n[faults]", "it is not valid TOML: Cannot declare"),
+    ("no UTF-8", TOML, "\n#\udcff", "it is not UTF-8: line 2 has the byte 0xff."),
+    ("a mark before it", JSON, "\ufeff{}", "it begins with a byte order mark; save it as UTF-8 without one."),
+    ("brackets without end", JSON, "[" * 100_000, "it is nested too deep."),
+    ("digits without end", TOML, f"seed = {'1' * 5000}", "a number in it has too many digits."),
+    ("a list", JSON, "[]", "it is []; it must be a table with seed, faults."),
+    ("another key", JSON, '{"faults": [], "sed": 1}', "unknown name 'sed'; did you mean 'seed'?"),
+    ("a text for a seed", TOML, 'seed = "a"', "`seed` is 'a'; it must be a whole number from"),
+    ("a seed without end", TOML, f"seed = 0x{'f' * 9000}", f"`seed` is 0x{'f' * 75}...; it must be"),
+    ("no entry", JSON, '{"faults": []}', "it lists no faults"),
+    ("nothing", JSON, "", "it lists no faults"),
+    ("a text for a list", JSON, '{"faults": "exit"}', "`faults` is 'exit'; it must be a list of tables, each begun"),
+    ("a table for a list", TOML, "[faults]\ncall = 1", "it must be a list of tables, each begun"),
+    ("the second table", TOML, "[faults]\n[faults]", "it is not valid TOML: Cannot declare"),
     (
         "a text for an entry",
-        "plan.json",
+        JSON,
         '{"faults": ["exit"]}',
         "number 1 of `faults` is 'exit'; it must be a table with category,",
     ),
     (
         "no category",
-        "plan.toml",
+        TOML,
         '[[faults]]\nfault = "exit"',
         "number 1 of `faults`: `category` is missing; it must be one of files, search, web,",
     ),
-    ("two seeds", "plan.json", '{"seed": 1, "seed": 2}', "the name 'seed' stands twice in one object: leave"),
+    ("two seeds", JSON, '{"seed": 1, "seed": 2}', "the name 'seed' stands twice in one object: leave"),
     (
         "two categories",
-        "plan.json",
+        JSON,
         '{"faults": [{"category": "web", "fault": "exit", "category": "files"}]}',
         "the name 'category' stands twice in one object",
     ),
-    ("two faults", "plan.toml", f'{ENTRY}fault = "hang"', "it is not valid TOML: Cannot overwrite a value"),
-    ("far too much", "plan.toml", "#" * 2**21, "it has more than"),
+    ("two faults", TOML, f'{ENTRY}fault = "hang"', "it is not valid TOML: Cannot overwrite a value"),
+    ("far too much", TOML, "#" * 2**21, "it has more than"),
 ]
 
 
 @pytest.mark.parametrize(("name", "text", "said"), [row[1:] for row in BROKEN], ids=[row[0] for row in BROKEN])
-def test_what_is_no_plan_is_refused(tmp_path: Path, name: str, text: str, said: str) -> None:
+def test_a_file_that_is_no_plan_is_refused(tmp_path: Path, name: str, text: str, said: str) -> None:
     (tmp_path / name).write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(ConfigError) as refused:
         read_plan(tmp_path / name)

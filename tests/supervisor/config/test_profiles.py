@@ -6,10 +6,11 @@ from typing import Final
 
 import pytest
 
-from supervisor.config.profiles import TOOL_NAMES, profiles, resolve
+from supervisor.config.profiles import profiles, resolve
 from supervisor.config.settings import Settings, load
 from supervisor.errors import ConfigError
 from supervisor.session.resources import child_spec
+from workers.catalog import offered_tools
 from workers.shell.shell_inputs import ShellInputs
 
 
@@ -106,7 +107,7 @@ def test_a_tilde_is_the_users_home(home: Path, tmp_path: Path, root: Path, monke
 WRONG: Final = [
     ("[profiles.x]\ntools = ['read_file']", "vault", "the new profile 'x' needs both `root` and `tools`"),
     ("[profiles.x]\nroot = '.'", "vault", "the new profile 'x' needs both `root` and `tools`"),
-    ("[profiles.vault]\ntools = ['fly']", "vault", f"'vault': no tool 'fly'. Choose from: {', '.join(TOOL_NAMES)}."),
+    ("[profiles.vault]\ntools = ['fly']", "vault", f"no tool 'fly'. Choose from: {', '.join(offered_tools())}."),
     ("[profiles.vault]\nask = ['reed_file']", "vault", "profile 'vault': no tool 'reed_file'"),
     ("[profiles.project]\nnetwork = ['example.org']", "project", "'example.org' is no host and port"),
     ("[profiles.project]\nnetwork = ['127.0.0.1:443']", "project", "'127.0.0.1' is an address"),

@@ -224,7 +224,7 @@ def test_an_odd_environment_is_refused(repos: Repos, odd: Odd) -> None:
 
 
 @pytest.mark.parametrize("odd", ODD[1:20], ids=lambda row: row.name)
-def test_what_is_a_name_fits_the_context(odd: Odd) -> None:
+def test_a_name_that_is_taken_fits_the_context(odd: Odd) -> None:
     """What the rule lets through is what every worker accepts, and no more than that is refused."""
     for name in (FIRST, "日" * 85, "x" * 128, "ä.b-c_d", "{a}", "~"):
         assert environment(name) == Context("/", name).environment
@@ -259,9 +259,9 @@ def test_another_profile_takes_no_names(repos: Repos, names: Names) -> None:
 
 
 OVERRIDES: Final = [
-    ("ask = ['read_file']", {"ask": ("read_file",)}),
-    ("tools = ['read_file']", {"tools": ("read_file",)}),
-    ("tools = ['read_file', 'write_file']", {"tools": ("read_file",)}),
+    ("ask = ['read_file']", {"own_ask": ("read_file",)}),
+    ("tools = ['read_file']", {"own_tools": ("read_file",)}),
+    ("tools = ['read_file', 'write_file']", {"own_tools": ("read_file",)}),
     ("writable = false", {}),
 ]
 
@@ -270,7 +270,7 @@ OVERRIDES: Final = [
 def test_it_is_overridden_key_by_key_and_still_only_read(own: Repos, text: str, changed: dict[str, Any]) -> None:
     before = opened(own, group=GROUP, technology=FIRST)
     own.configure(f"[profiles.librarian]\n{text}")
-    assert opened(own, group=GROUP, technology=FIRST) == replace(before, **changed)
+    assert opened(own, group=GROUP, technology=FIRST) == replace(before, **({"own_tools": before.tools} | changed))
 
 
 @pytest.mark.parametrize("text", ["root = '/srv'", "writable = true", "root = '/srv'\ntools = ['read_file']"])

@@ -14,12 +14,12 @@ from supervisor.categories.restore import UndoConfig
 from supervisor.categories.row import CategoryLimits
 from supervisor.categories.shell import ShellConfig
 from supervisor.categories.web import WebConfig
-from supervisor.config.config_file import CONFIG_FILE, Config, DaemonConfig, LibrarianConfig, Price, ProfileConfig
-from supervisor.config.config_reader import rules_of
+from supervisor.config.config_file import Config, DaemonConfig, LibrarianConfig, Price, ProfileConfig
+from supervisor.config.config_reader import CONFIG_FILE, rules_of
 from supervisor.config.settings import Settings, load
 from supervisor.errors import ConfigError
 from supervisor.rules.rule import Rule
-from supervisor.system.own_files import own_directory, own_file, secure_home
+from supervisor.system.safe_files import own_directory, own_file, secure_home
 
 EVERYTHING: Final = """
 model = "offline"
@@ -46,6 +46,7 @@ idle_exit_s = inf
 resume_within_h = 1.5
 log_mb = 1
 log_files = 2
+workers = 3
 [prices."offline-2.5"]
 input = 1
 output = 5.0
@@ -109,7 +110,7 @@ def test_every_key_is_taken(home: Path) -> None:
         allow_degraded=("landlock", "seccomp"),
         limits={"files": CategoryLimits(256, 10, 32, 1, 3, call_s=2.5, workers=2, soft_memory_mb=99)},
         profiles={"notes": ProfileConfig("~/notes", ("read_file", "list_files"), ("read_file",), writable=False)},
-        daemon=DaemonConfig(0, float("inf"), 1.5, 1, 2),
+        daemon=DaemonConfig(0, float("inf"), 1.5, 1, 2, 3),
         prices={"offline-2.5": Price(1, 5, 0.1, 1.25, "EUR")},
         sections=(
             WebConfig(
@@ -172,13 +173,19 @@ MISTAKES: Final = [
     ("[limits]\nfiles = 3", "`limits.files` is 3; it must be a table with memory_mb, cpu_s, "),
     ("profiles = []", "`profiles` is []; it must be a table."),
     ("[limits.files]\nmemory_mb = 1", "`limits.files.memory_mb` is 1; it must be a whole number from 64 to 1048576."),
+    ("[limits.files]\nmemory_mb = 63", "`limits.files.memory_mb` is 63; it must be a whole number from 64 to 1048576."),
+    ("[limits.files]\nmemory_mb = 1048577", "is 1048577; it must be a whole number from 64 to 1048576."),
+    ("[limits.files]\ncpu_s = 0", "`limits.files.cpu_s` is 0; it must be a whole number from 1 to "),
     ("[limits.files]\ncall_s = 0", "`limits.files.call_s` is 0; it must be a number above 0 and up to 3600."),
     ("[limits.files]\ncall_s = nan", "call_s"),
     ("[limits.files]\nworkers = 1000", "`limits.files.workers` is 1000; it must be a whole number from 1 to 64."),
     ("[profiles.x]\ntools = 'read_file'", "`profiles.x.tools` is 'read_file'; it must be a list."),
     ("[deamon]", "unknown name 'deamon'; did you mean 'daemon'?"),
     ("[daemon]\ndrain = 1", "`daemon`: unknown name 'drain'; did you mean 'drain_s'?"),
-    ("daemon = 3", "`daemon` is 3; it must be a table with drain_s, idle_exit_s, resume_within_h, log_mb, log_files."),
+    (
+        "daemon = 3",
+        "`daemon` is 3; it must be a table with drain_s, idle_exit_s, resume_within_h, log_mb, log_files, workers.",
+    ),
     ("[daemon]\ndrain_s = 601", "`daemon.drain_s` is 601; it must be a number from 0 to 600."),
     ("[daemon]\ndrain_s = -1", "`daemon.drain_s` is -1; it must be a number from 0 to 600."),
     ("[daemon]\ndrain_s = nan", "`daemon.drain_s` is nan; it must be a number from 0 to 600."),
@@ -190,16 +197,19 @@ MISTAKES: Final = [
     ("[prices.m]\ninput = 1", "`prices.m`: `output` is missing; it must be a number from 0 to 1000000."),
     ("[prices.m]\ninput = -1\noutput = 1", "`prices.m.input` is -1; it must be a number from 0 to 1000000."),
     ("[prices.m]\ninput = inf\noutput = 1", "`prices.m.input` is inf; it must be a number from 0 to 1000000."),
+    ("[prices.m]\ninput = 1\noutput = 1\ncurrency = ''", "`prices.m.currency` is ''; it must be a text of 1 to 8"),
     ("[prices]\nm = 1", "`prices.m` is 1; it must be a table with input, output, cache_read, cache_write, currency."),
     ("[web]\nallowed = []", "`web`: unknown name 'allowed'; did you mean 'allow'?"),
     ("[web]\nports = [0]", "number 1 of `web.ports` is 0; it must be a whole number from 1 to 65535."),
+    ("[web]\nhttp = 'yes'", "`web.http` is 'yes'; it must be true or false."),
+    ("[web]\nallow = ['a', 2]", "number 2 of `web.allow` is 2; it must be a text."),
     ("[web]\nallow = 'x.org'", "`web.allow` is 'x.org'; it must be a list."),
     ("[web]\nfetch_s = 0", "`web.fetch_s` is 0; it must be a number above 0 and up to 600."),
     ("[web]\nallow = ['https://x.org']", "'https://x.org': a host's name stands alone"),
     ("[web]\nallow = ['127.0.0.1']", "The host '127.0.0.1' is an address"),
     ("[web]\nresolve = {'x.org' = '127.0.0.1:1'}", "'x.org' is no host and port"),
     ("[web]\nresolve = {'x.org:443' = 'y.org:1'}", "'y.org:1' is no address and port"),
-    ("[web]\nresolve = {'x.org:443' = '[::1]:1', 'X.org.:443' = '[::1]:2'}", "says twice where x.org:443 is"),
+    ("[web]\nresolve = {'x.org:1' = '[::1]:1', 'X.org.:1' = '[::1]:2'}", "`web`: `resolve` says twice where x.org:1"),
     ("[web]\nca_file = 'missing.pem'", "`ca_file` in [web], 'missing.pem', cannot be read: No such file"),
     ("[web]\nca_file = '~nobody-at-all/x'", "`ca_file` in [web], '~nobody-at-all/x', cannot be read: "),
     ("[web]\nca_file = '.'", "`ca_file` in [web], '.', cannot be read: it is not a regular file"),
@@ -211,6 +221,8 @@ MISTAKES: Final = [
     ("[[rules]]", "number 1 of `rules`: `decision` is missing; it must be one of allow, ask, deny."),
     (f"{_ASK}[[rules]]\ndecision = 'alow'", "`decision` of number 2 of `rules` is 'alow'; did you mean 'allow'?"),
     (f"{_ASK}{_ASK}writs = []", "number 2 of `rules`: unknown name 'writs'; did you mean 'writes'?"),
+    (f"{_ASK}[[rules]]\ndecision = 'up'", "of number 2 of `rules` is 'up'; it must be one of allow, ask, deny."),
+    (f"{_ASK}max_files = -1", "`max_files` of number 1 of `rules` is -1; it must be a whole number, 0 or more."),
     (f"{_ASK}until = 2027-06-30T10:00:00", "`until` of number 1 of `rules` is 2027-06-30 10:00:00; it must be a date"),
     (f"{_ASK}writes = ['/etc/x']", "number 1 of `rules`: the pattern /etc/x of `writes` is absolute"),
     (
@@ -236,6 +248,9 @@ def test_a_mistake_is_named_with_its_file(home: Path, text: str, words: str) -> 
 UNREADABLE: Final[dict[str, Callable[[Path], Any]]] = {
     "a directory": Path.mkdir,
     "not UTF-8": lambda file: file.write_bytes(b"model = '\xff'"),
+    "a comment that is not UTF-8": lambda file: file.write_bytes(b"# \xff\n"),
+    "a control character in a comment": lambda file: file.write_bytes(b"#\n# \x00\n"),
+    "a mark before a comment": lambda file: file.write_bytes(b"\xef\xbb\xbf# model\n"),
     "a fifo": os.mkfifo,
     "a link to a device": lambda file: file.symlink_to("/dev/zero"),
     "a link to itself": lambda file: file.symlink_to(file),
@@ -275,50 +290,39 @@ def test_rules_that_a_person_names_may_come_from_a_pipe() -> None:
         os.close(reader)
 
 
-PLACES: Final = [
-    ({"STRONGROOM_HOME": "/srv/x", "HOME": "/h", "XDG_DATA_HOME": "/d"}, "/srv/x", "/srv/x/config.toml"),
-    ({"HOME": "/h"}, "/h/.local/share/strongroom", "/h/.config/strongroom/config.toml"),
-    ({"STRONGROOM_HOME": "", "HOME": "/h"}, "/h/.local/share/strongroom", "/h/.config/strongroom/config.toml"),
-    ({"HOME": "/h", "XDG_DATA_HOME": "/d", "XDG_CONFIG_HOME": "/c"}, "/d/strongroom", "/c/strongroom/config.toml"),
-    (
-        {"HOME": "/h", "XDG_DATA_HOME": "relative", "XDG_CONFIG_HOME": ""},
-        "/h/.local/share/strongroom",
-        "/h/.config/strongroom/config.toml",
-    ),
-]
+DATA: Final = "/h/.local/share/strongroom"
+CONFIG: Final = "/h/.config/strongroom/config.toml"
+PLACES: Final = {
+    "own": ({"STRONGROOM_HOME": "/srv/x", "HOME": "/h", "XDG_DATA_HOME": "/d"}, "/srv/x", "/srv/x/config.toml"),
+    "default": ({"HOME": "/h"}, DATA, CONFIG),
+    "empty": ({"STRONGROOM_HOME": "", "HOME": "/h"}, DATA, CONFIG),
+    "xdg": ({"XDG_DATA_HOME": "/d", "XDG_CONFIG_HOME": "/c"}, "/d/strongroom", "/c/strongroom/config.toml"),
+    "relative xdg": ({"HOME": "/h", "XDG_DATA_HOME": "relative", "XDG_CONFIG_HOME": ""}, DATA, CONFIG),
+}
 
 
-@pytest.mark.parametrize(("environ", "home", "file"), PLACES, ids=["own", "default", "empty", "xdg", "relative xdg"])
+@pytest.mark.parametrize(("environ", "home", "file"), PLACES.values(), ids=PLACES)
 def test_the_environment_says_where_things_are(environ: dict[str, str], home: str, file: str) -> None:
     settings = load(environ)
     assert (str(settings.home), str(settings.config_file)) == (home, file)
     assert settings.journal == settings.home / "journal.db"
 
 
-SOCKETS: Final = [
-    ({"STRONGROOM_HOME": "/x", "XDG_RUNTIME_DIR": "/run/user/1", "XDG_STATE_HOME": "/s"}, "/x/daemon.sock", "/x/logs"),
-    (
-        {"HOME": "/h", "XDG_RUNTIME_DIR": "/run/user/1"},
-        "/run/user/1/strongroom/daemon.sock",
-        "/h/.local/state/strongroom/logs",
-    ),
-    ({"HOME": "/h"}, "/h/.local/share/strongroom/daemon.sock", "/h/.local/state/strongroom/logs"),
-    (
-        {"HOME": "/h", "XDG_RUNTIME_DIR": "relative", "XDG_DATA_HOME": "/d", "XDG_STATE_HOME": "/s"},
-        "/d/strongroom/daemon.sock",
-        "/s/strongroom/logs",
-    ),
-    (
-        {"HOME": "/h", "XDG_RUNTIME_DIR": "", "XDG_STATE_HOME": "relative"},
-        "/h/.local/share/strongroom/daemon.sock",
-        "/h/.local/state/strongroom/logs",
-    ),
-]
+SOCKET: Final = f"{DATA}/daemon.sock"
+LOGS: Final = "/h/.local/state/strongroom/logs"
+SOCKETS: Final = {
+    "own": ({"STRONGROOM_HOME": "/x", "XDG_RUNTIME_DIR": "/r", "XDG_STATE_HOME": "/s"}, "/x/daemon.sock", "/x/logs"),
+    "runtime": ({"XDG_RUNTIME_DIR": "/run/user/1"}, "/run/user/1/strongroom/daemon.sock", LOGS),
+    "default": ({}, SOCKET, LOGS),
+    "data": ({"XDG_RUNTIME_DIR": "relative", "XDG_DATA_HOME": "/d"}, "/d/strongroom/daemon.sock", LOGS),
+    "state": ({"XDG_RUNTIME_DIR": "relative", "XDG_STATE_HOME": "/s"}, SOCKET, "/s/strongroom/logs"),
+    "relative": ({"XDG_RUNTIME_DIR": "", "XDG_STATE_HOME": "relative"}, SOCKET, LOGS),
+}
 
 
-@pytest.mark.parametrize(("environ", "socket", "logs"), SOCKETS)
+@pytest.mark.parametrize(("environ", "socket", "logs"), SOCKETS.values(), ids=SOCKETS)
 def test_the_environment_says_where_the_daemon_is(environ: dict[str, str], socket: str, logs: str) -> None:
-    settings = load(environ)
+    settings = load({"HOME": "/h", **environ})
     assert (str(settings.socket), str(settings.logs)) == (socket, logs)
     assert settings.lock == settings.home / "daemon.lock"
 
@@ -337,7 +341,7 @@ PLACED: Final = [
 
 
 @pytest.mark.parametrize(("environ", "places"), PLACED)
-def test_what_said_where_things_are_can_be_repeated(environ: dict[str, str], places: dict[str, str]) -> None:
+def test_variables_that_say_where_things_are_can_be_repeated(environ: dict[str, str], places: dict[str, str]) -> None:
     settings = load(environ)
     assert dict(settings.home_variables) == places
     again = load({"HOME": "/h", "XDG_RUNTIME_DIR": environ.get("XDG_RUNTIME_DIR", ""), **places})
@@ -361,7 +365,7 @@ ASKED: Final = [
 
 
 @pytest.mark.parametrize(("environ", "socket", "seconds"), ASKED, ids=[str(row[0])[:60] for row in ASKED])
-def test_what_systemd_asks_is_taken(environ: dict[str, str], socket: str | None, seconds: float | None) -> None:
+def test_the_variables_of_systemd_are_taken(environ: dict[str, str], socket: str | None, seconds: float | None) -> None:
     settings = load({"HOME": "/h", **environ})
     assert (settings.notify_socket, settings.watchdog_s) == (socket, seconds)
 
@@ -415,7 +419,7 @@ def test_a_home_that_others_can_write_is_refused(home: Path, bits: int) -> None:
     assert mode(home) == bits
 
 
-def test_where_a_link_leads_is_named_and_its_mode_is_nobodys_to_change(home: Path, tmp_path: Path) -> None:
+def test_the_target_of_a_link_is_named_and_its_mode_is_nobodys_to_change(home: Path, tmp_path: Path) -> None:
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared").chmod(0o777)
     home.symlink_to(tmp_path / "shared")

@@ -11,7 +11,7 @@ from tests.daemon_process import DaemonProcess, Lines
 from workers import kernel
 from workers.confine.syscalls import NUMBERS
 
-NO_NAMESPACES: Final = f"""
+PRELUDE: Final = f"""
 from workers import kernel
 from workers.confine.seccomp import ALLOW, JUMP_EQUAL, LOAD, RETURN, Instruction, install
 kernel.prctl("PR_SET_NO_NEW_PRIVS", 38, 1)
@@ -23,18 +23,9 @@ install((Instruction(LOAD, 0, 0, 0), unshare, fails, Instruction(RETURN, 0, 0, A
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("absent")
-    (folder / "root" / "vault").mkdir(parents=True)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def daemon(folder: Path) -> Iterator[DaemonProcess]:
-    running = DaemonProcess(folder / "home", folder)
-    running.prelude = NO_NAMESPACES
-    with running:
-        yield running
+def folder(stopped: DaemonProcess) -> Path:
+    (stopped.folder / "root" / "vault").mkdir(parents=True)
+    return stopped.folder
 
 
 @pytest.fixture(scope="module")
@@ -45,16 +36,7 @@ def client(daemon: DaemonProcess) -> Iterator[Lines]:
 
 def opened(client: Lines, folder: Path, profile: str) -> dict[str, Any]:
     """Open a session; return what its client is told of it."""
-    options = {"profile": profile, "model": "offline"}
-    params = {"cwd": str(folder / "root"), "mcpServers": [], "_meta": {"_strongroom/session": options}}
-    facts: dict[str, Any] = client.request("session/new", params)["_meta"]["_strongroom/session"]
-    return facts
-
-
-def call(client: Lines, session: str, tool: str, arguments: str) -> dict[str, Any]:
-    params = {"sessionId": session, "tool": tool, "arguments": arguments}
-    answer: dict[str, Any] = client.request("_strongroom/call", params)["answer"]
-    return answer
+    return client.opened(folder / "root", profile=profile, model="offline")
 
 
 @pytest.mark.parametrize(("profile", "tool"), [("project", "exec_shell"), ("operator", "run_cmd")])
@@ -75,23 +57,22 @@ def test_a_session_has_no_such_tool_and_says_why(
 
 def test_a_call_of_it_says_why_and_does_nothing(client: Lines, folder: Path) -> None:
     session = opened(client, folder, "project")["sessionId"]
-    answer = call(client, session, "exec_shell", '{"command": "touch", "args": ["made"]}')
+    answer = client.call(session, "exec_shell", command="touch", args=["made"])
     assert answer["error"]["kind"] == "worker_unavailable"
     assert "'sandbox' is unavailable" in answer["error"]["message"]
     assert not (folder / "root" / "made").exists()
-    assert call(client, session, "run_cmd", '{"command": "true"}')["error"]["kind"] == "unknown_tool"
-    assert call(client, session, "list_directory", '{"path": "."}')["ok"]
+    assert client.call(session, "run_cmd", command="true")["error"]["kind"] == "unknown_tool"
+    assert client.call(session, "list_directory", path=".")["ok"]
 
 
 def test_a_session_that_goes_over_to_such_a_profile_is_not_offered_it_either(client: Lines, folder: Path) -> None:
     facts = opened(client, folder, "vault")
     assert "notices" not in facts
-    client.request("session/set_mode", {"sessionId": facts["sessionId"], "modeId": "project"})
-    client.request(
-        "session/set_config_option", {"sessionId": facts["sessionId"], "configId": "model", "value": "offline"}
-    )
-    client.prompt(facts["sessionId"], "/tools")
-    said = client.updates(facts["sessionId"])[-1]["content"]["text"]
+    session = facts["sessionId"]
+    client.request("session/set_mode", {"sessionId": session, "modeId": "project"})
+    client.request("session/set_config_option", {"sessionId": session, "configId": "model", "value": "offline"})
+    client.prompt(session, "/tools")
+    said = client.updates(session)[-1]["content"]["text"]
     assert "- `read_file`\n" in said
     assert "- unavailable: `exec_shell`, whose workers refused to serve without sandbox" in said
 
@@ -99,8 +80,7 @@ def test_a_session_that_goes_over_to_such_a_profile_is_not_offered_it_either(cli
 def test_a_session_that_is_taken_up_again_is_looked_at_anew(client: Lines, folder: Path) -> None:
     session = opened(client, folder, "project")["sessionId"]
     client.request("session/close", {"sessionId": session})
-    taken_up = client.request("session/resume", {"sessionId": session, "cwd": "/", "mcpServers": []})
-    facts = taken_up["_meta"]["_strongroom/session"]
+    facts = client.resume(session)
     assert "exec_shell" not in facts["tools"]
     assert ["exec_shell" in notice for notice in facts["notices"]] == [True]
 
@@ -108,5 +88,5 @@ def test_a_session_that_is_taken_up_again_is_looked_at_anew(client: Lines, folde
 def test_a_profile_without_such_a_tool_starts_no_worker_for_it(client: Lines, folder: Path) -> None:
     (folder / "apart" / "root").mkdir(parents=True)
     opened(client, folder / "apart", "vault")
-    pools = client.request("_strongroom/status", {})["pools"]
+    pools = client.status()["pools"]
     assert {pool["category"] for pool in pools if pool["root"] == str(folder / "apart" / "root")} == {"files"}

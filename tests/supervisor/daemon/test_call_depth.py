@@ -79,9 +79,9 @@ async def in_the_daemon(
     """Return the frames from the socket to the pool's channel."""
     spawns, ways, exchange = Spawns(), [], Channel.exchange
 
-    async def watched(self: Channel, *args: Any) -> messages.Answer:
+    async def watched(self: Channel, *args: Any, **more: Any) -> messages.Answer:
         ways.append([Frame("supervisor/pool/channel.py", "exchange"), *spawns.way()])
-        return await exchange(self, *args)
+        return await exchange(self, *args, **more)
 
     monkeypatch.setattr(Channel, "exchange", watched)
     here, there = (trio.SocketStream(trio.socket.from_stdlib_socket(each)) for each in socket.socketpair())

@@ -34,12 +34,12 @@ OTHERS: Final = [
 
 
 @pytest.mark.parametrize(("tool", "arguments", "text"), OTHERS, ids=range(len(OTHERS)))
-def test_what_no_words_can_say_has_none(tool: str, arguments: str, text: str) -> None:
+def test_a_call_that_no_words_can_say_has_none(tool: str, arguments: str, text: str) -> None:
     assert words_of(tool, arguments) is None
     assert text_of(tool, arguments) == text
 
 
 @pytest.mark.parametrize("line", ["", "  ", "ls 'a", 'ls "a', "ls a\\", "''"])
-def test_what_is_no_command_is_refused(line: str) -> None:
+def test_a_line_that_is_no_command_is_refused(line: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         as_arguments(line)

@@ -74,7 +74,7 @@ def test_a_long_run_of_blanks_is_found(blank: str) -> None:
 
 
 @pytest.mark.parametrize("unseen", ["\u200d", "\ufe0f", "\u034f"], ids=ascii)
-def test_what_has_no_width_neither_ends_a_run_of_blanks_nor_is_one(unseen: str) -> None:
+def test_a_character_without_width_neither_ends_a_run_of_blanks_nor_is_one(unseen: str) -> None:
     assert is_padded(f"ls{f'        {unseen}' * 3}-la")
     assert not is_padded(f"ls{unseen * 40}-la")
 

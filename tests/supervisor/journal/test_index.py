@@ -1,9 +1,7 @@
 """What sessions there are, folded from the journal as it grows."""
 
-import sqlite3
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 import pytest
@@ -26,6 +24,7 @@ from supervisor.journal.facts import (
 )
 from supervisor.journal.index import SessionIndex, Summary, session_named
 from supervisor.journal.journal import Journal, open_journal
+from tests.supervisor.journal.harness import execute
 from workers.wire.messages import Context
 
 USE: Final = {"type": "tool_use", "id": "a", "name": "read_file", "input": {}}
@@ -50,12 +49,6 @@ def started(call: str = "a", tool: str = "read_file") -> CallStarted:
 
 def ended(status: str = "ok", turn: int = 1) -> TurnEnded:
     return TurnEnded(turn, status, "yes")  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    with open_journal(tmp_path / "journal.db") as journal:
-        yield journal
 
 
 def refreshed(journal: Journal) -> SessionIndex:
@@ -112,27 +105,20 @@ def test_a_commit_that_was_lost_with_its_worker_is_not_counted(journal: Journal)
     assert summary_of(journal).commits == 1
 
 
-class Fate(NamedTuple):
-    name: str
-    facts: list[Fact]
-    state: str
-    open_turn: bool
+FATES: Final[dict[str, tuple[list[Fact], str]]] = {
+    "no turn": ([], "-"),
+    "a turn at work": ([asked()], "open"),
+    "a turn that ended": ([asked(), ended()], "ok"),
+    "an error": ([asked(), ended("error")], "error"),
+    "a turn after it": ([asked(), ended("error"), asked("x", 2)], "open"),
+    "the last of several": ([asked(), ended(), asked("x", 2), ended("cancelled", 2)], "cancelled"),
+}
 
 
-FATES: Final = [
-    Fate("no turn", [], "-", open_turn=False),
-    Fate("a turn at work", [asked()], "open", open_turn=True),
-    Fate("a turn that ended", [asked(), ended()], "ok", open_turn=False),
-    Fate("an error", [asked(), ended("error")], "error", open_turn=False),
-    Fate("a turn after it", [asked(), ended("error"), asked("x", 2)], "open", open_turn=True),
-    Fate("the last of several", [asked(), ended(), asked("x", 2), ended("cancelled", 2)], "cancelled", open_turn=False),
-]
-
-
-@pytest.mark.parametrize("fate", FATES, ids=[fate.name for fate in FATES])
-def test_a_session_is_in_the_state_of_its_last_turn(journal: Journal, fate: Fate) -> None:
-    found = summary(journal, *fate.facts)
-    assert (found.state, found.open_turn) == (fate.state, fate.open_turn)
+@pytest.mark.parametrize(("facts", "state"), FATES.values(), ids=FATES)
+def test_a_session_is_in_the_state_of_its_last_turn(journal: Journal, facts: list[Fact], state: str) -> None:
+    found = summary(journal, *facts)
+    assert (found.state, found.open_turn) == (state, state == "open")
 
 
 RESUMPTIONS: Final[list[list[Fact]]] = [
@@ -175,17 +161,17 @@ def test_a_refresh_reads_only_what_is_new(journal: Journal) -> None:
     rows: list[int] = []
 
     class Counted:
-        def since(self, seq: int) -> Iterator[object]:
-            for entry in journal.since(seq):
+        def since(self, seq: int, digest: bytes) -> Iterator[object]:
+            for entry, its_own in journal.since(seq, digest):
                 rows.append(entry.seq)
-                yield entry
+                yield entry, its_own
 
     index._journal = Counted()  # type: ignore[assignment]
     index.refresh()
     journal.append("s", ended())
     index.refresh()
     index.refresh()
-    assert (rows, index.seen) == ([1, 2, 3], 3)
+    assert rows == [1, 2, 3]
 
 
 def test_it_sees_what_another_process_writes(journal: Journal) -> None:
@@ -211,11 +197,11 @@ def test_an_index_that_grew_is_the_one_that_is_made_anew(journal: Journal) -> No
     assert list(index) == list(refreshed(journal))
 
 
-def test_what_is_no_session_is_none(journal: Journal) -> None:
+def test_facts_of_no_session_are_none(journal: Journal) -> None:
     journal.append("b", BatchStarted("run", "/out"))
     journal.append("lost", asked())
     index = refreshed(journal)
-    assert (list(index), index.get("b"), index.get("nobody"), index.seen) == ([], None, None, 2)
+    assert (list(index), index.get("b"), index.get("nobody")) == ([], None, None)
 
 
 def test_a_summary_is_not_changed_by_what_comes_later(journal: Journal) -> None:
@@ -230,9 +216,7 @@ def test_a_summary_is_not_changed_by_what_comes_later(journal: Journal) -> None:
 
 def test_a_row_that_cannot_be_read_is_an_error_each_time(journal: Journal) -> None:
     journal.append("s", opened(), asked())
-    with sqlite3.connect(journal.path) as connection:
-        connection.execute("INSERT INTO facts VALUES (3, 's', 0, CAST('{\"fact\":\"FromTomorrow\"}' AS BLOB), x'00')")
-    connection.close()
+    execute(journal.path, "INSERT INTO facts VALUES (3, 's', 0, CAST('{\"fact\":\"FromTomorrow\"}' AS BLOB), x'00')")
     index = SessionIndex(journal)
     for _ in range(2):
         with pytest.raises(JournalError, match="this version cannot read"):
@@ -254,33 +238,39 @@ def several(journal: Journal) -> SessionIndex:
     return refreshed(journal)
 
 
-class Wanted(NamedTuple):
-    name: str
-    options: dict[str, object]
-    found: str
+LISTINGS: Final[dict[str, tuple[dict[str, object], str]]] = {
+    "all but the deleted, the last updated first": ({}, "bda"),
+    "of a directory": ({"cwd": "/one"}, "a"),
+    "of a directory beneath": ({"cwd": "/one/more"}, ""),
+    "without a directory": ({"cwd": ""}, "d"),
+    "the first": ({"limit": 1}, "b"),
+    "the next": ({"offset": 1, "limit": 1}, "d"),
+    "the rest": ({"offset": 1}, "da"),
+    "beyond the end": ({"offset": 9, "limit": 9}, ""),
+    "of an origin": ({"where": lambda each: not each.origin.startswith("batch:")}, "ba"),
+    "of an origin, the second": ({"where": lambda each: each.origin == "acp", "offset": 1, "limit": 1}, "a"),
+}
 
 
-LISTINGS: Final = [
-    Wanted("all but the deleted, the last updated first", {}, "bda"),
-    Wanted("of a directory", {"cwd": "/one"}, "a"),
-    Wanted("of a directory beneath", {"cwd": "/one/more"}, ""),
-    Wanted("without a directory", {"cwd": ""}, "d"),
-    Wanted("the first", {"limit": 1}, "b"),
-    Wanted("the next", {"offset": 1, "limit": 1}, "d"),
-    Wanted("the rest", {"offset": 1}, "da"),
-    Wanted("beyond the end", {"offset": 9, "limit": 9}, ""),
-    Wanted("of an origin", {"origin": lambda origin: not origin.startswith("batch:")}, "ba"),
-    Wanted("of an origin, the second", {"origin": lambda origin: origin == "acp", "offset": 1, "limit": 1}, "a"),
-]
+@pytest.mark.parametrize(("options", "found"), LISTINGS.values(), ids=LISTINGS)
+def test_a_listing_holds(several: SessionIndex, options: dict[str, object], found: str) -> None:
+    assert "".join(each.session for each in several.listing(**options)) == found  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("wanted", LISTINGS, ids=[wanted.name for wanted in LISTINGS])
-def test_a_listing_holds(several: SessionIndex, wanted: Wanted) -> None:
-    found = several.listing(**wanted.options)  # type: ignore[arg-type]
-    assert "".join(each.session for each in found) == wanted.found
+def test_a_listing_looks_at_no_more_sessions_than_it_needs(journal: Journal) -> None:
+    for number in range(100):
+        journal.append(f"{number}", opened())
+    looked_at: list[str] = []
+
+    def look(each: Summary) -> bool:
+        looked_at.append(each.session)
+        return True
+
+    found = refreshed(journal).listing(offset=1, limit=2, where=look)
+    assert ([each.session for each in found], looked_at) == (["98", "97"], ["99", "98", "97"])
 
 
-def test_what_was_deleted_is_still_known(several: SessionIndex) -> None:
+def test_a_deleted_session_is_still_known(several: SessionIndex) -> None:
     deleted = several.get("c")
     assert deleted is not None
     assert deleted.deleted
@@ -298,15 +288,19 @@ def test_rows_of_one_instant_are_listed_by_their_order(journal: Journal, monkeyp
 # by name -----------------------------------------------------------------------------------------------------
 
 
-def test_a_session_is_found_by_its_id_or_the_end_of_it(journal: Journal) -> None:
+@pytest.fixture
+def named(journal: Journal) -> Journal:
     for session in ("x-1", "1", "y-2"):
         journal.append(session, opened())
-    assert [session_named(journal, name)[0].session for name in ("x-1", "1", "y-2", "2")] == ["x-1", "1", "y-2", "y-2"]
+    return journal
 
 
-@pytest.mark.parametrize(("name", "words"), [("3", "No session '3'"), ("", "2 sessions end in ''")])
-def test_a_name_of_none_or_of_several_is_refused(journal: Journal, name: str, words: str) -> None:
-    for session in ("x-1", "y-2"):
-        journal.append(session, opened())
+@pytest.mark.parametrize(("name", "session"), [("x-1", "x-1"), ("1", "1"), ("y-2", "y-2"), ("2", "y-2")])
+def test_a_session_is_found_by_its_id_or_the_end_of_it(named: Journal, name: str, session: str) -> None:
+    assert session_named(named, name)[0].session == session
+
+
+@pytest.mark.parametrize(("name", "words"), [("3", "No session '3'"), ("", "3 sessions end in ''")])
+def test_a_name_of_none_or_of_several_is_refused(named: Journal, name: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        session_named(journal, name)
+        session_named(named, name)

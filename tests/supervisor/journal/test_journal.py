@@ -10,7 +10,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -18,25 +18,24 @@ import pytest
 
 from supervisor.errors import JournalError
 from supervisor.journal import facts
+from supervisor.journal.database import VERSION
 from supervisor.journal.database_files import file_at, file_by_lstat
 from supervisor.journal.facts import Fact, TurnEnded, TurnStarted
-from supervisor.journal.journal import VERSION, Journal, open_journal
+from supervisor.journal.journal import Journal, Position, open_journal
 from tests.supervisor.command import CODE
-from tests.supervisor.journal.harness import append, beside, filled, line, refusal, rows, run, verdict
-
-WRITER: Final = """
-import sys
-from pathlib import Path
-from supervisor.journal.facts import TurnStarted
-from supervisor.journal.journal import open_journal
-path, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-sys.stdin.readline()
-with open_journal(path) as journal:
-    for number in range(1, count + 1):
-        journal.append(name, TurnStarted(number, "x" * 500), TurnStarted(number, "y"))
-        print(number, flush=True)
-"""
-"""Waits for a line, then appends two facts at a time and says so."""
+from tests.supervisor.journal.harness import (
+    BEGIN,
+    WRITES,
+    append,
+    beside,
+    execute,
+    filled,
+    line,
+    refusal,
+    rows,
+    run,
+    verdict,
+)
 
 
 def kept(path: Path) -> list[Fact]:
@@ -46,7 +45,7 @@ def kept(path: Path) -> list[Fact]:
 
 def writer(path: Path, name: str, count: int) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(path), name, str(count)],
+        [sys.executable, "-c", f"{BEGIN}sys.stdin.readline(){WRITES}", str(path), name, str(count), "500"],
         cwd=CODE,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -61,6 +60,18 @@ def let_go(*writers: "subprocess.Popen[str]") -> None:
         each.stdin.flush()
 
 
+def killed_after(path: Path, acknowledged: int, of: int = 10_000) -> int:
+    """Kill a writer once it has acknowledged so many appends; return how many it had, to the last line."""
+    process = writer(path, "s", of)
+    let_go(process)
+    assert process.stdout
+    for _ in range(acknowledged):
+        process.stdout.readline()
+    process.kill()
+    with process:
+        return acknowledged + process.stdout.read().count("\n")
+
+
 def ended(process: "subprocess.Popen[str]") -> str:
     return process.communicate(timeout=60)[0]
 
@@ -68,7 +79,7 @@ def ended(process: "subprocess.Popen[str]") -> str:
 # appending and reading -------------------------------------------------------------------------------------
 
 
-def test_what_was_appended_is_read_back_in_order(path: Path) -> None:
+def test_appended_facts_are_read_back_in_order(path: Path) -> None:
     with open_journal(path) as journal, open_journal(path) as other:
         journal.append("s", line(1), line(2))
         assert [entry.fact for entry in other.everything()] == [line(1), line(2)]  # at once
@@ -83,31 +94,77 @@ def test_what_was_appended_is_read_back_in_order(path: Path) -> None:
         assert journal.of_session("nobody") == []
 
 
-def test_what_came_after_a_row_is_read_alone(path: Path) -> None:
-    with open_journal(path) as journal, open_journal(path) as other:
+def test_facts_after_a_row_are_read_alone(path: Path, journal: Journal) -> None:
+    with open_journal(path) as other:
         journal.append("s", line(1), line(2))
         other.append("t", line(3))
-        assert [entry.seq for entry in journal.since(0)] == [1, 2, 3]
-        assert [(entry.seq, entry.session) for entry in journal.since(2)] == [(3, "t")]
-        assert list(journal.since(3)) == []
+        everything = list(journal.since(0, Position().digest))
+        assert [entry.seq for entry, _ in everything] == [1, 2, 3]
+        digests = [digest for _, digest in everything]
+        assert digests[-1].hex() == journal.verify().head
+        assert [(entry.session, digest) for entry, digest in journal.since(2, digests[1])] == [("t", digests[2])]
+        assert list(journal.since(3, digests[2])) == []
 
 
-def test_rows_that_hold_a_string_are_found(path: Path) -> None:
+@pytest.mark.parametrize("tampered", ["UPDATE facts SET at = 1 WHERE seq = 3", "DELETE FROM facts WHERE seq = 3"])
+def test_facts_from_one_on_that_was_not_written_so_have_no_digest(path: Path, tampered: str) -> None:
+    filled(path)
+    execute(path, "DROP TRIGGER facts_stay", "DROP TRIGGER facts_last", tampered)
     with open_journal(path) as journal:
-        journal.append("s", TurnStarted(1, 'a "b" \u00fc'), TurnStarted(2, "a"), TurnStarted(3, "aa"))
-        assert [entry.seq for entry in journal.mentioning('a "b" \u00fc')] == [1]
-        assert [entry.seq for entry in journal.mentioning("a")] == [2]
+        digests = {entry.seq: digest != b"" for entry, digest in journal.since(0, Position().digest)}
+        assert [is_chained for seq, is_chained in digests.items() if seq != 3] == [True, True, False, False]
+        assert not digests.get(3)
 
 
-def test_facts_of_one_append_are_recorded_all_or_none(path: Path) -> None:
+def steps(journal: Journal, read: Callable[[Journal], object]) -> int:
+    """Return how many steps SQLite takes to read something."""
+    taken = 0
+
+    def count() -> None:
+        nonlocal taken
+        taken += 1
+
+    journal._connection.set_progress_handler(count, 1)
+    read(journal)
+    journal._connection.set_progress_handler(None, 0)
+    return taken
+
+
+def test_finding_sessions_costs_by_their_number_and_not_by_their_facts(tmp_path: Path) -> None:
+    taken = []
+    for many in (1, 300):
+        with open_journal(tmp_path / f"{many}.db") as journal:
+            for session in "abc":
+                journal.append(session, *map(line, range(many)))
+            assert [entry.session for entry in journal.opened("b")] == ["b"]
+            assert [entry.session for entry in journal.opened("a b")] == []
+            taken.append(steps(journal, Journal.opened))
+    assert taken[0] == taken[1]
+
+
+def test_reading_a_session_costs_by_its_facts_and_not_by_those_of_others(path: Path, journal: Journal) -> None:
+    for session in "abbc":
+        journal.append(session, line(1))
+    alone = steps(journal, lambda journal: journal.of_session("b"))
+    for session in "acdef":
+        journal.append(session, *map(line, range(300)))
+    assert steps(journal, lambda journal: journal.of_session("b")) == alone
+
+
+def test_rows_that_hold_a_string_are_found(journal: Journal) -> None:
+    journal.append("s", TurnStarted(1, 'a "b" \u00fc'), TurnStarted(2, "a"), TurnStarted(3, "aa"))
+    assert [entry.seq for entry in journal.mentioning('a "b" \u00fc')] == [1]
+    assert [entry.seq for entry in journal.mentioning("a")] == [2]
+
+
+def test_facts_of_one_append_are_recorded_all_or_none(journal: Journal) -> None:
     bad = TurnStarted(2, "\ud800")
-    with open_journal(path) as journal:
-        with pytest.raises(JournalError, match="not Unicode"):
-            journal.append("s", line(1), bad, line(3))
-        assert list(journal.everything()) == []
-        journal.append("s", line(4))
-        assert [entry.fact for entry in journal.everything()] == [line(4)]
-        assert journal.verify().problem == ""
+    with pytest.raises(JournalError, match="not Unicode"):
+        journal.append("s", line(1), bad, line(3))
+    assert list(journal.everything()) == []
+    journal.append("s", line(4))
+    assert [entry.fact for entry in journal.everything()] == [line(4)]
+    assert journal.verify().problem == ""
 
 
 @pytest.mark.parametrize(
@@ -202,10 +259,7 @@ def test_verify_finds_what_was_tampered_with(
     path: Path, statements: tuple[str, ...], broken_at: int, problem: str
 ) -> None:
     filled(path)
-    with sqlite3.connect(path, isolation_level=None) as connection:
-        for statement in (*FREE, *statements):
-            connection.execute(statement)
-    connection.close()
+    execute(path, *FREE, *statements)
     found = verdict(path)
     assert (found.rows, found.broken_at) == (broken_at - 1, broken_at)
     assert problem in found.problem
@@ -218,11 +272,8 @@ def test_verify_finds_what_was_tampered_with(
 )
 def test_the_database_refuses_to_change_a_row(path: Path, statement: str) -> None:
     filled(path)
-    connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("PRAGMA recursive_triggers = ON")  # then REPLACE asks the delete trigger too
     with pytest.raises(sqlite3.IntegrityError, match="append-only"):
-        connection.execute(statement)
-    connection.close()
+        execute(path, "PRAGMA recursive_triggers = ON", statement)  # so that REPLACE asks the delete trigger too
     assert rows(path) == 5
 
 
@@ -269,13 +320,7 @@ def test_garbage_after_the_last_page_is_no_part_of_the_journal(path: Path) -> No
 
 
 def test_a_damaged_log_beside_the_file_costs_no_more_than_its_own_rows(path: Path) -> None:
-    process = writer(path, "s", 50)
-    let_go(process)
-    assert process.stdout
-    for _ in range(40):
-        process.stdout.readline()
-    process.kill()
-    ended(process)
+    killed_after(path, 40, of=50)
     log = path.with_name(path.name + "-wal")
     data = log.read_bytes()
     log.write_bytes(data[: len(data) * 2 // 3] + garbage(len(data) // 3))
@@ -288,16 +333,12 @@ def test_a_damaged_log_beside_the_file_costs_no_more_than_its_own_rows(path: Pat
 
 
 def another_database(path: Path) -> None:
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE notes (text)")
-    connection.close()
+    execute(path, "CREATE TABLE notes (text)")
 
 
 def a_newer_version(path: Path) -> None:
     filled(path)
-    with sqlite3.connect(path) as connection:
-        connection.execute(f"PRAGMA user_version = {VERSION + 1}")
-    connection.close()
+    execute(path, f"PRAGMA user_version = {VERSION + 1}")
 
 
 def a_link(path: Path) -> None:
@@ -319,7 +360,7 @@ REFUSED: Final[dict[str, tuple[Callable[[Path], object], str]]] = {
 
 
 @pytest.mark.parametrize(("make", "kind"), REFUSED.values(), ids=REFUSED)
-def test_what_is_no_journal_is_refused(tmp_path: Path, make: Callable[[Path], object], kind: str) -> None:
+def test_a_file_that_is_no_journal_is_refused(tmp_path: Path, make: Callable[[Path], object], kind: str) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     path = folder / "journal.db"
@@ -334,9 +375,7 @@ def test_what_is_no_journal_is_refused(tmp_path: Path, make: Callable[[Path], ob
 def test_another_database_is_left_as_it_was(path: Path) -> None:
     another_database(path)
     refusal(path)
-    connection = sqlite3.connect(path)
-    assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("notes",)]
-    connection.close()
+    assert execute(path, "SELECT name FROM sqlite_master") == [("notes",)]
 
 
 def test_an_empty_file_becomes_a_journal_and_a_deleted_one_begins_anew(path: Path) -> None:
@@ -441,16 +480,10 @@ def test_a_file_is_known_alike_by_both_ways_to_look_at_it(path: Path) -> None:
 
 
 KILLED: Final = """
-import os, signal, sys
-from pathlib import Path
-from supervisor.errors import JournalError
-from supervisor.journal.facts import TurnStarted
-from supervisor.journal.journal import open_journal
-path, lost = Path(sys.argv[1]), sys.argv[2:]
 with open_journal(path) as journal:
     for number in range(1, 6):
         journal.append("s", TurnStarted(number, "x"))
-    for each in lost:
+    for each in sys.argv[2:]:
         path.with_name(path.name + each).unlink()
         try:
             journal.append("s", TurnStarted(6, "y"))
@@ -465,13 +498,15 @@ def killed(path: Path, *lost: str) -> list[str]:
     return run(KILLED, path, *lost, status=-signal.SIGKILL)
 
 
-def test_what_was_acknowledged_outlives_a_log_that_was_removed(path: Path) -> None:
+def test_acknowledged_facts_outlive_a_log_that_was_removed(path: Path) -> None:
     assert killed(path, "-wal") == ["refused"]
     assert rows(path) == 5
 
 
 @pytest.mark.parametrize(("lost", "count"), [(("-wal",), 55), (("-shm",), 55), (("", "-wal", "-shm"), 5)])
-def test_who_has_lost_its_files_leaves_those_of_others_alone(path: Path, lost: tuple[str, ...], count: int) -> None:
+def test_a_journal_that_lost_its_files_leaves_those_of_others_alone(
+    path: Path, lost: tuple[str, ...], count: int
+) -> None:
     with open_journal(path) as journal:
         append(journal, *range(1, 51))
         for suffix in lost:
@@ -483,8 +518,7 @@ def test_who_has_lost_its_files_leaves_those_of_others_alone(path: Path, lost: t
 
 
 CHECKPOINT: Final = """
-import sqlite3, sys
-connection = sqlite3.connect(sys.argv[1])
+connection = sqlite3.connect(path)
 assert connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone() == (0, 0, 0)
 connection.close()
 """
@@ -547,12 +581,7 @@ def test_a_read_only_disk_is_a_typed_error(tmp_path: Path) -> None:
 
 
 LIMITED: Final = """
-import resource, signal, sys
-from pathlib import Path
-from supervisor.errors import JournalError
-from supervisor.journal.facts import TurnStarted
-from supervisor.journal.journal import open_journal
-with open_journal(Path(sys.argv[1])) as journal:
+with open_journal(path) as journal:
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     number = 0
@@ -591,16 +620,12 @@ def test_two_processes_keep_one_chain_and_the_facts_of_one_append_together(path:
 
 
 CROWD: Final = """
-import os, sys
-from pathlib import Path
-from supervisor.journal.facts import TurnStarted
-from supervisor.journal.journal import open_journal
 ready, go = os.pipe()
 for number in range(8):
     if os.fork() == 0:
         os.close(go)
         os.read(ready, 1)  # end of file for all at once
-        with open_journal(Path(sys.argv[1])) as journal:
+        with open_journal(path) as journal:
             journal.append(str(number), TurnStarted(1, "x"))
         os._exit(0)
 os.close(ready)
@@ -620,18 +645,6 @@ def test_many_processes_may_open_it_for_the_first_time_at_once(tmp_path: Path) -
 # kill -9 ---------------------------------------------------------------------------------------------------
 
 
-def killed_after(path: Path, acknowledged: int) -> int:
-    """Kill a writer once it has acknowledged so many appends; return how many it had, to the last line."""
-    process = writer(path, "s", 10_000)
-    let_go(process)
-    assert process.stdout
-    for _ in range(acknowledged):
-        process.stdout.readline()
-    os.kill(process.pid, signal.SIGKILL)
-    with process:
-        return acknowledged + process.stdout.read().count("\n")
-
-
 def assert_nothing_acknowledged_is_lost(path: Path, acknowledged: int) -> None:
     found = verdict(path)
     assert found.problem == ""
@@ -649,14 +662,8 @@ def test_kill_9_after_any_append_or_at_any_time_loses_nothing(tmp_path: Path) ->
 
 
 def test_it_goes_on_after_many_kills(path: Path) -> None:
-    with ExitStack() as stack:
-        for _ in range(5):
-            process = stack.enter_context(writer(path, "s", 10_000))
-            let_go(process)
-            assert process.stdout
-            process.stdout.readline()
-            process.kill()
-            process.wait()
+    for _ in range(5):
+        killed_after(path, 1)
     before = verdict(path).rows
     filled(path)
     assert rows(path) == before + 5

@@ -17,6 +17,7 @@ import pytest
 from supervisor.journal.facts import TurnStarted
 from supervisor.journal.journal import open_journal
 from tests.supervisor.command import CODE
+from tests.supervisor.journal.harness import BEGIN, WRITES
 from tests.supervisor.tracing import BE_TRACED, Traced, Write
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="reads this machine's registers")
@@ -24,22 +25,9 @@ pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="reads th
 APPENDS: Final = 3
 SECTOR: Final = 512
 
-WRITER: Final = f"""
-import sys
-from pathlib import Path
-from supervisor.journal.facts import TurnStarted
-from supervisor.journal.journal import open_journal
-{BE_TRACED}
-with open_journal(Path(sys.argv[1])) as journal:
-    for number in range(1, {APPENDS} + 1):
-        journal.append("s", TurnStarted(number, "x" * 3000), TurnStarted(number, "y"))
-        print(number, flush=True)
-"""
-"""Appends two facts at a time and says so."""
-
 
 def traced(path: Path) -> Traced:
-    return Traced([sys.executable, "-c", WRITER, str(path)], CODE)
+    return Traced([sys.executable, "-c", BEGIN + BE_TRACED + WRITES, str(path), "s", str(APPENDS), "3000"], CODE)
 
 
 def assert_nothing_acknowledged_is_lost(path: Path, acknowledged: int) -> None:

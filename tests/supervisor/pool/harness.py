@@ -4,6 +4,8 @@ import base64
 import contextlib
 import json
 import os
+import resource
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,9 @@ import trio
 from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import Restart
-from supervisor.pool.states import WorkerState
 from supervisor.pool.worker_process import WorkerProcess
-from supervisor.pool.worker_slot import WorkerSlot
+from supervisor.pool.worker_slot import WorkerSlot, WorkerState
+from supervisor.system import descendants
 from workers.wire import messages
 
 HANG = 20.0
@@ -76,6 +78,30 @@ def process_of(slot: WorkerSlot) -> WorkerProcess:
     return slot.process
 
 
+def kill(*slots: WorkerSlot, by: signal.Signals = signal.SIGKILL) -> None:
+    """Send the workers of slots a signal."""
+    for slot in slots:
+        os.kill(process_of(slot).pid, by)
+
+
+async def close(pool: Pool) -> None:
+    """Close a pool, which takes less than for ever and leaves no worker."""
+    with trio.fail_after(HANG):
+        await pool.workers.close()
+    assert pool.workers.slots == []
+
+
+def begin_call(nursery: trio.Nursery, pool: Pool, tool: str = "ping") -> list[str]:
+    """Begin a call of `tool`; return the list that will hold its answer."""
+    answers: list[str] = []
+
+    async def call() -> None:
+        answers.append(await ask(pool, tool))
+
+    nursery.start_soon(call)
+    return answers
+
+
 async def commit(pool: Pool, tool: str, args: bytes = b"{}", **options: Any) -> messages.Done | messages.Failed:
     """Call a tool that has an effect; commit what it proposes."""
     answer = await pool.propose(tool, args, **options)
@@ -95,11 +121,7 @@ async def ask(pool: Pool, tool: str, **options: Any) -> str:
 
 def children() -> set[int]:
     """Return the children of this process, zombies included."""
-    found: set[int] = set()
-    for task in Path("/proc/self/task").iterdir():
-        with contextlib.suppress(OSError):
-            found |= {int(pid) for pid in (task / "children").read_text().split()}
-    return found
+    return {*descendants.children(os.getpid())}
 
 
 def descriptors() -> dict[str, str]:
@@ -137,3 +159,14 @@ def memory_mb(field: str) -> float:
 def forget_peak() -> None:
     """Let VmHWM begin anew (proc(5), clear_refs)."""
     Path("/proc/self/clear_refs").write_text("5")
+
+
+@contextlib.contextmanager
+def descriptors_limited(allowed: int) -> Iterator[None]:
+    """Let this process open no descriptor from a number on."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

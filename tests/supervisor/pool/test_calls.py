@@ -11,7 +11,7 @@ import trio.testing
 
 from supervisor.errors import WorkerDied, WorkerUnavailable
 from supervisor.pool.pool import Pool
-from supervisor.pool.states import WorkerState
+from supervisor.pool.worker_slot import WorkerState
 from tests.fake_worker import Step
 from tests.supervisor.pool.conftest import OpenPool
 from tests.supervisor.pool.harness import (
@@ -19,8 +19,10 @@ from tests.supervisor.pool.harness import (
     QUICK,
     READ,
     ask,
+    begin_call,
     busy,
     gone,
+    kill,
     next_lent,
     pids,
     process_of,
@@ -91,50 +93,43 @@ async def test_a_read_is_made_once_more_on_the_running_spare(open_pool: OpenPool
         nursery.start_soon(read)
         await until(lambda: delivered(tmp_path) == ["read"])
         (first,) = busy(pool)
-        os.kill(process_of(first).pid, signal.SIGKILL)
+        kill(first)
         await until(lambda: delivered(tmp_path) == ["read", "read"])
         (second,) = busy(pool)
         assert second is not first
         assert process_of(second).pid in running
         assert answers == []
-        os.kill(process_of(second).pid, signal.SIGKILL)
+        kill(second)
 
 
 async def test_a_read_that_a_fresh_worker_can_answer_is_answered(open_pool: OpenPool, tmp_path: Path) -> None:
     pool = await open_pool(*READ)
     victim = next_lent(pool).pid
     os.kill(victim, signal.SIGSTOP)  # it takes the call, and never answers
-    answers: list[object] = []
-
-    async def read() -> None:
-        answers.append(await ask(pool, "read"))
-
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(read)
+        answers = begin_call(nursery, pool, "read")
         await until(lambda: busy(pool))
         os.kill(victim, signal.SIGKILL)
     assert answers == ["hello"]
     assert delivered(tmp_path) == ["read"]
 
 
-async def test_the_second_death_of_a_read_is_told(open_pool: OpenPool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("effect", "times"), [(False, 2), (True, 1)], ids=["without an effect", "with one"])
+async def test_a_call_whose_workers_die_is_repeated_once_but_never_with_an_effect(
+    open_pool: OpenPool, tmp_path: Path, effect: bool, times: int
+) -> None:
     pool = await open_pool({"exit": 3})
     with pytest.raises(WorkerDied, match="exited with code 3") as caught:
-        await pool.call("read", b"{}", effect=False)
+        await pool.call("work", b"{}", effect=effect)
     assert caught.value.ordered == ""
-    assert delivered(tmp_path) == ["read", "read"]
-
-
-async def test_a_call_with_an_effect_is_never_repeated(open_pool: OpenPool, tmp_path: Path) -> None:
-    pool = await open_pool({"exit": 3})
-    with pytest.raises(WorkerDied):
-        await pool.call("write", b"{}", effect=True)
     assert await ask(pool, "ping") == "pong"
-    assert delivered(tmp_path) == ["write"]
+    assert delivered(tmp_path) == ["work"] * times
 
 
 @pytest.mark.parametrize("steps", HANGS, ids=lambda steps: "-".join(key for step in steps for key in step))
-async def test_the_deadline_frees_the_caller_and_ends_the_worker(open_pool: OpenPool, steps: list[Step]) -> None:
+async def test_the_deadline_frees_the_caller_and_ends_the_worker_and_the_call_is_not_repeated(
+    open_pool: OpenPool, tmp_path: Path, steps: list[Step]
+) -> None:
     pool = await open_pool(*steps)
     worker = next_lent(pool).pid
     with trio.fail_after(HANG), pytest.raises(WorkerDied) as caught:
@@ -142,19 +137,12 @@ async def test_the_deadline_frees_the_caller_and_ends_the_worker(open_pool: Open
     assert caught.value.ordered == "timeout"
     await gone(worker)
     assert await ask(pool, "ping") == "pong"
-
-
-async def test_a_call_that_timed_out_is_not_repeated(open_pool: OpenPool, tmp_path: Path) -> None:
-    pool = await open_pool({"hang": True})
-    with pytest.raises(WorkerDied):
-        await pool.call("read", b"{}", effect=False, timeout=0.2)
     assert delivered(tmp_path) == ["read"]
 
 
 async def test_the_deadline_frees_a_caller_whose_worker_does_not_read(open_pool: OpenPool) -> None:
     pool = await open_pool()
-    for slot in ready(pool):
-        os.kill(process_of(slot).pid, signal.SIGSTOP)
+    kill(*ready(pool), by=signal.SIGSTOP)
     with trio.fail_after(HANG), pytest.raises(WorkerDied) as caught:
         await pool.call("echo", bytes(4 * 2**20), effect=True, timeout=0.1)
     assert caught.value.ordered == "timeout"
@@ -263,15 +251,14 @@ async def test_queued_calls_outlive_the_death_of_the_busy_worker(open_pool: Open
         for _ in range(10):
             calls.start_soon(ping)
         await trio.testing.wait_all_tasks_blocked()
-        os.kill(process_of(busy(pool)[0]).pid, signal.SIGKILL)
+        kill(busy(pool)[0])
     assert sorted(ended) == ["died"] + ["pong"] * 10
 
 
 async def test_a_call_that_waits_is_answered_by_the_restarted_worker(open_pool: OpenPool) -> None:
     pool = await open_pool(restart=replace(QUICK, first_backoff=0.2, longest_backoff=0.2))
     lost = pids(pool)
-    for slot in ready(pool):
-        os.kill(process_of(slot).pid, signal.SIGKILL)
+    kill(*ready(pool))
     await until(lambda: not ready(pool))
     assert int(await ask(pool, "who")) not in lost
 
@@ -281,12 +268,7 @@ async def test_a_worker_that_dies_between_lending_and_call_was_never_called(
 ) -> None:
     pool = await open_pool({"hang": True}, workers=1)
     _pid, scope = await hanging(pool, nursery)
-    answers: list[str] = []
-
-    async def ping() -> None:
-        answers.append(await ask(pool, "ping"))
-
-    nursery.start_soon(ping)
+    answers = begin_call(nursery, pool)
     await trio.testing.wait_all_tasks_blocked()
     (spare,) = ready(pool)
     pool.checkout.busy.clear()
@@ -306,7 +288,7 @@ async def test_arguments_that_fit_no_frame_are_refused_before_anything_is_sent(
     pool = await open_pool()
     with pytest.raises(frames.FrameTooLarge):
         await pool.call("read", bytes(frames.FRAME_LIMIT), effect=True)
-    assert restarts(pool) == 0
+    assert (restarts(pool), busy(pool)) == (0, [])
     assert delivered(tmp_path) == []
 
 
@@ -318,14 +300,6 @@ async def test_arguments_and_results_of_any_size_make_the_round_trip(open_pool: 
         answer = await pool.call("echo", text.encode(), effect=True)
     assert isinstance(answer, messages.Done)
     assert answer.content == text
-
-
-async def test_output_reaches_the_caller_in_order(open_pool: OpenPool) -> None:
-    steps: list[Step] = [{"frame": {"id": "$ID", "progress": str(number)}} for number in range(50)]
-    pool = await open_pool(*steps, *READ)
-    seen: list[str] = []
-    assert await ask(pool, "read", output=seen.append) == "hello"
-    assert seen == [str(number) for number in range(50)]
 
 
 async def test_a_probe_that_is_answered_by_a_greeting_costs_the_worker(open_pool: OpenPool) -> None:
@@ -350,3 +324,32 @@ async def test_a_worker_that_somebody_else_has_killed_is_told_as_such(open_pool:
     with pytest.raises(WorkerDied) as caught:
         await pool.call("write", b"{}", effect=True)
     assert caught.value.reason == "was killed by SIGKILL"
+
+
+async def test_quick_calls_of_a_caller_that_is_cancelled_are_not_sent(open_pool: OpenPool, tmp_path: Path) -> None:
+    pool = await open_pool(*READ)
+    await ask(pool, "read")
+    with trio.CancelScope() as cancelled:
+        cancelled.cancel()
+        await ask(pool, "read")
+    assert cancelled.cancelled_caught
+    assert delivered(tmp_path) == ["read"]
+
+
+@pytest.mark.parametrize(("effect", "calls_a_turn"), [(False, 16), (True, 1)], ids=["without an effect", "with one"])
+async def test_quick_calls_in_a_row_let_other_tasks_run(open_pool: OpenPool, effect: bool, calls_a_turn: int) -> None:
+    pool = await open_pool(*READ)
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(count)
+        for _ in range(320):
+            await pool.call("read", b"{}", effect=effect)
+        nursery.cancel_scope.cancel()
+    assert turns >= 320 // calls_a_turn - 10

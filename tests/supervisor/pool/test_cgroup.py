@@ -44,7 +44,7 @@ JUDGED: Final = [
     (OURS, ""),
     (OURS._replace(controllers=()), ""),
     (CgroupInfo(), "this system has no cgroups of version 2"),
-    (OURS._replace(top=True), "this process is in the topmost cgroup, which is everybody's"),
+    (OURS._replace(top=True), "this process is in the root cgroup, which all processes share"),
     (OURS._replace(writable=False), "its cgroup may not be written"),
     (OURS._replace(others=1), "its cgroup holds other programs too"),
 ]
@@ -116,7 +116,7 @@ def test_the_supervisor_steps_into_a_leaf_and_back_at_the_end(told: dict[str, An
     assert (told["in the leaf"], told["as before"]) == (True, True)
 
 
-def test_what_a_killed_daemon_left_is_ended_and_removed(told: dict[str, Any]) -> None:
+def test_cgroups_of_a_killed_daemon_are_ended_and_removed(told: dict[str, Any]) -> None:
     assert told["stale"] == [-9, False]
 
 
@@ -141,7 +141,7 @@ def test_the_kernel_holds_the_limit_of_processes(told: dict[str, Any]) -> None:
     assert told["bombed"]["said"] == "10"
 
 
-def test_what_is_found_of_an_ended_process_is_nothing() -> None:
+def test_an_ended_process_has_no_cgroup() -> None:
     process = subprocess.Popen(["true"])
     process.wait()
     assert inspect_cgroup(process.pid) == CgroupInfo()

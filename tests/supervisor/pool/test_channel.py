@@ -164,6 +164,14 @@ async def test_a_dead_worker_is_unavailable(ends: Ends) -> None:
         await ends.channel.exchange(b"message", 7)
 
 
+async def test_a_large_message_holds_nothing_of_a_larger_one_before_it(ends: Ends, nursery: trio.Nursery) -> None:
+    sent = [messages.Done(7, "x" * 2**20), messages.Done(7, "y" * 2**18)]
+    for each in sent:
+        nursery.start_soon(trio.to_thread.run_sync, ends.say, frames.frame(each))
+        with trio.fail_after(HANG):
+            assert await ends.channel.exchange(b"message", 7) == each
+
+
 async def test_a_large_message_arrives_whole(ends: Ends, nursery: trio.Nursery) -> None:
     message = os.urandom(LARGE)
     received = bytearray()
@@ -228,7 +236,7 @@ async def test_an_endless_writer_does_not_keep_others_from_running(ends: Ends) -
     assert turns == 20
 
 
-async def test_what_a_dead_worker_left_in_the_pipe_is_taken(ends: Ends, nursery: trio.Nursery) -> None:
+async def test_an_answer_that_a_dead_worker_left_in_the_pipe_is_taken(ends: Ends, nursery: trio.Nursery) -> None:
     await begin(ends, nursery)
     ends.say(DONE)
     ends.channel.drain()
@@ -237,7 +245,7 @@ async def test_what_a_dead_worker_left_in_the_pipe_is_taken(ends: Ends, nursery:
     assert ends.answers == [messages.Done(7, "x")]
 
 
-async def test_what_a_grandchild_goes_on_writing_is_not_waited_for(ends: Ends, nursery: trio.Nursery) -> None:
+async def test_a_grandchild_that_goes_on_writing_is_not_waited_for(ends: Ends, nursery: trio.Nursery) -> None:
     frame = frames.frame(messages.Output(7, "x"))
     await begin(ends, nursery, output=lambda _text: ends.say(frame))
     ends.say(frame * 1000)

@@ -11,10 +11,22 @@ import trio.testing
 from supervisor.errors import WorkerDied, WorkerError, WorkerUnavailable
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec
-from supervisor.pool.states import WorkerState
+from supervisor.pool.worker_slot import WorkerState
 from tests.fake_worker import Step, fake_command
 from tests.supervisor.pool.conftest import OpenPool
-from tests.supervisor.pool.harness import HANG, READ, ask, busy, next_lent, pids, process_of, ready, until
+from tests.supervisor.pool.harness import (
+    HANG,
+    READ,
+    begin_call,
+    busy,
+    close,
+    kill,
+    next_lent,
+    pids,
+    process_of,
+    ready,
+    until,
+)
 from workers.wire.messages import Context
 
 
@@ -34,8 +46,7 @@ async def test_workers_stop_in_the_reverse_order_of_their_start(open_pool: OpenP
 
     for slot in pool.workers.slots:
         nursery.start_soon(watch, slot.number, slot.stopped)
-    with trio.fail_after(HANG):
-        await pool.workers.close()
+    await close(pool)
     await trio.testing.wait_all_tasks_blocked()
     assert stopped == sorted(stopped, reverse=True)
     assert len(stopped) >= 3
@@ -44,9 +55,7 @@ async def test_workers_stop_in_the_reverse_order_of_their_start(open_pool: OpenP
 async def test_an_idle_worker_leaves_by_itself_and_a_closed_pool_refuses_calls(open_pool: OpenPool) -> None:
     pool = await open_pool(stop_timeout=HANG)
     leaving = list(pool.workers.slots)
-    with trio.fail_after(HANG):
-        await pool.workers.close()
-    assert pool.workers.slots == []
+    await close(pool)
     with pytest.raises(WorkerUnavailable, match="shutting down"):
         await pool.call("ping", b"{}", effect=False)
     assert {slot.last_death for slot in leaving} == {"exited with code 0"}
@@ -63,18 +72,15 @@ async def test_a_worker_that_ignores_the_end_of_file_is_ended_by_a_signal_that_i
     await until(lambda: busy(pool) and pids(pool))
     (stuck,) = busy(pool)
     await until((Path(pool.spec.context.working_directory) / "calls").exists)
-    with trio.fail_after(HANG):
-        await pool.workers.close()
-    assert pool.workers.slots == []
+    await close(pool)
     assert stuck.last_death == f"was killed by {ended_by} (did not leave)"
 
 
 async def test_one_that_stays_does_not_keep_the_others_from_being_told(open_pool: OpenPool) -> None:
     pool = await open_pool(stop_timeout=0.6, terminate_timeout=0.05)
     first, last = pool.workers.slots
-    os.kill(process_of(last).pid, signal.SIGSTOP)
-    with trio.fail_after(HANG):
-        await pool.workers.close()
+    kill(last, by=signal.SIGSTOP)
+    await close(pool)
     assert (first.last_death, last.last_death) == ("exited with code 0", "was killed by SIGKILL (did not leave)")
 
 
@@ -88,7 +94,7 @@ async def test_nothing_is_started_in_place_of_a_worker_that_dies_while_its_pool_
     os.kill(stuck, signal.SIGSTOP)  # the others wait until it has left
     nursery.start_soon(pool.workers.close)
     await until(lambda: last.state is WorkerState.STOPPED)
-    os.kill(process_of(first).pid, signal.SIGKILL)
+    kill(first)
     await until(first.stopped.is_set)
     assert "SIGKILL" in first.last_death
     assert not last.stopped.is_set()
@@ -99,16 +105,10 @@ async def test_nothing_is_started_in_place_of_a_worker_that_dies_while_its_pool_
 
 async def test_a_running_call_may_end_within_the_stop_timeout(open_pool: OpenPool) -> None:
     pool = await open_pool({"dribble": [READ[0], 1]}, stop_timeout=HANG)
-    answers: list[str] = []
-
-    async def read() -> None:
-        answers.append(await ask(pool, "read"))
-
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(read)
+        answers = begin_call(nursery, pool, "read")
         await until(lambda: busy(pool))
-        with trio.fail_after(HANG):
-            await pool.workers.close()
+        await close(pool)
     assert answers == ["hello"]
 
 
@@ -151,9 +151,7 @@ async def test_a_pool_that_closes_while_it_starts_or_backs_off_leaves_nothing(
 ) -> None:
     pool = await open_pool({"at_start": start}, warm=False, stop_timeout=stop_timeout)
     await until(lambda: pids(pool) if "hang" in start else pool.workers.failed_because)
-    with trio.fail_after(HANG):
-        await pool.workers.close()
-    assert pool.workers.slots == []
+    await close(pool)
 
 
 async def test_a_worker_that_gets_ready_while_the_pool_closes_stays_stopped(open_pool: OpenPool) -> None:

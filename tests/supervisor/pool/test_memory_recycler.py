@@ -7,12 +7,21 @@ import trio
 
 from supervisor.pool.memory_recycler import MemoryRecycler
 from supervisor.pool.pending_proposal import PendingProposal
+from supervisor.pool.worker_cap import WorkerCap
 from tests.supervisor.pool.conftest import OpenPool
 from tests.supervisor.pool.harness import HANG, READ, ask, commit, gone, next_lent, process_of, ready, restarts, until
 from workers.wire import messages
 
 EVERY: dict[str, Any] = {"soft_memory_mb": 1}
 """Every Python holds more."""
+
+
+async def test_without_spares_a_worker_over_its_soft_limit_is_replaced_all_the_same(open_pool: OpenPool) -> None:
+    pool = await open_pool(**EVERY, warm=False, cap=WorkerCap(spares=False))
+    old = int(await ask(pool, "who"))
+    assert pool.checkout.recycled == 1
+    await gone(old)
+    assert int(await ask(pool, "who")) != old
 
 
 @pytest.mark.parametrize("workers", [1, 4])

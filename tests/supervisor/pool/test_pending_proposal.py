@@ -1,8 +1,5 @@
 """Workers that hold a call, and what becomes of it when they end."""
 
-import os
-import signal
-
 import pytest
 import trio
 
@@ -10,7 +7,7 @@ from supervisor.errors import WorkerUnavailable
 from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pool import Pool
 from tests.supervisor.pool.conftest import OpenPool
-from tests.supervisor.pool.harness import HANG, ask, process_of, until
+from tests.supervisor.pool.harness import HANG, ask, kill, until
 
 
 async def hold(pool: Pool) -> PendingProposal:
@@ -24,7 +21,7 @@ async def test_a_held_call_whose_worker_ends_cannot_be_decided_and_holds_nothing
     pool = await open_pool(workers=1)
     lost = await hold(pool)
     (slot,) = pool.checkout.held
-    os.kill(process_of(slot).pid, signal.SIGKILL)
+    kill(slot)
     await until(lambda: slot not in pool.checkout.held)
     with pytest.raises(WorkerUnavailable, match="has ended"):
         await lost.decide(commit=True)
@@ -45,8 +42,7 @@ async def test_a_category_whose_free_workers_fail_still_ends_what_others_hold(op
     pool = await open_pool(workers=1)
     held = await hold(pool)
     pool.workers.restarts.refused(trio.current_time(), "refused to serve")
-    for slot in [each for each in pool.workers.slots if each not in pool.checkout.held and each.process is not None]:
-        os.kill(process_of(slot).pid, signal.SIGKILL)
+    kill(*(each for each in pool.workers.slots if each not in pool.checkout.held and each.process is not None))
     await until(lambda: pool.checkout.failure)
     with trio.fail_after(HANG):
         assert (await held.decide(commit=False)).id == held._number

@@ -4,9 +4,9 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 import trio
@@ -36,8 +36,11 @@ from workers.catalog import CATEGORIES
 from workers.wire import messages
 from workers.wire.messages import Context
 
+Command = tuple[str, ...]
+
 REFUSES: list[Step] = [{"at_start": {"confine_fails": True}}]
 NEVER = Restart(intensity=0)
+GOOD = fake_command([])
 TOOLS = tuple(tool.name for tool in CATEGORIES["files"].tools)
 
 
@@ -57,20 +60,30 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def real(root: Path, nursery: trio.Nursery) -> Pools:
-    """Return pools of real, confined workers."""
-    return Pools(
-        str(root),
-        lambda category: ChildSpec(category, Context(str(root)), tools=TOOLS, restart=QUICK, call_timeout=HANG),
-        nursery,
-    )
+class OpenPools(Protocol):
+    def __call__(self, commands: Mapping[str, Command] | Command | None = None, **fields: Any) -> Pools:
+        """Open pools of real, confined workers, or of fake ones with these commands; `fields` are those of the spec."""
 
 
-def fake(root: Path, nursery: trio.Nursery, command: tuple[str, ...] = fake_command([]), **fields: Any) -> Pools:
-    """Return pools of fake workers, which have one command and spec for every category."""
-    return Pools(
-        str(root), lambda category: ChildSpec(category, Context(str(root)), command=command, **fields), nursery
-    )
+@pytest.fixture
+async def open_pools(root: Path, nursery: trio.Nursery) -> AsyncIterator[OpenPools]:
+    opened: list[Pools] = []
+
+    def open_them(commands: Mapping[str, Command] | Command | None = None, **fields: Any) -> Pools:
+        def spec(category: str) -> ChildSpec:
+            if commands is None:
+                return ChildSpec(category, context, tools=TOOLS, restart=QUICK, call_timeout=HANG)
+            command = commands if isinstance(commands, tuple) else commands.get(category, GOOD)
+            return ChildSpec(category, context, command=command, **fields)
+
+        context = Context(str(root))
+        opened.append(Pools(str(root), spec, nursery))
+        return opened[-1]
+
+    yield open_them
+    with trio.fail_after(HANG):
+        for pools in opened:
+            await pools.close()
 
 
 async def tool(pool: Pool, name: str, *, effect: bool = False, **arguments: Any) -> str:
@@ -82,22 +95,21 @@ async def tool(pool: Pool, name: str, *, effect: bool = False, **arguments: Any)
 
 
 async def test_a_root_that_is_no_directory_is_a_configuration_error(root: Path, nursery: trio.Nursery) -> None:
-    with pytest.raises(ConfigError, match="No such file"):
-        real(root / "none", nursery)
-    with pytest.raises(ConfigError, match="Not a directory"):
-        real(root / "a.txt", nursery)
+    for name, reason in (("none", "No such file"), ("a.txt", "Not a directory")):
+        with pytest.raises(ConfigError, match=reason):
+            Pools(str(root / name), lambda category: ChildSpec(category, Context(str(root))), nursery)
 
 
-async def test_a_category_has_one_pool_which_closes_even_if_it_never_ran(root: Path, nursery: trio.Nursery) -> None:
-    pools = real(root, nursery)
+async def test_a_category_has_one_pool_which_closes_even_if_it_never_ran(open_pools: OpenPools) -> None:
+    pools = open_pools()
     assert pools.pool("files") is pools.pool("files")
     assert list(pools.opened) == ["files"]
     with trio.fail_after(HANG):
         await pools.close()
 
 
-async def test_restarted_workers_still_see_the_directory_that_was_opened(root: Path, nursery: trio.Nursery) -> None:
-    pools = real(root, nursery)
+async def test_restarted_workers_still_see_the_directory_that_was_opened(open_pools: OpenPools, root: Path) -> None:
+    pools = open_pools()
     pool = pools.pool("files")
     assert "the original" in await tool(pool, "read_file", path="a.txt")
     await until(lambda: len(ready(pool)) == 2)
@@ -117,22 +129,20 @@ async def test_restarted_workers_still_see_the_directory_that_was_opened(root: P
     await tool(pool, "write_file", effect=True, path="b.txt", content="new")
     assert (moved / "b.txt").read_text() == "new"
     assert not (evil / "b.txt").exists()
-    await pools.close()
 
 
-async def test_a_mebibyte_goes_in_and_two_come_out(root: Path, nursery: trio.Nursery) -> None:
-    pools = real(root, nursery)
+async def test_a_mebibyte_goes_in_and_two_come_out(open_pools: OpenPools, root: Path) -> None:
+    pools = open_pools()
     pool = pools.pool("files")
     line = "0123456789abcde\n"
     await tool(pool, "write_file", effect=True, path="in.txt", content=line * 2**16)
     assert (root / "in.txt").stat().st_size == 2**20
     (root / "out.txt").write_text(line * 2**17)
     assert await tool(pool, "read_file", path="out.txt") == line * 2**17
-    await pools.close()
 
 
-async def test_pools_close_in_the_reverse_order_of_their_opening(root: Path, nursery: trio.Nursery) -> None:
-    pools = fake(root, nursery)
+async def test_pools_close_in_the_reverse_order_of_their_opening(open_pools: OpenPools, nursery: trio.Nursery) -> None:
+    pools = open_pools(GOOD)
     stopped: list[str] = []
 
     async def watch(category: str) -> None:
@@ -150,9 +160,9 @@ async def test_pools_close_in_the_reverse_order_of_their_opening(root: Path, nur
     assert pools.opened == {}
 
 
-async def test_no_pool_is_opened_while_others_close_or_later(root: Path, nursery: trio.Nursery) -> None:
+async def test_no_pool_is_opened_while_others_close_or_later(open_pools: OpenPools, nursery: trio.Nursery) -> None:
     """It would be on a descriptor that is about to be another directory's."""
-    pools = real(root, nursery)
+    pools = open_pools()
     files = pools.pool("files")
     await until(lambda: len(ready(files)) > 0)
     nursery.start_soon(pools.close)
@@ -164,24 +174,18 @@ async def test_no_pool_is_opened_while_others_close_or_later(root: Path, nursery
         pools.pool("files")
 
 
-async def test_the_death_of_one_category_does_not_touch_another(root: Path, nursery: trio.Nursery) -> None:
-    commands = {"good": fake_command([]), "bad": fake_command([{"exit": 1}])}
-    pools = Pools(
-        str(root),
-        lambda category: ChildSpec(category, Context(str(root)), command=commands[category], restart=QUICK),
-        nursery,
-    )
+async def test_the_death_of_one_category_does_not_touch_another(open_pools: OpenPools) -> None:
+    pools = open_pools({"bad": fake_command([{"exit": 1}])}, restart=QUICK)
     assert await ask(pools.pool("good"), "ping") == "pong"
     await until(lambda: len(ready(pools.pool("good"))) == 2)
     with pytest.raises(Exception, match="exited with code 1"):
         await pools.pool("bad").call("read", b"{}", effect=False)
     assert await ask(pools.pool("good"), "ping") == "pong"
     assert restarts(pools.pool("good")) == 0
-    await pools.close()
 
 
-async def test_a_held_call_is_discarded_by_its_worker_when_the_pools_close(root: Path, nursery: trio.Nursery) -> None:
-    pools = real(root, nursery)
+async def test_a_held_call_is_discarded_by_its_worker_when_the_pools_close(open_pools: OpenPools, root: Path) -> None:
+    pools = open_pools()
     pool = pools.pool("files")
     with trio.fail_after(HANG):
         held = await pool.propose("write_file", b'{"path": "b.txt", "content": "new"}')
@@ -195,26 +199,20 @@ async def test_a_held_call_is_discarded_by_its_worker_when_the_pools_close(root:
 
 
 async def test_calls_of_a_category_are_answered_while_those_of_others_are_not(
-    root: Path, nursery: trio.Nursery
+    open_pools: OpenPools, nursery: trio.Nursery
 ) -> None:
     bad = {
         "stops": fake_command([{"stop": True}]),
         "spins": fake_command([{"ignore": ["SIGTERM"]}, {"spin": True}]),
         "dies": fake_command([{"at_start": {"exit": 1}}]),
     }
-    pools = Pools(
-        str(root),
-        lambda category: ChildSpec(
-            category,
-            Context(str(root)),
-            command=bad.get(category, fake_command([])),
-            workers=1,
-            stop_timeout=0.05,
-            terminate_timeout=0.05,
-            call_timeout=3600.0,
-            restart=Restart(intensity=1000, first_backoff=0.01, longest_backoff=0.01),
-        ),
-        nursery,
+    pools = open_pools(
+        bad,
+        workers=1,
+        stop_timeout=0.05,
+        terminate_timeout=0.05,
+        call_timeout=3600.0,
+        restart=Restart(intensity=1000, first_backoff=0.01, longest_backoff=0.01),
     )
     ended: list[str] = []
 
@@ -236,11 +234,11 @@ async def test_calls_of_a_category_are_answered_while_those_of_others_are_not(
     await until(lambda: len(ended) == 9)
 
 
-async def test_who_asks_about_workers_that_refuse_hears_why_and_they_are_tried_anew_next_time(
-    root: Path, tmp_path: Path, nursery: trio.Nursery
+async def test_a_question_about_workers_that_refuse_says_why_and_tries_them_anew_next_time(
+    open_pools: OpenPools, tmp_path: Path
 ) -> None:
     cured = tmp_path / "cured"
-    pools = fake(root, nursery, fake_command(REFUSES, cured=cured), restart=NEVER)
+    pools = open_pools(fake_command(REFUSES, cured=cured), restart=NEVER)
     with trio.fail_after(HANG):
         assert "refused to serve without landlock" in await pools.refusal("shell")
         assert pools.opened == {}
@@ -254,8 +252,8 @@ async def test_who_asks_about_workers_that_refuse_hears_why_and_they_are_tried_a
         assert await pools.refusal("shell") == ""
 
 
-async def test_several_may_ask_about_the_same_workers_at_once(root: Path, nursery: trio.Nursery) -> None:
-    pools = fake(root, nursery, fake_command(REFUSES), restart=NEVER)
+async def test_several_may_ask_about_the_same_workers_at_once(open_pools: OpenPools) -> None:
+    pools = open_pools(fake_command(REFUSES), restart=NEVER)
     heard: list[str] = []
 
     async def hear() -> None:
@@ -269,21 +267,19 @@ async def test_several_may_ask_about_the_same_workers_at_once(root: Path, nurser
     assert len([why for why in heard if "refused" in why]) == 3
 
 
-async def test_workers_that_die_have_not_refused(root: Path, nursery: trio.Nursery) -> None:
-    pools = fake(root, nursery, fake_command([{"at_start": {"exit": 1}}]), restart=NEVER)
+async def test_workers_that_die_have_not_refused(open_pools: OpenPools) -> None:
+    pools = open_pools(fake_command([{"at_start": {"exit": 1}}]), restart=NEVER)
     with trio.fail_after(HANG):
         assert await pools.refusal("shell") == ""
-        await pools.close()
 
 
-async def test_there_are_no_workers_for_a_root_that_was_deleted(root: Path, nursery: trio.Nursery) -> None:
-    pools = real(root, nursery)
+async def test_there_are_no_workers_for_a_root_that_was_deleted(open_pools: OpenPools, root: Path) -> None:
+    pools = open_pools()
     assert "the original" in await tool(pools.pool("files"), "read_file", path="a.txt")
     shutil.rmtree(root)
     root.mkdir()
     with pytest.raises(RootGone, match=f"{root}.* has been deleted"):
         pools.pool("files")
-    await pools.close()
 
 
 # what workers stand on ---------------------------------------------------------------------------------------
@@ -298,9 +294,9 @@ def place(tmp_path: Path) -> Path:
 
 
 async def test_workers_are_others_once_what_they_stand_on_is_another_directory(
-    root: Path, place: Path, nursery: trio.Nursery
+    open_pools: OpenPools, place: Path
 ) -> None:
-    pools = fake(root, nursery, stands_on=str(place))
+    pools = open_pools(GOOD, stands_on=str(place))
     first = pools.pool("restore")
     assert await ask(first, "ping") == "pong"
     assert pools.pool("restore") is first
@@ -311,11 +307,10 @@ async def test_workers_are_others_once_what_they_stand_on_is_another_directory(
     assert second is not first
     assert pools.pool("restore") is second
     await until(lambda: first.workers.slots == [])
-    await pools.close()
 
 
-async def test_workers_stay_until_they_have_ended_what_they_do(root: Path, place: Path, nursery: trio.Nursery) -> None:
-    pools = fake(root, nursery, stands_on=str(place))
+async def test_workers_stay_until_they_have_ended_what_they_do(open_pools: OpenPools, place: Path) -> None:
+    pools = open_pools(GOOD, stands_on=str(place))
     first = pools.pool("restore")
     with trio.fail_after(HANG):
         held = await first.propose("write_file", b"{}")
@@ -325,4 +320,3 @@ async def test_workers_stay_until_they_have_ended_what_they_do(root: Path, place
         assert pools.pool("restore") is first
         await held.decide(commit=True)
         assert pools.pool("restore") is not first
-        await pools.close()

@@ -2,10 +2,7 @@
 
 import logging
 import os
-import resource
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,8 +13,8 @@ import trio.testing
 from supervisor.errors import WorkerUnavailable
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec, Restart
-from supervisor.pool.states import WorkerState
 from supervisor.pool.worker_process import WorkerProcess
+from supervisor.pool.worker_slot import WorkerState
 from tests.fake_worker import fake_command
 from tests.supervisor.pool.conftest import OpenPool
 from tests.supervisor.pool.harness import (
@@ -26,7 +23,9 @@ from tests.supervisor.pool.harness import (
     ask,
     busy,
     descriptors,
+    descriptors_limited,
     gone,
+    kill,
     pids,
     process_of,
     ready,
@@ -37,17 +36,6 @@ from workers.wire.messages import Context
 
 FOR_EVER = replace(QUICK, pause=3600.0)
 NOWHERE = ("/nonexistent/program",)
-
-
-@contextmanager
-def no_descriptors_left() -> Iterator[None]:
-    """Let this process open no more descriptors."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 async def test_a_category_that_dies_too_often_is_failed_and_refuses_who_waits_and_who_comes(
@@ -126,18 +114,6 @@ async def test_restarts_wait_twice_as_long_each_time_whoever_waits_for_them(
     await pool.workers.close()
 
 
-async def test_a_failed_category_is_tried_again_after_the_pause(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, tmp_path: Path
-) -> None:
-    restart = Restart(intensity=0, period=30.0, pause=60.0)
-    pool = await _pool_of_nothing(nursery, tmp_path, restart)
-    await trio.sleep(59)
-    assert restarts(pool) == 1
-    await trio.sleep(2)
-    assert restarts(pool) == 2
-    await pool.workers.close()
-
-
 async def test_a_program_that_does_not_exist_is_told(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, tmp_path: Path
 ) -> None:
@@ -151,9 +127,8 @@ async def test_a_program_that_does_not_exist_is_told(
 
 async def test_without_descriptors_a_call_is_refused_and_later_ones_are_answered(open_pool: OpenPool) -> None:
     pool = await open_pool(restart=replace(QUICK, intensity=3))
-    with no_descriptors_left():
-        for slot in ready(pool):
-            os.kill(process_of(slot).pid, signal.SIGKILL)
+    with descriptors_limited(3):
+        kill(*ready(pool))
         await until(lambda: pool.workers.failed_because)
         assert "Too many open files" in pool.workers.failed_because
         with pytest.raises(WorkerUnavailable):
@@ -182,7 +157,7 @@ async def test_a_spawn_that_fails_half_way_leaves_nothing(
 
 @pytest.mark.parametrize("task", ["drain_stderr", "wait"])
 @pytest.mark.parametrize("error", [MemoryError(), OSError(28, "No space left on device"), RuntimeError("no thread")])
-async def test_what_fails_in_keeping_a_worker_is_its_end_and_no_others(
+async def test_a_failure_in_keeping_a_worker_is_its_end_and_no_others(
     task: str, error: Exception, open_pool: OpenPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = descriptors()
@@ -222,8 +197,7 @@ async def test_a_retired_worker_that_stays_is_killed_and_its_place_is_taken(open
         (spare,) = ready(pool)
         stuck = process_of(spare).pid
         os.kill(stuck, signal.SIGSTOP)
-        pool.checkout.ready.remove(spare)  # as the clock does with one that is not needed
-        spare.retire()
+        spare.retire()  # as the clock does with one that is not needed
         await gone(stuck)
         await until(lambda: spare not in pool.workers.slots)
         calls.start_soon(hang, pool)

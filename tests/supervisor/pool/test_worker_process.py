@@ -12,16 +12,16 @@ import pytest
 import trio
 
 from supervisor.errors import WorkerDied
-from supervisor.pool.orphans import Orphans
 from supervisor.pool.spec import worker_command
 from supervisor.pool.worker_process import WorkerProcess
+from supervisor.system.descendants import Orphans
 from tests.fake_worker import fake_command
 from tests.supervisor.pool.conftest import OpenPool
-from tests.supervisor.pool.harness import HANG, children, descriptors, gone, pids
+from tests.supervisor.pool.harness import HANG, children, descriptors, descriptors_limited, gone, pids
 
 SUPERVISOR = """
 import os, sys, trio
-from supervisor.pool.states import WorkerState
+from supervisor.pool.worker_slot import WorkerState
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec
 from workers.wire.messages import Context
@@ -121,7 +121,7 @@ def test_even_stopped_workers_die_with_the_supervisor(program: str, count: int, 
         ("import os; os.kill(os.getpid(), 24)", "was killed by SIGXCPU", "resource_limit"),
     ],
 )
-async def test_how_it_ended_is_told(code: str, reason: str, ordered: str) -> None:
+async def test_the_way_it_ended_is_told(code: str, reason: str, ordered: str) -> None:
     _, death = await ended(code)
     assert (death.reason, death.ordered) == (reason, ordered)
 
@@ -143,6 +143,14 @@ async def test_a_kill_after_the_end_does_nothing_and_reaping_closes_every_descri
     process.kill("timeout")
     assert process.reap().reason == "exited with code 0"
     assert descriptors() == before
+
+
+async def test_a_kill_after_the_end_does_nothing_where_no_descriptor_is_to_be_had() -> None:
+    process = spawn(python("pass"))
+    await process.wait()
+    with descriptors_limited(0):
+        process.kill("timeout")
+    assert process.reap().reason == "exited with code 0"
 
 
 async def test_reaping_ends_a_process_that_still_runs() -> None:

@@ -6,9 +6,8 @@ import trio.testing
 
 from supervisor.errors import WorkerDied, WorkerUnavailable
 from supervisor.pool.spec import ChildSpec, Restart
-from supervisor.pool.states import WorkerState
 from supervisor.pool.worker_set import WorkerSet
-from supervisor.pool.worker_slot import WorkerSlot
+from supervisor.pool.worker_slot import WorkerSlot, WorkerState
 from workers.wire.messages import Context
 
 RESTART = Restart(intensity=2, period=10.0, pause=60.0, first_backoff=1.0, longest_backoff=8.0, jitter=0.0)
@@ -97,7 +96,7 @@ async def test_while_a_worker_lives_its_category_serves_though_it_has_failed(
     assert crowd.workers.checkout.acquire_nowait() is crowd.slots[3]
 
 
-async def test_who_waits_is_refused_when_the_last_worker_of_a_failed_category_is_ended(
+async def test_a_waiting_call_is_refused_when_the_last_worker_of_a_failed_category_is_ended(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
     crowd = Crowd(RESTART, 4)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.config.settings import load
+from supervisor.config.settings import Settings
 from supervisor.journal.facts import (
     CallDecided,
     CallEnded,
@@ -21,9 +21,8 @@ from supervisor.journal.facts import (
     TurnResumed,
     TurnStarted,
 )
-from supervisor.journal.journal import open_journal
+from supervisor.journal.journal import Journal
 from supervisor.reports.history import SessionLine, history, sessions
-from tests.supervisor.bench import vault
 from tests.supervisor.command import Strongroom
 from tests.supervisor.histories import Line, call, fault_in_history, script
 from workers.changes.effects import Change, Effects, NodeState
@@ -47,10 +46,9 @@ FORGERY: Final = "x" + "".join(end + line for end in LINE_ENDS for line in FORGE
 
 def batch(strongroom: Strongroom, prompt: str, *lines: Line) -> str:
     """Have one conversation; return its session."""
-    (strongroom.folder / "in").write_text(json.dumps({"id": 1, "prompt": prompt}))
     model = f"scripted:{script(strongroom.folder, *lines)}"
-    strongroom.run("batch", "in", "--output", "out.jsonl", "--root", "root", "--model", model)
-    return str(json.loads((strongroom.folder / "out.jsonl").read_text())["session"])
+    strongroom.batch(json.dumps({"id": 1, "prompt": prompt}), model=model)
+    return str(strongroom.results[0]["session"])
 
 
 def own_words(text: str) -> list[str]:
@@ -72,13 +70,10 @@ def test_a_result_cannot_imitate_one_either(strongroom: Strongroom, root: Path) 
     assert own_words(strongroom.run("history", session).out) == ["session", "root", ">", "*", "(turn"]
 
 
-def test_the_name_of_a_model_moves_no_terminal(strongroom: Strongroom, root: Path) -> None:
-    strongroom.home.mkdir(mode=0o700)
-    with open_journal(strongroom.home / "journal.db") as journal:
-        journal.append("s", SessionOpened("vault", "m\x1b[2J\n> forged", vault(root).context(), (), "call", "1"))
-    text = strongroom.run("history", "s").out
-    assert own_words(text) == ["session", "root"]
-    assert "\x1b" not in text
+def test_the_name_of_a_model_moves_no_terminal(journal: Journal, settings: Settings) -> None:
+    lines = told(journal, settings, SessionOpened("vault", "m\x1b[2J\n> forged", Context("/x"), (), "call", "1"))
+    assert own_words("\n".join(lines)) == ["session", "root"]
+    assert "\x1b" not in "".join(lines)
 
 
 # killed in mid-call ------------------------------------------------------------------------------------------
@@ -88,9 +83,8 @@ def test_the_name_of_a_model_moves_no_terminal(strongroom: Strongroom, root: Pat
 def killed(strongroom: Strongroom, root: Path) -> Strongroom:
     """A session whose process was killed when one of its two calls had ended."""
     lines: list[Line] = [{"text": "I look.", "calls": [READ, call("list_files", pattern="*")]}, {"text": "yes"}]
-    (strongroom.folder / "in").write_text("go")
-    arguments = ("--output", "out", "--root", "root", "--model", f"scripted:{script(strongroom.folder, *lines)}")
-    strongroom.run("batch", "in", *arguments, program=("tests.supervisor.dying", "after", "5"))
+    arguments = strongroom.batch_of("go", model=f"scripted:{script(strongroom.folder, *lines)}")
+    strongroom.run(*arguments, program=("tests.supervisor.dying", "after", "5"))
     return strongroom
 
 
@@ -149,15 +143,13 @@ SPOKEN: Final[list[Fact]] = [
 ]
 
 
-def told(home: Path, *facts: Fact) -> list[str]:
-    settings = load({"STRONGROOM_HOME": str(home)})
-    with open_journal(settings.journal) as journal:
-        journal.append("s", *facts)
+def told(journal: Journal, settings: Settings, *facts: Fact) -> list[str]:
+    journal.append("s", *facts)
     return history(settings, "s", "text").splitlines()
 
 
-def test_a_history_shows_what_people_said_and_changed(tmp_path: Path) -> None:
-    assert told(tmp_path, *SPOKEN) == [
+def test_a_history_shows_what_people_said_and_changed(journal: Journal, settings: Settings) -> None:
+    assert told(journal, settings, *SPOKEN) == [
         "session s, profile vault, model m",
         "root /x",
         "",
@@ -176,8 +168,8 @@ def test_a_history_shows_what_people_said_and_changed(tmp_path: Path) -> None:
     ]
 
 
-def test_an_edited_call_without_an_outcome_shows_both_texts(tmp_path: Path) -> None:
-    lines = told(tmp_path, *SPOKEN[:3])
+def test_an_edited_call_without_an_outcome_shows_both_texts(journal: Journal, settings: Settings) -> None:
+    lines = told(journal, settings, *SPOKEN[:3])
     assert lines[4:7] == [
         '* write_file {"path": "a"} (a)',
         '    console changed it to: {"path": "b"}',
@@ -185,7 +177,7 @@ def test_an_edited_call_without_an_outcome_shows_both_texts(tmp_path: Path) -> N
     ]
 
 
-def test_a_history_shows_what_a_call_changed_and_who_let_it(tmp_path: Path) -> None:
+def test_a_history_shows_what_a_call_changed_and_who_let_it(journal: Journal, settings: Settings) -> None:
     effects = Effects((Change("d\n/a", "deleted", NodeState("file", 0o644)),), {"deleted": 1}, b"")
     call_a = CallStarted(1, "a", "exec_shell", "{}", True, "allow", "", rehearsed=True)
     asked = CallDecided(1, "a", "ask", "", False, effects, True, "not all", "console", edited="{1}")
@@ -193,7 +185,7 @@ def test_a_history_shows_what_a_call_changed_and_who_let_it(tmp_path: Path) -> N
     decided = CallDecided(1, "a", "allow", "", True, effects)
     undo = CallStarted(0, "u", "undo", "{}", True, "allow", ""), CallDecided(0, "u", "allow", "", False, undoes="a")
     ended = CallEnded(1, "a", "exec_shell", True, ""), *undo, CallEnded(0, "u", "undo", True, "Well.")
-    assert told(tmp_path, *SPOKEN[:2], call_a, asked, again, decided, *ended)[4:-1] == [
+    assert told(journal, settings, *SPOKEN[:2], call_a, asked, again, decided, *ended)[4:-1] == [
         "* exec_shell {} (a)",
         r"    not committed by console, 1 file: 1 deleted: d\n/a",
         "    console said: not all",
@@ -206,10 +198,10 @@ def test_a_history_shows_what_a_call_changed_and_who_let_it(tmp_path: Path) -> N
     ]
 
 
-def test_no_words_of_a_person_or_a_profile_pass_for_strongrooms(tmp_path: Path) -> None:
+def test_no_words_of_a_person_or_a_profile_pass_for_strongrooms(journal: Journal, settings: Settings) -> None:
     spoken = CallStarted(1, FORGERY, FORGERY, "{}", True, "ask", "", True, FORGERY, FORGERY, FORGERY)
     changed = SessionChanged(FORGERY, FORGERY, Context("/y\n> forged"), ())
-    lines = told(tmp_path, SPOKEN[0], spoken, CallEnded(1, FORGERY, "x", True, ""), changed)
+    lines = told(journal, settings, SPOKEN[0], spoken, CallEnded(1, FORGERY, "x", True, ""), changed)
     assert own_words("\n".join(lines)) == ["session", "root", "*", "(from", "(and"]
 
 
@@ -225,14 +217,11 @@ def test_times_are_in_utc_and_say_so(strongroom: Strongroom, root: Path) -> None
     assert f"{line['session']}  {line['opened']}  " in strongroom.run("sessions").out
 
 
-def test_a_listing_keeps_no_more_of_a_journal_than_a_line_a_session(tmp_path: Path) -> None:
-    settings = load({"STRONGROOM_HOME": str(tmp_path)})
+def test_a_listing_keeps_no_more_of_a_journal_than_a_line_a_session(journal: Journal, settings: Settings) -> None:
     size, turns = 2**16, 200
-    opened = SessionOpened("vault", "m", vault(tmp_path).context(), ("read_file",), "test", "1")
-    with open_journal(settings.journal) as journal:
-        for session in ("one", "two"):
-            texts = [TurnStarted(turn, f"{turn} " + "x" * size) for turn in range(1, turns + 1)]
-            journal.append(session, opened, *texts, TurnEnded(turns, "ok", "y" * size))
+    for session in ("one", "two"):
+        texts = [TurnStarted(turn, f"{turn} " + "x" * size) for turn in range(1, turns + 1)]
+        journal.append(session, SPOKEN[0], *texts, TurnEnded(turns, "ok", "y" * size))
     tracemalloc.start()
     lines = sessions(settings)
     _, peak = tracemalloc.get_traced_memory()
@@ -242,11 +231,9 @@ def test_a_listing_keeps_no_more_of_a_journal_than_a_line_a_session(tmp_path: Pa
     assert peak < 16 * size  # of the 400 times `size` that the journal holds
 
 
-def test_a_session_that_was_deleted_is_left_out_and_its_history_is_not(tmp_path: Path) -> None:
-    settings = load({"STRONGROOM_HOME": str(tmp_path)})
-    with open_journal(settings.journal) as journal:
-        for session in ("one", "two"):
-            journal.append(session, *SPOKEN[:2])
-        journal.append("one", SessionDeleted())
+def test_a_session_that_was_deleted_is_left_out_and_its_history_is_not(journal: Journal, settings: Settings) -> None:
+    for session in ("one", "two"):
+        journal.append(session, *SPOKEN[:2])
+    journal.append("one", SessionDeleted())
     assert [line.session for line in sessions(settings)] == ["two"]
     assert "> make a note" in history(settings, "one", "text")

@@ -9,7 +9,7 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from supervisor.cli.main import main
-from supervisor.config.settings import Settings, load
+from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import CallDecided, CallStarted, Fact, SessionOpened
 from supervisor.journal.index import utc
@@ -39,8 +39,7 @@ MADE: Final = Rule("allow", ("git",), ("a", EVIL), (), 10)
 @pytest.fixture
 def made(strongroom: Strongroom) -> StoredRule:
     """A home with two configured rules and one that a person made."""
-    strongroom.home.mkdir(mode=0o700)
-    (strongroom.home / "config.toml").write_text(CONFIGURED)
+    strongroom.configure(CONFIGURED)
     return RuleStore(strongroom.home / "rules.json").add(
         MADE, session="20261121-s", call="toolu_1", by="console", profile="project", root=f"/x{EVIL}"
     )
@@ -74,12 +73,10 @@ def test_the_listing_is_a_document_too(strongroom: Strongroom, made: StoredRule)
     assert found[2]["standing"]["root"] == made.root
 
 
-def test_where_there_are_no_rules_it_says_what_that_means(strongroom: Strongroom) -> None:
+def test_an_empty_list_of_rules_says_what_that_means(strongroom: Strongroom) -> None:
     done = strongroom.run("rules")
-    assert (done.code, done.out) == (
-        0,
-        "There are no rules: a person is asked about every change that a command would make.\n",
-    )
+    none = "There are no rules: a person is asked about every change that a command would make.\n"
+    assert (done.code, done.out) == (0, none)
     assert not strongroom.home.exists()
 
 
@@ -89,34 +86,27 @@ def test_a_revoked_rule_is_gone(strongroom: Strongroom, made: StoredRule) -> Non
     assert RuleStore(strongroom.home / "rules.json").listing() == []
 
 
-REFUSED: Final[list[tuple[Callable[[Settings, Path], Any], str]]] = [
-    (lambda here, _folder: program.revoke(here, "1"), "Rule 1 stands in .*config.toml: remove it there"),
-    (lambda here, _folder: program.revoke(here, "3"), "No rule '3' that a person has made"),
-    (
-        lambda here, folder: program.try_rules(here, folder / "no.toml"),
-        r"no.toml does not exist. Name a .* \[\[rules\]\]",
-    ),
-    (lambda here, folder: program.try_rules(here, folder / "config.toml"), "unknown name 'model'; known: rules"),
-    (lambda here, folder: program.try_rules(here, folder / "wrong.toml"), "number 1 of .*: it allows nothing"),
+Act = Callable[[Settings, Path], Any]
+REFUSED: Final[list[tuple[Act, str]]] = [
+    (lambda here, _: program.revoke(here, "1"), "Rule 1 stands in .*config.toml: remove it there"),
+    (lambda here, _: program.revoke(here, "3"), "No rule '3' that a person has made"),
+    (lambda here, at: program.try_rules(here, at / "no.toml"), r"no.toml does not exist. Name a .* \[\[rules\]\]"),
+    (lambda here, at: program.try_rules(here, at / "config.toml"), "unknown name 'model'; known: rules"),
+    (lambda here, at: program.try_rules(here, at / "wrong.toml"), "number 1 of .*: it allows nothing"),
 ]
 
 
 @pytest.mark.parametrize(("act", "problem"), REFUSED)
-def test_a_mistake_is_named(
-    strongroom: Strongroom, made: StoredRule, act: Callable[[Settings, Path], Any], problem: str
-) -> None:
+def test_a_mistake_is_named(strongroom: Strongroom, made: StoredRule, act: Act, problem: str) -> None:
     (strongroom.folder / "config.toml").write_text("model = 'x'")
     (strongroom.folder / "wrong.toml").write_text("[[rules]]\ndecision = 'allow'")
     with pytest.raises(ConfigError, match=problem):
-        act(load({"STRONGROOM_HOME": str(strongroom.home)}), strongroom.folder)
+        act(strongroom.settings, strongroom.folder)
 
 
 def test_a_damaged_file_of_rules_is_told(strongroom: Strongroom, made: StoredRule) -> None:
     (strongroom.home / "rules.json").write_text("{")
-    done = strongroom.run("rules")
-    assert (done.code, done.out) == (2, "")
-    assert "no rule in it counts" in done.err
-    assert "Repair it, or move it away" in done.err
+    strongroom.run("rules").assert_refused("no rule in it counts", "Repair it, or move it away")
 
 
 def test_a_shell_completes_the_rules_that_can_be_revoked(
@@ -149,6 +139,7 @@ def decided(call: str, decision: Any, *changes: str, committed: bool = False, **
     return CallDecided(1, call, decision, "", committed, effects(*changes), **more)
 
 
+PARTLY: Final = effects("+ build/a", left_out={"added": 4})
 EDIT: Final = '{"command": "make"}'
 LIVED: Final[Sequence[Fact]] = (
     *(started("c1", "make"), decided("c1", "ask", "+ build/a", approved=True, committed=True)),
@@ -160,10 +151,7 @@ LIVED: Final[Sequence[Fact]] = (
     *(started("c6", "rm x", edited=EDIT), decided("c6", "ask", "+ build/b", approved=True, committed=True)),
     *(started("c7", "make"), decided("c7", "ask", "+ build/a", approved=True, network=True)),
     *(started("c8", "make"), CallDecided(1, "c8", "ask", "", True, approved=True, unrehearsed="too much")),
-    *(
-        started("c9", f"make '{EVIL}'"),
-        CallDecided(1, "c9", "allow", "", True, effects("+ build/a", left_out={"added": 4})),
-    ),
+    *(started("c9", f"make '{EVIL}'"), CallDecided(1, "c9", "allow", "", True, PARTLY)),
     CallStarted(1, "w", "write_file", "{}", True, "allow", ""),
     decided("w", "allow", "+ build/a", committed=True),
     decided("nowhere", "allow", "+ build/a"),
@@ -185,7 +173,7 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Strongroom:
     """A home with a journal of commands, and rules to try on them."""
     folder = tmp_path_factory.mktemp("lived")
     strongroom = ForkedStrongroom(folder / "home", folder)
-    strongroom.home.mkdir(mode=0o700)
+    strongroom.configure("")
     with open_journal(strongroom.home / "journal.db") as journal:
         journal.append("20261121-s", SessionOpened("operator", "m", Context("/x"), (), "acp", "1"), *LIVED)
     (folder / "rules.toml").write_text(PROPOSED)
@@ -230,12 +218,12 @@ def test_for_people_there_is_a_row_a_command_and_a_table(lived: Strongroom) -> N
 
 def test_without_a_past_there_is_nothing_to_try_them_on(strongroom: Strongroom) -> None:
     (strongroom.folder / "rules.toml").write_text(PROPOSED)
-    found = program.try_rules(load({"STRONGROOM_HOME": str(strongroom.home)}), strongroom.folder / "rules.toml")
+    found = program.try_rules(strongroom.settings, strongroom.folder / "rules.toml")
     assert program.trial_text(found) == "The journal holds no command whose effects were decided about."
     assert not strongroom.home.exists()
 
 
 def test_a_rule_that_had_expired_by_then_is_not_counted(lived: Strongroom, tmp_path: Path) -> None:
     (tmp_path / "old.toml").write_text(PROPOSED.replace('["make"]', '["make"]\nuntil = 2020-01-01'))
-    found = program.try_rules(load({"STRONGROOM_HOME": str(lived.home)}), tmp_path / "old.toml")
+    found = program.try_rules(lived.settings, tmp_path / "old.toml")
     assert {each.now for each in found.commands} == {"ask", "deny"}

@@ -10,8 +10,7 @@ from typing import Any, Final, get_args
 import msgspec
 import pytest
 
-from supervisor.rules.effect_summary import blocked_attempts, summary
-from supervisor.rules.match import RuleVerdict, judge_effects
+from supervisor.rules.match import Verdict, blocked_attempts, judge_effects, summary
 from supervisor.rules.rule import Rule, problem_of, sentence
 from supervisor.rules.suggest import suggested_rule
 from tests.supervisor.changes import FILE, NETWORK, TODAY, change, effects
@@ -130,11 +129,11 @@ def test_a_rule_allows_exactly_its_programs(
 
 def test_no_change_is_allowed_whatever_was_refused_or_denied() -> None:
     verdict = judge_effects([Rule("deny")], None, effects(refused=NETWORK), TODAY)
-    assert verdict == RuleVerdict("allow", "it changes nothing; blocked: network (tcp 192.0.2.1:443)", None)
+    assert verdict == Verdict("allow", "it changes nothing; blocked: network (tcp 192.0.2.1:443)")
     assert judge_effects([], None, effects(), TODAY).reason == "it changes nothing"
 
 
-def test_what_is_only_counted_is_a_change() -> None:
+def test_a_change_that_is_only_counted_is_a_change() -> None:
     assert decided([ANY], effects(left_out={"added": 1})) == "ask"
     assert decided([ANY], Effects((), {}, b"", left_out={"added": 1})) == "ask"
     assert decided([ANY], Effects((change("+ a"),), {}, b"")) == "allow"
@@ -155,7 +154,7 @@ def test_a_rule_counts_until_its_last_day(until: dt.date | None, expected: str) 
 def test_a_reason_says_which_rule_or_what_would_change() -> None:
     covering = allow(writes=("a",), reason="it is\x1b mine")
     found = effects("+ a")
-    assert judge_effects([covering], None, found, TODAY) == RuleVerdict(
+    assert judge_effects([covering], None, found, TODAY) == Verdict(
         "allow",
         "a rule covers it: any program may add or change a and delete nothing, any number of files: it is\\x1b mine",
         covering,
@@ -273,7 +272,7 @@ PROBLEMS: Final = [
 
 
 @pytest.mark.parametrize(("rule", "problem"), PROBLEMS)
-def test_what_a_rule_cannot_mean_is_a_problem(rule: Rule, problem: str) -> None:
+def test_a_rule_that_cannot_mean_anything_is_a_problem(rule: Rule, problem: str) -> None:
     assert problem_of(rule) == problem
 
 

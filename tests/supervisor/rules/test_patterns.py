@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.rules.patterns import compiled, literal
+from supervisor.rules.rule import compiled, literal
 from workers.tree.glob import PatternError
 
 MATCHES: Final = [
@@ -49,34 +49,26 @@ def test_a_pattern_stands_for_what_it_says(pattern: str, matching: Sequence[str]
     assert [path for path in other if found.matches(path)] == []
 
 
-MISTAKES: Final = [
-    ("", "empty"),
-    ("a" * 4097, "longer than 4096"),
-    ("/a", "absolute"),
-    ("~/a", "absolute"),
-    ("~", "absolute"),
-    ("..", "has a .."),
-    ("a/../b", "has a .."),
-    ("a\0", "no path has"),
-    ("\udc80", "no path has"),
-    ("a**", "** beside other"),
-    ("***", "** beside other"),
-    ("**.py", "** beside other"),
-    ("[a", "[ without its ]"),
-    ("[]", "[ without its ]"),
-    ("[!]", "[ without its ]"),
-    ("[a/b]", "[ without its ]"),
-    ("[z-a]", "empty range z-a"),
-    ("a]", "has a ]"),
-    ("{a,b}", "has a {"),
-    ("a\\*", "has a \\"),
-]
+MISTAKES: Final = {
+    "empty": [""],
+    "longer than 4096": ["a" * 4097],
+    "absolute": ["/a", "~/a", "~"],
+    "has a ..": ["..", "a/../b"],
+    "no path has": ["a\0", "\udc80"],
+    "** beside other": ["a**", "***", "**.py"],
+    "[ without its ]": ["[a", "[]", "[!]", "[a/b]"],
+    "empty range z-a": ["[z-a]"],
+    "has a ]": ["a]"],
+    "has a {": ["{a,b}"],
+    "has a \\": ["a\\*"],
+}
 
 
-@pytest.mark.parametrize(("pattern", "problem"), MISTAKES, ids=[repr(row[0][:9]) for row in MISTAKES])
-def test_what_could_mean_two_things_is_refused(pattern: str, problem: str) -> None:
-    with pytest.raises(PatternError, match=re.escape(problem)):
-        compiled(("a", pattern))
+@pytest.mark.parametrize("problem", MISTAKES)
+def test_a_pattern_that_could_mean_two_things_is_refused(problem: str) -> None:
+    for pattern in MISTAKES[problem]:
+        with pytest.raises(PatternError, match=re.escape(problem)):
+            compiled(("a", pattern))
 
 
 def test_any_of_several_patterns_is_enough_and_none_matches_nothing() -> None:

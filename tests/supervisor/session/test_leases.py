@@ -84,13 +84,13 @@ def test_two_in_one_process_exclude_each_other(leases: Leases, tmp_path: Path) -
     assert not leases.acquire("a")  # still ours: closing another descriptor of the file drops no lock
 
 
-def test_what_is_held_cannot_be_taken_again(leases: Leases) -> None:
+def test_a_lease_that_is_held_cannot_be_taken_again(leases: Leases) -> None:
     assert [leases.acquire("a"), leases.acquire("a")] == [True, False]
     leases.release("a")
     assert leases.acquire("a")
 
 
-def test_what_is_not_held_cannot_be_given_away(leases: Leases, tmp_path: Path) -> None:
+def test_a_lease_that_is_not_held_cannot_be_given_away(leases: Leases, tmp_path: Path) -> None:
     with Leases.open(tmp_path) as second:
         assert second.acquire("a")
         leases.release("a")
@@ -136,16 +136,8 @@ def a_link(file: Path) -> None:
     file.symlink_to("elsewhere")
 
 
-def a_pipe(file: Path) -> None:
-    os.mkfifo(file)
-
-
-def a_directory(file: Path) -> None:
-    file.mkdir()
-
-
-@pytest.mark.parametrize("plant", [a_link, a_pipe, a_directory])
-def test_what_is_no_file_of_ours_is_refused(tmp_path: Path, plant: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize("plant", [a_link, os.mkfifo, Path.mkdir])
+def test_a_lock_that_is_no_file_of_ours_is_refused(tmp_path: Path, plant: Callable[[Path], None]) -> None:
     plant(tmp_path / "sessions.lock")
     before = os.lstat(tmp_path / "sessions.lock")
     with pytest.raises(ConfigError, match=r"sessions\.lock"):

@@ -1,6 +1,5 @@
 """What a resources gives the workers that it starts, as far as connections go, and who shares them."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,29 +10,15 @@ import trio
 
 from supervisor.categories.shell import ShellConfig
 from supervisor.categories.web import WebConfig
+from supervisor.config.config_file import Config, DaemonConfig
 from supervisor.config.profiles import Profile
-from supervisor.config.settings import Settings, load
+from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
-from supervisor.journal.journal import open_journal
 from supervisor.pool.cgroup import WorkerCgroups
-from supervisor.pool.orphans import Orphans
 from supervisor.pool.spec import ChildSpec
 from supervisor.session.resources import SessionResources, child_spec
+from supervisor.system.descendants import Orphans
 from workers.catalog import CATEGORIES
-
-
-@pytest.fixture
-def settings(home: Path) -> Settings:
-    home.mkdir(mode=0o700)
-    return load({"STRONGROOM_HOME": str(home)})
-
-
-@pytest.fixture
-async def resources(settings: Settings, nursery: trio.Nursery) -> AsyncIterator[SessionResources]:
-    with open_journal(settings.journal) as journal:
-        resources = SessionResources(settings, journal, nursery, Orphans())
-        yield resources
-        await resources.close()
 
 
 def profile(root: Path, name: str = "any") -> Profile:
@@ -58,15 +43,33 @@ async def test_all_roots_have_one_broker(resources: SessionResources, root: Path
 
 
 async def test_workers_are_limited_together_where_that_can_be_had(
-    settings: Settings, nursery: trio.Nursery, root: Path, tmp_path: Path
+    resources: SessionResources, root: Path, tmp_path: Path
 ) -> None:
-    groups = WorkerCgroups(tmp_path, (), inside=False)
-    with open_journal(settings.journal) as journal:
-        resources = SessionResources(settings, journal, nursery, Orphans(), groups=groups)
-        files, shell = (spec(resources, profile(root), category) for category in ("files", "shell"))
-        await resources.close()
+    resources.groups = groups = WorkerCgroups(tmp_path, (), inside=False)
+    files, shell = (spec(resources, profile(root), category) for category in ("files", "shell"))
     assert (files.groups, shell.groups) == (groups, groups)
     assert (files.soft_memory_mb, files.disk_mb, shell.disk_mb) == (256, 0, ShellConfig().disk_mb)
+
+
+async def test_the_workers_of_all_roots_share_one_cap(
+    resources: SessionResources, settings: Settings, root: Path, tmp_path: Path
+) -> None:
+    cap = spec(resources, profile(root), "files").cap
+    assert spec(resources, profile(tmp_path), "web").cap is cap
+    assert cap.most == DaemonConfig().workers
+    resources.use_settings(replace(settings, config=Config(daemon=DaemonConfig(workers=3))))
+    assert cap.most == 3
+
+
+async def test_the_workers_of_all_roots_are_forked_by_one_template_where_they_are_many(
+    resources: SessionResources, settings: Settings, root: Path, tmp_path: Path, nursery: trio.Nursery
+) -> None:
+    template = spec(resources, profile(root), "files").template
+    assert template is not None
+    assert spec(resources, profile(tmp_path), "web").template is template
+    few = SessionResources(settings, resources.writer.journal, nursery, Orphans(), spares=False)
+    assert spec(few, profile(root), "files").template is None
+    await few.close()
 
 
 async def test_a_profile_that_lacks_a_tool_here_has_the_same_workers(resources: SessionResources, root: Path) -> None:
@@ -75,9 +78,7 @@ async def test_a_profile_that_lacks_a_tool_here_has_the_same_workers(resources: 
     assert resources.pools(less) is resources.pools(profile(root))
 
 
-async def test_what_was_opened_before_keeps_its_settings(
-    resources: SessionResources, settings: Settings, root: Path
-) -> None:
+async def test_open_sessions_keep_their_settings(resources: SessionResources, settings: Settings, root: Path) -> None:
     pools = resources.pools(profile(root))
     before = spec(resources, profile(root), "web").broker
     resources.use_settings(

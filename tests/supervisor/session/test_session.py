@@ -10,12 +10,13 @@ import trio
 
 from supervisor.agent.models.model import ModelRequest, Reply, ToolUse
 from supervisor.errors import JournalError, WorkerUnavailable
-from supervisor.journal.facts import CallEnded, Replied, SessionChanged, SessionOpened, TurnStarted
+from supervisor.journal.facts import CallEnded, Replied, SessionChanged, TurnStarted
+from supervisor.journal.journal_writer import JournalWriter
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
 from supervisor.session.session import Session, read_earlier
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
-from tests.supervisor.bench import Bench, kinds, vault
+from tests.supervisor.bench import Bench, begun, kinds, vault
 from tests.supervisor.histories import Memory, call, fault_in_facts, scripted
 
 READ: Final = call("read_file", path="a.txt")
@@ -49,7 +50,7 @@ class Listening:
 
 
 def reader(root: Path) -> Any:
-    return replace(vault(root), name="reader", tools=("read_file",))
+    return replace(vault(root), name="reader", own_tools=("read_file",))
 
 
 def names(tools: Sequence[dict[str, Any]]) -> list[str]:
@@ -164,8 +165,9 @@ async def test_a_change_to_workers_that_were_stopped_changes_nothing(
 
 
 def single(bench: Bench, session: str | None = None) -> Session:
-    earlier = read_earlier(bench.journal, session) if session else None
-    return Session(bench.journal, bench.pools, vault(bench.root), None, origin="call", earlier=earlier)
+    profile = vault(bench.root)
+    earlier = read_earlier(bench.journal, session) if session else begun(bench.journal, profile, None)
+    return Session(JournalWriter(bench.journal), bench.pools, profile, None, earlier)
 
 
 async def calls_of(session: Session, bench: Bench, count: int) -> list[str]:
@@ -208,11 +210,7 @@ async def test_a_models_call_takes_no_id_of_a_single_one(bench: Bench) -> None:
 
 async def test_a_session_keeps_the_directory_it_was_opened_in(bench: Bench, tmp_path: Path) -> None:
     model = scripted(tmp_path)
-    arguments: Any = (bench.journal, bench.pools, vault(bench.root), model)
-    first = Session(*arguments, origin="acp", cwd="/home/me")
-    (opened,) = bench.facts(first)
-    assert isinstance(opened, SessionOpened)
-    earlier = read_earlier(bench.journal, first.id)
-    again = Session(*arguments, origin="acp", earlier=earlier, cwd="/elsewhere")
+    profile, writer = vault(bench.root), JournalWriter(bench.journal)
+    first = Session(writer, bench.pools, profile, model, begun(bench.journal, profile, model, cwd="/home/me"))
+    again = Session(writer, bench.pools, profile, model, read_earlier(bench.journal, first.id))
     assert [each.opened.cwd for each in (first, again)] == ["/home/me", "/home/me"]
-    assert opened == again.opened

@@ -86,7 +86,7 @@ def test_no_descriptor_stays_open(tmp_path: Path) -> None:
     assert os.listdir("/proc/self/fd") == before
 
 
-def test_who_does_not_want_to_wait_is_told_of_a_full_queue(tmp_path: Path) -> None:
+def test_a_connection_that_does_not_wait_is_told_of_a_full_queue(tmp_path: Path) -> None:
     path = tmp_path / "s"
     with bound(path, backlog=0), unix_socket.connect(str(path)), pytest.raises(BlockingIOError):
         unix_socket.connect(str(path), wait=False)

@@ -10,11 +10,11 @@ import trio
 from supervisor.agent.transcript import result_text
 from supervisor.config.profiles import Profile
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
+from supervisor.rules.match import Verdict
 from supervisor.tools import policy
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion, Approve
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.outcomes import abandoned
-from supervisor.tools.policy import PolicyDecision
 from supervisor.tools.router import Router
 from tests.supervisor.bench import Bench, vault
 from tests.supervisor.recording_context import RecordingContext
@@ -49,7 +49,7 @@ async def decided(
     with trio.fail_after(10):
         call = router.judge(1, "c", tool, arguments)
         call = await router.request_approval(call) if call.decision == "ask" else call
-        context.record(call)
+        await context.record(call)
         ended = await router.run(call, context)
     return [fact for fact in context.facts if isinstance(fact, CallStarted)][-1], ended, context.decided
 
@@ -58,7 +58,7 @@ def files(bench: Bench) -> dict[str, str]:
     return {file.name: file.read_text() for file in bench.root.iterdir()}
 
 
-async def test_what_the_person_made_of_the_arguments_runs_is_recorded_and_told(bench: Bench) -> None:
+async def test_arguments_that_a_person_edited_run_and_are_recorded_and_told(bench: Bench) -> None:
     call, ended, [first, second] = await decided(
         bench, ApprovalDecision(approved=True, edited=EDITED, remark=" safer ", by="console")
     )
@@ -140,7 +140,7 @@ async def test_an_edit_without_a_yes_counts_for_nothing(bench: Bench) -> None:
     assert files(bench) == {"a.txt": "hello\n"}
 
 
-async def test_where_nobody_is_asked_nobody_decided(bench: Bench) -> None:
+async def test_with_nobody_to_ask_nobody_decided(bench: Bench) -> None:
     router = Router(vault(bench.root, ("read_file",)), bench.pools, None)
     call = await router.request_approval(router.judge(1, "c", "read_file", "{}"))
     assert (call.approved, call.decided_by, call.remark) == (False, "", "")
@@ -160,8 +160,8 @@ ANEW: Final = [Anew("deny", "denied", runs=False), Anew("ask", None, runs=True),
 
 @pytest.mark.parametrize("anew", ANEW, ids=[each.decision for each in ANEW])
 async def test_policy_judges_the_edited_text_anew(bench: Bench, monkeypatch: pytest.MonkeyPatch, anew: Anew) -> None:
-    def judge(_profile: Profile, _tool: str, arguments: str, _seen: SeenText) -> PolicyDecision:
-        return PolicyDecision(anew.decision if arguments == EDITED else "ask", f"about {len(arguments)} characters")
+    def judge(_profile: Profile, _tool: str, arguments: str, _seen: SeenText) -> Verdict:
+        return Verdict(anew.decision if arguments == EDITED else "ask", f"about {len(arguments)} characters")
 
     monkeypatch.setattr(policy, "judge", judge)
     call, ended = await reviewed(bench, ApprovalDecision(approved=True, edited=EDITED, by="console"))

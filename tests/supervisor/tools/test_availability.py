@@ -11,11 +11,13 @@ from supervisor.agent.transcript import Transcript
 from supervisor.config.profiles import Profile
 from supervisor.journal.facts import CallEnded, Fact
 from supervisor.journal.journal import Journal, open_journal
+from supervisor.journal.journal_writer import JournalWriter
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec, Restart
 from supervisor.session.session import Session, read_earlier
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from tests.fake_worker import fake_command
+from tests.supervisor.bench import begun
 from tests.supervisor.pool.harness import HANG, until
 
 FILES = ("read_file", "write_file")
@@ -85,10 +87,12 @@ class Place:
         return ApprovalDecision(True, by="test")
 
     def session(self, model: Recorder, session: str | None = None) -> Session:
-        earlier = read_earlier(self.journal, session) if session else None
-        return Session(
-            self.journal, self.pools, self.profile, model, origin="test", earlier=earlier, approve=self.approve
-        )
+        if session:
+            earlier = read_earlier(self.journal, session)
+        else:
+            earlier = begun(self.journal, self.profile, model, attended=True)
+        writer = JournalWriter(self.journal)
+        return Session(writer, self.pools, self.profile, model, earlier, approve=self.approve)
 
     def works(self) -> bool:
         """Let the workers of files start; say whether they do."""

@@ -11,13 +11,14 @@ import msgspec
 import pytest
 import trio
 
-from supervisor.agent.events import CallOutput
+from supervisor.agent.turn import CallOutput
 from supervisor.categories.restore import UndoConfig
 from supervisor.config.config_file import Config
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
 from supervisor.journal.facts import CallEnded, CallStarted
 from supervisor.journal.journal import open_journal
+from supervisor.journal.journal_writer import JournalWriter
 from supervisor.pool import pool as pool_module
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
@@ -32,6 +33,7 @@ from supervisor.tools.router import Router
 from supervisor.tools.services import ChangeServices
 from supervisor.undo.packs import PackStore
 from tests.fake_worker import fake_command
+from tests.supervisor.bench import begun
 from tests.supervisor.pool.harness import until
 from tests.supervisor.recording_context import RecordingContext
 from workers.tree.drafts import drafts_in
@@ -39,7 +41,7 @@ from workers.wire.messages import Context
 
 PATIENCE: Final = 20
 PROJECT: Final = Profile("project", "", ("exec_shell", "write_file"))
-OPERATOR: Final = Profile("operator", "", ("run_cmd",), ask=("run_cmd",))
+OPERATOR: Final = Profile("operator", "", ("run_cmd",), own_ask=("run_cmd",))
 
 Say = Callable[[ApprovalQuestion], ApprovalDecision]
 
@@ -95,7 +97,7 @@ class Site:
         with trio.fail_after(PATIENCE):
             call = router.judge(1, "c", tool, arguments)
             call = await router.request_approval(call) if call.decision == "ask" else call
-            self.context.record(call)
+            await self.context.record(call)
             return await router.run(call, self.context)
 
     @property
@@ -150,7 +152,7 @@ async def test_a_command_that_changes_nothing_runs_unasked(site: Site) -> None:
     assert site.context.decided == []
 
 
-async def test_what_a_command_would_change_is_shown_and_committed_after_a_yes(site: Site) -> None:
+async def test_effects_of_a_command_are_shown_and_committed_after_a_yes(site: Site) -> None:
     ended = await site.run(site.router(say=yes), "cp", "a.txt", "b.txt")
     assert ended.ok
     assert site.changes == [["b.txt"]]
@@ -169,7 +171,7 @@ async def test_a_no_leaves_everything_and_the_next_command_sees_nothing_of_it(si
     assert list(site.kept.glob("*")) == []
 
 
-async def test_where_nobody_is_asked_the_model_reads_what_would_have_changed(site: Site) -> None:
+async def test_with_nobody_to_ask_the_model_reads_what_would_have_changed(site: Site) -> None:
     ended = await site.run(site.router(), "rm", "a.txt")
     assert ended.kind == "denied"
     assert "a.txt deleted" in ended.content
@@ -319,7 +321,7 @@ async def test_a_yes_to_changes_of_a_root_that_was_deleted_meanwhile_commits_not
     assert (site.files, site.context.decided) == ({}, [])
 
 
-async def test_what_cannot_be_kept_is_not_changed(site: Site) -> None:
+async def test_content_that_cannot_be_kept_is_not_changed(site: Site) -> None:
     site.kept.write_text("in the way")
     ended = await site.run(site.router(say=yes), "rm", "a.txt")
     assert (ended.ok, ended.kind) == (False, "internal")
@@ -370,7 +372,7 @@ DIRECTLY: Final = [("yes", yes, None, True), ("no", no, "denied", False), ("nobo
 
 
 @pytest.mark.parametrize(("say", "kind", "runs"), [row[1:] for row in DIRECTLY], ids=[row[0] for row in DIRECTLY])
-async def test_what_cannot_be_rehearsed_is_asked_about_as_it_is(
+async def test_a_call_that_cannot_be_rehearsed_is_asked_about_as_it_is(
     nursery: trio.Nursery, tmp_path: Path, say: Say | None, kind: str | None, runs: bool
 ) -> None:
     calls = tmp_path / "calls"
@@ -420,21 +422,21 @@ async def test_a_rehearsed_command_is_let_out_only_there_as_well(site: Site) -> 
 # what is kept of what ran ------------------------------------------------------------------------------------
 
 
-async def test_what_a_cancelled_command_had_printed_is_recorded(site: Site, tmp_path: Path) -> None:
+async def test_output_of_a_cancelled_command_is_recorded(site: Site, tmp_path: Path) -> None:
     shown = trio.Event()
 
     async def approve(_ask: ApprovalQuestion) -> ApprovalDecision:
         await trio.lowlevel.checkpoint()
         return ApprovalDecision(approved=True)
 
-    profile = Profile("operator", str(site.root), ("run_cmd",), ask=("run_cmd",))
+    profile = Profile("operator", str(site.root), ("run_cmd",), own_ask=("run_cmd",))
     with open_journal(tmp_path / "journal.db") as journal, trio.fail_after(PATIENCE):
         session = Session(
-            journal,
+            JournalWriter(journal),
             site.pools,
             profile,
             None,
-            origin="test",
+            begun(journal, profile, None, attended=True),
             approve=approve,
             show=lambda event: shown.set() if isinstance(event, CallOutput) else None,
         )
@@ -472,7 +474,7 @@ def test_a_commit_that_was_cut_off_says_where_old_content_may_be(tmp_path: Path)
     assert "undo" in last
 
 
-async def test_what_waits_for_people_has_a_limit_in_memory(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_changes_that_wait_for_people_have_a_limit_in_memory(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool_module, "_HELD_BYTES", 5)
     router, waiting, _ = site.waiting_router()
     with trio.fail_after(PATIENCE):

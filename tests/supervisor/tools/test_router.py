@@ -93,7 +93,7 @@ PEOPLE: Final[list[tuple[str, Approve | None, str | None, str]]] = [
 ]
 
 
-async def test_what_is_asked_about_runs_after_a_yes(bench: Bench) -> None:
+async def test_a_call_that_is_asked_about_runs_after_a_yes(bench: Bench) -> None:
     for name, approve, kind, words in PEOPLE:
         calls = router(bench, vault(bench.root, ("read_file",)), approve)
         ended = await outcome(calls, "read_file", '{"path": "a.txt"}')
@@ -235,7 +235,7 @@ async def test_every_call_on_a_root_that_was_deleted_says_so(bench: Bench, ask: 
     assert list(bench.root.iterdir()) == []
 
 
-async def test_what_a_commit_left_in_a_root_that_was_moved_is_told(faulty: Callable[..., Router], root: Path) -> None:
+async def test_remains_of_a_commit_in_a_root_that_was_moved_are_told(faulty: Callable[..., Router], root: Path) -> None:
     calls = faulty([{"exit": 3}])
     (root / ".strongroom-00000000000000aa.tmp").mkdir()
     root.rename(root.with_name("moved"))
@@ -252,8 +252,8 @@ async def test_a_commit_that_fails_on_a_root_that_was_deleted_meanwhile_is_an_ou
     context = RecordingContext()
     record = context.record
 
-    def record_and_delete(*facts: Any) -> None:
-        record(*facts)
+    async def record_and_delete(*facts: Any) -> None:
+        await record(*facts)
         shutil.rmtree(root)
 
     context.record = record_and_delete  # type: ignore[method-assign]

@@ -81,7 +81,7 @@ def test_a_pack_is_its_owners_alone_and_has_a_plain_name(tmp_path: Path) -> None
     assert stat.S_IMODE(here.path(pack).stat().st_mode) == 0o600
 
 
-def test_what_is_not_finished_leaves_nothing(tmp_path: Path) -> None:
+def test_a_pack_that_is_not_finished_leaves_nothing(tmp_path: Path) -> None:
     here = store(tmp_path)
     with here.begin("s", "c") as pack:
         pack.add(PARTS[0])
@@ -129,7 +129,7 @@ def test_a_directory_that_cannot_be_had_is_an_error(tmp_path: Path) -> None:
         store(tmp_path).begin("s", "c")
 
 
-def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_stays(tmp_path: Path) -> None:
+def test_unfinished_packs_of_a_killed_process_are_removed_and_those_of_a_living_one_stay(tmp_path: Path) -> None:
     here = store(tmp_path)
     command = [sys.executable, "-c", KILLED, str(here.directory)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -156,7 +156,7 @@ def test_the_oldest_goes_when_there_is_too_much_but_never_the_newest(tmp_path: P
     assert names(here) == [last]
 
 
-def test_what_was_kept_for_a_call_that_is_begun_anew_is_forgotten(tmp_path: Path) -> None:
+def test_a_pack_of_a_call_that_is_begun_anew_is_forgotten(tmp_path: Path) -> None:
     here = store(tmp_path)
     kept(here)
     other = kept(here, "call_11")
@@ -164,7 +164,7 @@ def test_what_was_kept_for_a_call_that_is_begun_anew_is_forgotten(tmp_path: Path
     assert names(here) == [other]
 
 
-def test_what_nobody_decided_about_is_forgotten_once_nobody_can_any_more(tmp_path: Path) -> None:
+def test_a_pack_that_nobody_decided_about_is_forgotten_once_nobody_can_any_more(tmp_path: Path) -> None:
     here = store(tmp_path)
     decided, named, nameless, new = (kept(here, f"call_{number}") for number in range(4))
     here.decided(decided)
@@ -183,7 +183,7 @@ def test_what_nobody_decided_about_is_forgotten_once_nobody_can_any_more(tmp_pat
     assert len(looked) == 2
 
 
-def test_what_is_too_old_goes(tmp_path: Path) -> None:
+def test_packs_that_are_too_old_go(tmp_path: Path) -> None:
     here = store(tmp_path, days=2)
     old, new = kept(here), kept(here)
     aged(here, old, 3 * 86400)
@@ -201,7 +201,7 @@ def test_nothing_is_kept_with_a_total_of_0(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".draft", "..", "a/b", "../a", "a b", "x" * 256])
-def test_what_is_no_name_of_a_pack_is_held_by_nobody(tmp_path: Path, name: str) -> None:
+def test_a_name_that_is_no_pack_is_held_by_nobody(tmp_path: Path, name: str) -> None:
     assert not store(tmp_path).holds(name)
 
 
@@ -214,7 +214,7 @@ LOST: Final = (
 
 
 @pytest.mark.parametrize(("done", "told"), LOST)
-def test_where_the_directory_itself_is_lost_no_pack_is_said_to_be_let_go(done: str, told: str, tmp_path: Path) -> None:
+def test_no_pack_is_said_to_be_let_go_if_the_directory_itself_is_lost(done: str, told: str, tmp_path: Path) -> None:
     here = store(tmp_path / "home")
     here.directory.mkdir(parents=True)
     assert not here.holds("pack")
@@ -233,3 +233,22 @@ def test_to_make_room_is_the_advice_for_a_full_disk_alone(tmp_path: Path) -> Non
 def test_tidying_where_nothing_was_ever_kept_makes_nothing(tmp_path: Path) -> None:
     store(tmp_path).tidy()
     assert not (tmp_path / "kept").exists()
+
+
+def test_small_parts_are_written_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    system_write = os.write
+
+    def write(file: int, data: memoryview) -> int:
+        sizes.append(len(data))
+        return system_write(file, data)
+
+    monkeypatch.setattr(os, "write", write)
+    here = store(tmp_path)
+    with here.begin("s", "c") as pack:
+        for number in range(1000):
+            pack.add(messages.Original(1, f"f{number:06}", NodeState("file", 0o644, 3), kept=True))
+            pack.add(messages.Piece(1, b"old"))
+        name = pack.finish()
+    assert sum(sizes) == here.path(name).stat().st_size
+    assert len(sizes) < 2 + sum(sizes) / 2**16

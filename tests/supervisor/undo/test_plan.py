@@ -81,19 +81,14 @@ STANDING: Final[list[tuple[str, list[Any], list[str]]]] = [
 
 
 @pytest.mark.parametrize(("facts", "undoable"), [row[1:] for row in STANDING], ids=[row[0] for row in STANDING])
-def test_what_stands_is_known_from_the_facts(facts: list[Any], undoable: list[str]) -> None:
+def test_undoable_calls_are_known_from_the_facts(facts: list[Any], undoable: list[str]) -> None:
     assert SessionChanges(entries(*facts)).undoable() == undoable
 
 
 EXTENTS: Final = [
     ("the last change", "last", [A, B, C], ["c"]),
     ("all of the last turn", "turn", [A, B, C], ["c", "b"]),
-    (
-        "all of the last turn that changed anything that stands",
-        "turn",
-        [A, B, C, undid("c", "u"), undid("b", "v")],
-        ["a"],
-    ),
+    ("all of the last turn of what stands", "turn", [A, B, C, undid("c", "u"), undid("b", "v")], ["a"]),
     ("of calls without a turn the last", "turn", [A, did("x", 0), did("y", 0)], ["y"]),
     ("the whole session", "session", [A, B, C], ["c", "b", "a"]),
 ]
@@ -105,22 +100,16 @@ def test_as_far_as_it_is_said_is_taken_back(extent: str, facts: list[Any], calls
     assert [(step.call, step.pack, step.problem) for step in steps] == [(call, f"pack-{call}", "") for call in calls]
 
 
+UNREHEARSED: Final = did("a", effects=None, kept="", unrehearsed="no overlay")
+ELSEWHERE: Final = SessionChanged("vault", "m", Context("/other"), ())
 PROBLEMS: Final[list[tuple[str, list[Any], str]]] = [
     ("a refused one", [did("a", committed=False)], "a has changed nothing"),
     ("a conflict", [did("a", ended=failed("a", "conflict"))], "a has changed nothing"),
     ("undone already", [A, undid("a", "u")], "a is undone already, by u: undo u to bring it back."),
     ("outside of the sandbox", [did("a", unconfined=True, kept="")], "a ran outside of the sandbox: what it changed"),
-    (
-        "unrehearsed",
-        [did("a", effects=None, kept="", unrehearsed="no overlay")],
-        "without a rehearsal (no overlay): what",
-    ),
+    ("unrehearsed", [UNREHEARSED], "without a rehearsal (no overlay): what"),
     ("kept off", [did("a", kept="")], "total_mb was 0 in [undo]"),
-    (
-        "in another root",
-        [A, SessionChanged("vault", "m", Context("/other"), ())],
-        "a changed /root, and the session is in",
-    ),
+    ("in another root", [A, ELSEWHERE], "a changed /root, and the session is in"),
 ]
 
 
@@ -131,12 +120,12 @@ def test_a_call_that_cannot_be_undone_says_why(facts: list[Any], words: str) -> 
     assert step.kind == "invalid_arguments"
 
 
-def test_what_is_no_longer_kept_cannot_be_undone_and_says_so() -> None:
+def test_a_call_whose_pack_is_no_longer_kept_cannot_be_undone_and_says_so() -> None:
     (step,) = planned(A, calls=["a"], holds=lambda pack: pack != "pack-a")
     assert step.problem.startswith("What a replaced is no longer kept: [undo] total_mb and days say")
 
 
-def test_what_was_kept_and_cannot_be_looked_for_says_why() -> None:
+def test_a_pack_that_cannot_be_looked_for_says_why() -> None:
     def lost(_pack: str) -> bool:
         raise KeptError("internal", "/home/kept is not there.")
 

@@ -4,6 +4,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,13 @@ def rehearsing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsing]
         yield opened
 
 
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[Rehearsing]:
+    """One for this test, which may spoil it."""
+    with open_rehearsing(tmp_path / "scratch") as opened:
+        yield opened
+
+
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tree that is copied, never changed."""
@@ -43,11 +51,17 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tree
 
 
+@contextmanager
+def without_a_disk(usual: Path) -> Iterator[Path]:
+    """Make a directory on a file system without a disk where there is one: nobody waits for syncs there."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else usual) as name:
+        yield Path(name)
+
+
 @pytest.fixture
 def memory(tmp_path: Path) -> Iterator[Path]:
-    """A directory on a file system without a disk where there is one: nobody waits for syncs there."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else tmp_path) as name:
-        yield Path(name)
+    with without_a_disk(tmp_path) as name:
+        yield name
         subprocess.run(["/bin/chmod", "-R", "u+rwx", name], check=True)
 
 

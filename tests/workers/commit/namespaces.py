@@ -5,6 +5,7 @@ answers are results or exceptions.
 """
 
 import ctypes
+import math
 import os
 import signal
 import socket
@@ -12,7 +13,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 
 from tests.workers.commit.snapshot import Snapshot, snapshot
 from workers.changes.effects import CommitOutcome, Effects
-from workers.commit.removal import clear
 from workers.errors import ToolError
-from workers.shell.run.rehearsal import Rehearsal
+from workers.shell.command_proposal import Rehearsal
 from workers.tool import Replaced
+from workers.tree.drafts import clear
 from workers.tree.root import closing
 
 _NEWNS, _NEWUSER, _NEWPID = 0x20000, 0x10000000, 0x20000000
@@ -81,19 +81,12 @@ class Server:
         descriptor = os.open(root, os.O_PATH | os.O_DIRECTORY)
         self._rehearsal = Rehearsal(descriptor, root, scratch)
 
-    def run(self, *argv: str) -> Ran:
-        return self._in_child(lambda: self._command(argv))
+    def run(self, script: str, *, looks: bool = False) -> Ran:
+        return self._in_child(lambda: self._command(script, looks=looks))
 
-    def run_only(self, *argv: str) -> Ran:
-        """Run without a look at what is there afterwards."""
-        return self._in_child(lambda: self._command(argv, looks=False))
-
-    def effects(self) -> Effects:
+    def effects(self, until: float = math.inf) -> Effects:
         with _without_capabilities():
-            return self.rehearsal.layer.effects()
-
-    def effects_until(self, until: float) -> Effects:
-        return self.rehearsal.layer.effects(until)
+            return self.rehearsal.layer.effects(until)
 
     def commit(self) -> CommitOutcome:
         with _without_capabilities():
@@ -125,10 +118,6 @@ class Server:
             with closing(os.open(f"{self._scratch}/{self._number}", os.O_RDONLY)) as scratch:
                 clear(scratch)
 
-    def upper(self, path: str) -> str:
-        """Return the path of something in the upper layer, for tests that look or meddle there."""
-        return f"{self._scratch}/{self._number}/upper/{path}"
-
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function of a module here."""
         return function(*arguments)
@@ -139,13 +128,8 @@ class Server:
         base = f"{self._scratch}/{self._number}"
         for name in ("upper", "work"):
             os.makedirs(f"{base}/{name}")
-        mount(
-            "overlay",
-            path,
-            "overlay",
-            _NOSUID_NODEV,
-            f"userxattr,lowerdir={lower},upperdir={base}/upper,workdir={base}/work",
-        )
+        options = f"userxattr,lowerdir={lower},upperdir={base}/upper,workdir={base}/work"
+        mount("overlay", path, "overlay", _NOSUID_NODEV, options)
 
     def tmpfs_at(self, path: str, options: str = "size=16m") -> None:
         mount("tmpfs", path, "tmpfs", _NOSUID_NODEV, options)
@@ -153,26 +137,11 @@ class Server:
     def unmount(self, path: str) -> None:
         _check(_libc.umount2(os.fsencode(path), 2))
 
-    def time_empty(self, root: str) -> float:
-        """Return the seconds that mounting for, and telling the effects of, a command that does nothing take."""
-        begun = time.perf_counter()
-        self.begin(root)
-        self._in_child(lambda: Ran(subprocess.run(["/bin/true"], check=False).returncode, b"", {}))
-        self.effects()
-        self.close()
-        return time.perf_counter() - begun
-
-    def _command(self, argv: tuple[str, ...], *, looks: bool = True) -> Ran:
+    def _command(self, script: str, *, looks: bool) -> Ran:
         with tempfile.TemporaryFile() as output:
-            done = subprocess.run(
-                argv,
-                cwd=self._root,
-                check=False,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                env=ENVIRONMENT,
-            )
+            streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
+            shell = ["/bin/bash", "-c", script]
+            done = subprocess.run(shell, cwd=self._root, check=False, env=ENVIRONMENT, **streams)
             output.seek(0)
             return Ran(done.returncode, output.read(), snapshot(self._root) if looks else {})
 
@@ -209,8 +178,8 @@ class Rehearsing:
         self._connection = connection
         self.process = process
 
-    def ask(self, method: str, *arguments: Any) -> Any:
-        self.tell(method, *arguments)
+    def ask(self, method: str, *arguments: Any, **more: Any) -> Any:
+        self.tell(method, *arguments, **more)
         answer = self._connection.recv()
         if isinstance(answer, BaseException):
             raise answer
@@ -222,14 +191,14 @@ class Rehearsing:
         os.kill(int(children[0]), signal.SIGKILL)
         self.process.wait()
 
-    def tell(self, method: str, *arguments: Any) -> None:
-        self._connection.send((method, arguments))
+    def tell(self, method: str, *arguments: Any, **more: Any) -> None:
+        self._connection.send((method, arguments, more))
 
     def begin(self, root: Path) -> None:
         self.ask("begin", str(root))
 
     def sh(self, script: str) -> Ran:
-        ran = self.ask("run", "/bin/bash", "-c", script)
+        ran = self.ask("run", script, looks=True)
         assert isinstance(ran, Ran)
         return ran
 
@@ -245,23 +214,19 @@ class Rehearsing:
     def rehearse(self, root: Path, script: str) -> Effects:
         """Begin, run, and tell the effects."""
         self.begin(root)
-        self.ask("run_only", "/bin/bash", "-c", script)
+        self.ask("run", script)
         return self.effects()
 
 
 @contextmanager
 def open_rehearsing(scratch: Path, user: int = 0) -> Iterator[Rehearsing]:
     """Start the program; `scratch` is an empty directory for it. A `user` other than root has an id of its own."""
+    scratch.mkdir(exist_ok=True)
+    os.chown(scratch, user or -1, user or -1)
     ours, theirs = socket.socketpair()
-    command = [
-        sys.executable,
-        "-c",
-        f"import sys; sys.path.insert(0, {str(_ROOT)!r}); " + _MAIN,
-        str(scratch),
-        str(user),
-    ]
+    code = f"import sys; sys.path.insert(0, {str(_ROOT)!r}); {_MAIN}"
     process = subprocess.Popen(
-        [*command, str(theirs.fileno())],
+        [sys.executable, "-c", code, str(scratch), str(user), str(theirs.fileno())],
         pass_fds=[theirs.fileno()],
         env={**ENVIRONMENT, "TMPDIR": str(scratch)},
         cwd="/",
@@ -304,12 +269,23 @@ def main(scratch: str, user: int, descriptor: int) -> None:
     server = Server(scratch)
     with Connection(descriptor) as connection, suppress(EOFError):
         while True:
-            method, arguments = connection.recv()
+            method, arguments, more = connection.recv()
             try:
-                answer = getattr(server, method)(*arguments)
+                answer = getattr(server, method)(*arguments, **more)
             except Exception as error:  # noqa: BLE001 - the same
                 answer = error
             connection.send(answer)
+
+
+def before_each(owner: type, name: str, act: Callable[..., object]) -> None:
+    """Let something happen before each call of a method, in the process that is asked; it gets the arguments."""
+    original = getattr(owner, name)
+
+    def changed(self: Any, *given: Any) -> None:
+        act(*given)
+        original(self, *given)
+
+    setattr(owner, name, changed)
 
 
 def mount(source: str | None, target: str, kind: str | None, flags: int, options: str | None = None) -> None:

@@ -1,5 +1,6 @@
 """Another program changes the tree between rehearsal and commit: the commit is refused, and nothing is lost."""
 
+import errno
 import fcntl
 import os
 import subprocess
@@ -7,11 +8,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from tests.workers.commit.conftest import copy_of
-from tests.workers.commit.namespaces import Rehearsing, open_rehearsing
+from tests.workers.commit.namespaces import Rehearsing, before_each, open_rehearsing
 from tests.workers.commit.snapshot import Snapshot, lasting, snapshot
 from tests.workers.files.corpus import EXCHANGE
 from workers.changes.effects import CommitFailed, Committed, Conflicted
@@ -94,7 +96,7 @@ def test_a_change_elsewhere_is_kept_and_is_no_conflict(
     assert {each.what for each in left.changes} <= {"times", "modified"}
 
 
-def test_what_somebody_changed_while_the_command_ran_is_a_conflict(rehearsing: Rehearsing, tree: Path) -> None:
+def test_a_change_while_the_command_ran_is_a_conflict(rehearsing: Rehearsing, tree: Path) -> None:
     rehearsing.begin(tree)
     rehearsing.sh("echo new > text; rm -rf d; echo x > e/x")
     meddle(tree, "echo other > text; echo other > d/other; echo other > e/y")
@@ -116,12 +118,13 @@ def test_many_conflicts_are_listed_in_part(rehearsing: Rehearsing, tree: Path) -
 
 
 @contextmanager
-def exchanging(one: Path, other: Path) -> Iterator[None]:
-    with subprocess.Popen([sys.executable, "-c", EXCHANGE, str(one), str(other)], stdout=subprocess.PIPE) as process:
+def beside(*arguments: str, cwd: Path) -> Iterator[IO[bytes]]:
+    """Run Python for the body, once it has said a line; give what else it says. It must not have ended by itself."""
+    with subprocess.Popen([sys.executable, *arguments], cwd=cwd, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout
             process.stdout.readline()
-            yield
+            yield process.stdout
             assert process.poll() is None
         finally:
             process.kill()
@@ -139,7 +142,7 @@ def test_a_directory_that_is_exchanged_with_a_link_in_a_loop_leads_no_commit_out
     endings = set()
     for _ in range(10):
         rehearsing.rehearse(tree, command)
-        with exchanging(tree / "d", tree / "way"):
+        with beside("-c", EXCHANGE, "d", "way", cwd=tree):
             outcome = rehearsing.commit()
         endings.add(type(outcome))
         rehearsing.ask("close")
@@ -163,18 +166,13 @@ def test_a_program_that_writes_during_commits_loses_nothing(rehearsing: Rehearsi
     step = f"n += 1\n {code}\n if n % 50 == 0: print(n, flush=True)"
     loop = f"import os\nn = 0\nprint(flush=True)\nwhile True:\n {step}"
     (tree / "counted").write_text("0\n")
-    with subprocess.Popen([sys.executable, "-c", loop], cwd=tree, stdout=subprocess.PIPE) as process:
-        try:
-            assert process.stdout
-            process.stdout.readline()
-            for _ in range(10):
-                rehearsing.rehearse(tree, "echo ours >> counted; rm -f t")
-                outcome = rehearsing.commit()
-                assert isinstance(outcome, Conflicted | Committed | CommitFailed)
-                rehearsing.ask("close")
-                process.stdout.readline()
-        finally:
-            process.kill()
+    with beside("-c", loop, cwd=tree) as output:
+        for _ in range(10):
+            rehearsing.rehearse(tree, "echo ours >> counted; rm -f t")
+            outcome = rehearsing.commit()
+            assert isinstance(outcome, Conflicted | Committed | CommitFailed)
+            rehearsing.ask("close")
+            output.readline()
     if writes == "append":
         lines = (tree / "counted").read_text().split()
         counted = [int(line) for line in lines if line != "ours"]
@@ -189,43 +187,27 @@ def test_a_full_disk_takes_nothing(rehearsing: Rehearsing, tree: Path, tmp_path:
     before = rehearsing.ask("call", snapshot, root)
     rehearsing.begin(root)
     rehearsing.sh("echo x > d/x; head -c 2000000 /dev/urandom > big; chmod 700 d; echo y > y")
-    outcome = rehearsing.commit()
-    assert isinstance(outcome, CommitFailed)
-    assert outcome.message.endswith("Nothing was changed.")
-    assert outcome.stands == ()
+    said = 'The disk is full; nothing was written: "big". Nothing was changed.'
+    assert rehearsing.commit() == CommitFailed(said, errno=errno.ENOSPC)
     assert lasting(rehearsing.ask("call", snapshot, root)) == lasting(before)
     rehearsing.ask("unmount", str(root))
 
 
-def refuse_the_last(_root: str) -> None:
+def refuse_the_last() -> None:
     """Let every rename of a name that begins with z fail, as on a failing disk, in the process that is asked."""
-    originals = Exchange._out, Exchange._in
 
-    def refuse(operation: Operation) -> None:
+    def refuse(operation: Operation, *_given: int) -> None:
         if operation.name.startswith("z"):
             raise OSError(5, "Input/output error", "renameat2")
 
-    def out(self: Exchange, operation: Operation, parent: int, flags: int) -> None:
-        refuse(operation)
-        originals[0](self, operation, parent, flags)
-
-    def into(self: Exchange, operation: Operation, parent: int) -> None:
-        refuse(operation)
-        originals[1](self, operation, parent)
-
-    Exchange._out = out  # type: ignore[method-assign]
-    Exchange._in = into  # type: ignore[method-assign]
+    for name in ("_out", "_in"):
+        before_each(Exchange, name, refuse)
 
 
 def meddle_at_the_last_moment(root: str, script: str) -> None:
     """Change the root after all checks and before the first rename, in the process that is asked."""
-    original = Staging.sync
-
-    def sync(self: Staging) -> None:
-        original(self)
-        subprocess.run(["/bin/bash", "-e", "-c", script], cwd=root, check=True, umask=0o022)
-
-    Staging.sync = sync  # type: ignore[method-assign]
+    meddles = ["/bin/bash", "-e", "-c", script]
+    before_each(Staging, "sync", lambda: subprocess.run(meddles, cwd=root, check=True, umask=0o022))
 
 
 AT_THE_LAST = (
@@ -246,13 +228,11 @@ AT_THE_LAST = (
 
 @pytest.mark.parametrize(("command", "other", "path"), AT_THE_LAST)
 def test_a_change_after_all_checks_is_found_by_the_rename(
-    tree: Path, tmp_path: Path, template: Path, command: str, other: str, path: str
+    alone: Rehearsing, tree: Path, tmp_path: Path, template: Path, command: str, other: str, path: str
 ) -> None:
-    (tmp_path / "scratch").mkdir()
-    with open_rehearsing(tmp_path / "scratch") as rehearsing:
-        rehearsing.ask("call", meddle_at_the_last_moment, str(tree), other)
-        rehearsing.rehearse(tree, f"{command}; echo a > a0; rm b")
-        outcome = rehearsing.commit()
+    alone.ask("call", meddle_at_the_last_moment, str(tree), other)
+    alone.rehearse(tree, f"{command}; echo a > a0; rm b")
+    outcome = alone.commit()
     assert isinstance(outcome, Conflicted), outcome
     assert path in {each.path for each in outcome.conflicts}
     wanted = copy_of(template, tmp_path / "wanted")
@@ -265,28 +245,26 @@ def untimed(tree: Snapshot) -> Snapshot:
 
 
 @pytest.mark.parametrize(("last", "name"), [("echo z > z", "z"), ("rm zeros", "zeros")])
-def test_a_failure_in_the_middle_is_taken_back(tree: Path, tmp_path: Path, last: str, name: str) -> None:
-    (tmp_path / "scratch").mkdir()
+def test_a_failure_in_the_middle_is_taken_back(alone: Rehearsing, tree: Path, last: str, name: str) -> None:
     meddle(tree, "mkdir -p ro; echo o > ro/old; chmod 555 ro")
     before = snapshot(tree)
-    with open_rehearsing(tmp_path / "scratch") as rehearsing:
-        rehearsing.ask("call", refuse_the_last, "")
-        rehearsing.rehearse(
-            tree,
-            "echo new > text; echo n > n; rm -rf d; mkdir d; mkdir -p m/o; chmod 555 m; chmod 700 e; ln -sfn b link;"
-            "rm b; chmod 700 ro; rm -rf ro; rm tool; mkdir tool; rm -rf empty; echo x > empty; " + last,
-        )
-        outcome = rehearsing.commit()
-    assert isinstance(outcome, CommitFailed)
-    assert outcome.message == f'The system failed with EIO: "{name}". Nothing was changed.'
-    assert outcome.stands == ()
+    alone.ask("call", refuse_the_last)
+    alone.rehearse(
+        tree,
+        "echo new > text; echo n > n; rm -rf d; mkdir d; mkdir -p m/o; chmod 555 m; chmod 700 e; ln -sfn b link;"
+        "rm b; chmod 700 ro; rm -rf ro; rm tool; mkdir tool; rm -rf empty; echo x > empty; " + last,
+    )
+    said = f'The system failed with EIO: "{name}". Nothing was changed.'
+    assert alone.commit() == CommitFailed(said, errno=errno.EIO)
     assert lasting(snapshot(tree)) == lasting(before)
 
 
 OLD, NEW = b"old\n" * 5000, b"new\n" * 5000
 
 
-def test_killed_in_the_middle_each_file_is_the_old_one_or_the_new(tmp_path: Path, memory: Path) -> None:
+def test_killed_in_the_middle_each_file_is_the_old_one_or_the_new(
+    rehearsing: Rehearsing, tmp_path: Path, memory: Path
+) -> None:
     root = memory / "root"
     script = "for f in d/f*; do tr old new < $f > t; mv t $f; done; mkdir n; cp d/* n; rm d/f?"
     for turn in range(0, 50, 10):
@@ -294,19 +272,15 @@ def test_killed_in_the_middle_each_file_is_the_old_one_or_the_new(tmp_path: Path
         (root / "d").mkdir(parents=True)
         for number in range(100):
             (root / "d" / f"f{number}").write_bytes(OLD)
-        scratch = tmp_path / f"scratch{turn}"
-        scratch.mkdir()
-        with open_rehearsing(scratch) as rehearsing:
-            rehearsing.rehearse(root, script)
-            rehearsing.tell("commit")
+        with open_rehearsing(tmp_path / f"scratch{turn}") as killed:
+            killed.rehearse(root, script)
+            killed.tell("commit")
             wait_for(root, turn)
-            rehearsing.kill()
+            killed.kill()
         for path in [*(root / "d").iterdir(), *root.glob("n/*"), *root.glob("t")]:
             assert path.is_dir() or path.read_bytes() in {OLD, NEW}, path
-    (tmp_path / "scratch").mkdir()
-    with open_rehearsing(tmp_path / "scratch") as rehearsing:
-        rehearsing.rehearse(root, "echo x > x")
-        assert isinstance(rehearsing.commit(), Committed)
+    rehearsing.rehearse(root, "echo x > x")
+    assert isinstance(rehearsing.commit(), Committed)
     assert not [name for name in os.listdir(root) if name.startswith(".strongroom")]
 
 
@@ -319,7 +293,7 @@ def wait_for(root: Path, turn: int) -> None:
             return
 
 
-def test_what_a_killed_commit_left_is_removed_by_the_next_and_what_is_in_use_stays(
+def test_staging_of_a_killed_commit_is_removed_by_the_next_and_that_in_use_stays(
     rehearsing: Rehearsing, tree: Path
 ) -> None:
     dead, alive = tree / ".strongroom-00000000000000aa.tmp", tree / ".strongroom-00000000000000bb.tmp"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.workers.commit.children import die_at, in_child
-from workers.commit.operations import Operation
-from workers.commit.staging_lock import BEGUN, draft, sweep
+from workers.commit.operations import OpenParents, Operation
+from workers.commit.staging import BEGUN, draft, sweep
 from workers.commit.temporary_modes import TemporaryModes
 from workers.commit.upper_layer import UpperLayer
 from workers.treediff.comparison import Difference
@@ -128,7 +128,8 @@ class Dead:
         self.directory.mkdir(mode=0o755)
         self.root = os.open(root, os.O_PATH | os.O_DIRECTORY)
         _name, self.staging = draft(self.root)
-        self.loosened = TemporaryModes(self.root, self.staging)
+        self.parents = OpenParents(self.root)
+        self.loosened = TemporaryModes(self.parents, self.staging)
 
     def note(self, mode: int) -> None:
         self.loosened.remember("d", self.directory.stat().st_ino, mode)
@@ -145,6 +146,7 @@ class Dead:
 def dead(tmp_path: Path) -> Iterator[Dead]:
     dead = Dead(tmp_path)
     yield dead
+    dead.parents.close()
     os.close(dead.root)
 
 
@@ -173,7 +175,7 @@ def test_another_directory_of_the_name_keeps_its_mode(dead: Dead) -> None:
     assert dead.mode_after_a_sweep() == 0o755
 
 
-def test_what_cannot_be_noted_is_not_loosened_but_by_what_takes_back(dead: Dead) -> None:
+def test_a_mode_that_cannot_be_noted_is_loosened_only_to_take_back(dead: Dead) -> None:
     dead.directory.chmod(0o555)
     os.mkdir("modes", dir_fd=dead.staging)
     difference = Difference("d/x", None, None)

@@ -183,14 +183,14 @@ ROWS = (
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
-def test_what_is_committed_is_what_was_rehearsed(
+def test_the_tree_after_a_commit_is_the_one_that_was_rehearsed(
     row: Row, rehearsing: Rehearsing, template: Path, memory: Path
 ) -> None:
     tree = copy_of(template, memory / "tree")
     since = time.time_ns()
     before = snapshot(tree)
     rehearsing.begin(tree)
-    ran = rehearsing.ask("run", "/bin/bash", "-c", row.command)
+    ran = rehearsing.sh(row.command)
     effects = rehearsing.effects()
     assert snapshot(tree) == before, ran.output
 

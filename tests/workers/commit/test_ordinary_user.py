@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.workers.commit.conftest import copy_of
 from tests.workers.commit.namespaces import Rehearsing, open_rehearsing
 from tests.workers.commit.snapshot import lasting, snapshot
 from tests.workers.commit.test_operations import unlinked
@@ -29,23 +30,25 @@ def place() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def nobody(place: Path) -> Iterator[Rehearsing]:
-    (place / "scratch").mkdir()
-    os.chown(place / "scratch", USER, USER)
     with open_rehearsing(place / "scratch", USER) as opened:
         yield opened
 
 
 @pytest.fixture
 def own(place: Path, template: Path) -> Iterator[Path]:
-    tree = place / "tree"
-    subprocess.run(["/bin/cp", "-a", str(template), str(tree)], check=True)
+    tree = copy_of(template, place / "tree")
     subprocess.run(["/bin/chown", "-hR", f"{USER}:{USER}", str(tree)], check=True)
     yield tree
     subprocess.run(["/bin/rm", "-rf", str(tree)], check=True)
 
 
+def as_nobody(tree: Path, script: str) -> None:
+    subprocess.run(["/bin/bash", "-c", script], cwd=tree, check=True, user=USER, group=USER)
+
+
 COMMANDS = (
     "echo x >> text; rm -rf d; mkdir d; mv b c; ln text too; mkdir -p n/m; echo y > n/m/y",
+    "rm -rf d e; mkdir d; echo x > d/x",
     "chmod 000 text; echo x > n; chmod 000 n; mkdir m; echo x > m/x; chmod 000 m",
     "mkdir -p n/m; echo x > n/m/x; chmod 555 n/m n",
     "chmod 555 d; chmod 500 d/sub/deep d/sub",
@@ -61,8 +64,7 @@ COMMANDS = (
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_an_ordinary_user_gets_what_was_rehearsed(nobody: Rehearsing, own: Path, command: str) -> None:
-    script = "mkdir -p ro none/in; echo o > ro/old; echo c > closed; chmod 555 ro; chmod 000 closed none/in none"
-    subprocess.run(["/bin/bash", "-c", script], cwd=own, check=True, user=USER, group=USER)
+    as_nobody(own, "mkdir -p ro none/in; echo o > ro/old; echo c > closed; chmod 555 ro; chmod 000 closed none/in none")
     before = snapshot(own)
     nobody.begin(own)
     ran = nobody.sh(command)
@@ -74,9 +76,8 @@ def test_an_ordinary_user_gets_what_was_rehearsed(nobody: Rehearsing, own: Path,
     assert nobody.ask("close") == []
 
 
-def test_what_the_root_shows_nobody_cannot_be_compared(nobody: Rehearsing, own: Path) -> None:
-    script = "mkdir -p none/in; chmod 000 none/in none"
-    subprocess.run(["/bin/bash", "-c", script], cwd=own, check=True, user=USER, group=USER)
+def test_a_root_with_unreadable_content_cannot_be_compared(nobody: Rehearsing, own: Path) -> None:
+    as_nobody(own, "mkdir -p none/in; chmod 000 none/in none")
     before = snapshot(own)
     with pytest.raises(CannotRehearse, match="cannot be compared with the root: Permission denied"):
         nobody.rehearse(own, "chmod 700 none none/in; echo x > none/in/x; chmod 000 none/in none")
@@ -84,7 +85,7 @@ def test_what_the_root_shows_nobody_cannot_be_compared(nobody: Rehearsing, own: 
     assert snapshot(own) == before
 
 
-def test_what_belongs_to_another_group_is_not_written(nobody: Rehearsing, own: Path) -> None:
+def test_a_file_of_another_group_is_not_written(nobody: Rehearsing, own: Path) -> None:
     """The namespace knows one user and one group: the kernel copies nothing of others into the upper layer."""
     os.chown(own / "text", USER, 12)
     nobody.begin(own)
@@ -93,15 +94,14 @@ def test_what_belongs_to_another_group_is_not_written(nobody: Rehearsing, own: P
     assert [each.path for each in nobody.effects().changes] == ["new"]
 
 
-def test_what_belongs_to_others_is_rehearsed_and_refused_whole(nobody: Rehearsing, place: Path, template: Path) -> None:
-    tree = place / "others"
-    subprocess.run(["/bin/cp", "-a", str(template), str(tree)], check=True)
+def test_a_tree_that_belongs_to_others_is_rehearsed_and_refused_whole(
+    nobody: Rehearsing, place: Path, template: Path
+) -> None:
+    tree = copy_of(template, place / "others")
     tree.chmod(0o755)
     before = snapshot(tree)
     nobody.begin(tree)
-    ran = nobody.ask(
-        "run_only", "/bin/bash", "-c", "cat text | head -1; echo x > new; echo x >> text; rm b; chmod 600 a"
-    )
+    ran = nobody.ask("run", "cat text | head -1; echo x > new; echo x >> text; rm b; chmod 600 a")
     effects = nobody.effects()
     assert b"1\n" in ran.output
     if effects.changes:
@@ -118,10 +118,3 @@ def test_a_directory_that_nobody_may_read_is_no_root(nobody: Rehearsing, place: 
     with pytest.raises(CannotRehearse):
         nobody.begin(closed)
     closed.rmdir()
-
-
-def test_deletions_leave_the_bare_result(nobody: Rehearsing, own: Path) -> None:
-    nobody.begin(own)
-    ran = nobody.sh("rm -rf d e; mkdir d; echo x > d/x")
-    assert isinstance(nobody.commit(), Committed)
-    assert unlinked(lasting(snapshot(own))) == unlinked(lasting(ran.view))

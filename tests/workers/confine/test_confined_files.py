@@ -170,7 +170,7 @@ except OSError as error:
 """
 
 
-def test_what_is_to_be_kept_has_to_be_there() -> None:
+def test_a_descriptor_to_be_kept_has_to_be_there() -> None:
     done = subprocess.run([sys.executable, "-c", KEPT], capture_output=True, text=True, check=True, cwd=CODE)
     assert done.stdout == f"{errno.EBADF}\n"
 

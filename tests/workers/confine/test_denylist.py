@@ -145,20 +145,11 @@ def test_on_the_root_itself_no_socket_can_be_given_an_address_later(call: str, m
     assert (on_the_root("connect"), verdict("connect")) == (EPERM, ALLOW)
 
 
-SET_ID = [
-    ("chmod", 1),
-    ("fchmod", 1),
-    ("fchmodat", 2),
-    ("fchmodat2", 2),
-    ("open", 2),
-    ("openat", 3),
-    ("creat", 1),
-    ("mknod", 1),
-    ("mknodat", 2),
-]
+MODES = {1: ("chmod", "fchmod", "creat", "mknod"), 2: ("fchmodat", "fchmodat2", "open", "mknodat"), 3: ("openat",)}
+"""Which argument of which calls is a mode."""
 
 
-@pytest.mark.parametrize(("call", "argument"), SET_ID)
+@pytest.mark.parametrize(("call", "argument"), [(call, at) for at, calls in MODES.items() for call in calls])
 def test_commands_make_no_program_that_runs_as_its_owner(
     call: str, argument: int, machine: str, verdict: Verdict
 ) -> None:

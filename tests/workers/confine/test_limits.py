@@ -6,12 +6,12 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
 
+from tests.doors import shared_workers
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import RawWorker, open_worker, send
 from tests.workers.confine.test_confined_files import LIMITS, started_by
@@ -19,24 +19,18 @@ from tests.workers.search.shared import RIPGREP
 from workers.search.search_inputs import SearchInputs
 from workers.wire import messages
 
-Limited = Callable[..., str]
+Limited = Callable[..., RawWorker]
 
 
 @pytest.fixture(scope="module")
 def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Limited]:
-    """Return what runs an attacker's Python in a shared worker that lacks the given locks."""
+    """Return the shared worker with narrow limits that lacks the given locks."""
     place = tmp_path_factory.mktemp("limited")
     (place / "file").touch()
-    with ExitStack() as stack:
-        opened: dict[tuple[str, ...], RawWorker] = {}
+    yield from shared_workers(lambda *removed: open_worker(place, command=hostile_command(*removed), limits=LIMITS))
 
-        def strike(code: str, *removed: str) -> str:
-            if removed not in opened:
-                begun = open_worker(place, command=hostile_command(*removed), limits=LIMITS)
-                opened[removed] = stack.enter_context(begun)
-            return opened[removed].attack(code, file=str(place / "file"))
 
-        yield strike
+FILE: Final = "file = context.agent.working_directory + '/file'\n"
 
 
 class Excess(NamedTuple):
@@ -57,12 +51,12 @@ EXCESSES: Final = [
 
 @pytest.mark.parametrize("excess", EXCESSES, ids=[each.name for each in EXCESSES])
 def test_a_limit_stops_the_attacker(excess: Excess, limited: Limited) -> None:
-    assert limited(excess.code) == excess.stopped
+    assert limited().attack(FILE + excess.code) == excess.stopped
 
 
 @pytest.mark.parametrize("excess", EXCESSES, ids=[each.name for each in EXCESSES])
 def test_without_the_limit_it_would_not(excess: Excess, limited: Limited) -> None:
-    assert limited(excess.code, "rlimits") == "did None"
+    assert limited("rlimits").attack(FILE + excess.code) == "did None"
 
 
 # a core dump ---------------------------------------------------------------------------------------------------------

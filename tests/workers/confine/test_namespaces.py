@@ -85,7 +85,7 @@ def mounts(pid: int) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("writable", [True, False])
-def test_what_the_worker_that_restores_sees_gives_no_more_than_it_must(writable: bool, tmp_path: Path) -> None:
+def test_the_tree_of_the_restore_worker_gives_no_more_than_it_must(writable: bool, tmp_path: Path) -> None:
     with inside("restore", tmp_path / "root", writable=writable) as pid:
         found = mounts(pid)
     assert {path for path in found if not path.startswith("/proc/")} == MOUNTS
@@ -93,7 +93,7 @@ def test_what_the_worker_that_restores_sees_gives_no_more_than_it_must(writable:
     assert {path for path, flags in found.items() if "rw" in flags} == ({"/root"} if writable else set()) | {"/scratch"}
 
 
-def test_what_the_search_worker_sees_of_processes_is_its_own_and_only_to_be_read(tmp_path: Path) -> None:
+def test_the_search_worker_sees_its_own_processes_alone_and_only_to_read(tmp_path: Path) -> None:
     with inside("search", tmp_path / "root") as pid:
         flags = mounts(pid)["/proc"]
         seen = [each for each in os.listdir(f"/proc/{pid}/root/proc") if each.isdigit()]
@@ -117,17 +117,11 @@ APART: Final = ("unshare", "--user", "--map-root-user", "--mount", "--propagatio
 
 
 @pytest.mark.parametrize("category", ["shell", "search", "restore"])
-def test_what_somebody_mounts_later_does_not_come_in(category: str, tmp_path: Path) -> None:
+def test_a_later_mount_does_not_come_in(category: str, tmp_path: Path) -> None:
     if subprocess.run([*APART, "true"], check=False, capture_output=True).returncode:
         pytest.skip("no user namespaces, or no unshare(1), on this machine")
-    done = subprocess.run(
-        [*APART, sys.executable, "-c", LATER, category, str(tmp_path / "root")],
-        capture_output=True,
-        text=True,
-        cwd=CODE,
-        timeout=HANG_GUARD,
-        check=True,
-    )
+    command = [*APART, sys.executable, "-c", LATER, category, str(tmp_path / "root")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=CODE, timeout=HANG_GUARD, check=True)
     assert done.stdout == "True True\n"
 
 
@@ -150,9 +144,8 @@ print("it goes on", flush=True)
 
 
 def test_a_first_process_that_comes_too_late_to_end_with_the_spawned_one_ends_at_once() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", LATE], capture_output=True, text=True, cwd=CODE, timeout=HANG_GUARD, check=False
-    )
+    command = [sys.executable, "-c", LATE]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=CODE, timeout=HANG_GUARD, check=False)
     assert (done.stdout, done.stderr) == ("", "")
 
 
@@ -166,7 +159,7 @@ main()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="for others RLIMIT_NPROC holds")
-def test_where_no_number_of_processes_can_be_set_for_user_0_there_are_no_namespaces(tmp_path: Path) -> None:
+def test_without_a_limit_of_processes_for_user_0_there_are_no_namespaces(tmp_path: Path) -> None:
     with open_search(tmp_path, command=worker_command(OLD)) as worker:
         assert worker.report.degraded == ("namespaces",)
 
@@ -185,7 +178,7 @@ main()
 
 
 @pytest.mark.parametrize("category", ["shell", "restore"])
-def test_where_a_system_lets_nobody_be_a_user_in_there_it_is_refused(category: str, tmp_path: Path) -> None:
+def test_a_system_that_lets_nobody_be_a_user_in_a_namespace_is_refused(category: str, tmp_path: Path) -> None:
     with OPEN[category](tmp_path, command=worker_command(UNMAPPED)) as worker:
         assert "/proc/self/uid_map: EPERM" in worker.refusal.message
 

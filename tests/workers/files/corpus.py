@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,10 +45,16 @@ class Outcome:
     seconds: float
 
 
-def rows(file: str, tools: set[str]) -> list[dict[str, Any]]:
-    """Return the rows of a corpus file whose tool exists."""
-    cases: list[dict[str, Any]] = json.loads((CORPUS / file).read_text())["cases"]
-    return [case for case in cases if case["tool"] in tools]
+def rows(tools: set[str], *files: str) -> list[dict[str, Any]]:
+    """Return the rows of corpus files whose tool is one of `tools`; there are some for each."""
+    cases: list[dict[str, Any]] = [case for file in files for case in json.loads((CORPUS / file).read_text())["cases"]]
+    found = [case for case in cases if case["tool"] in tools]
+    assert {case["tool"] for case in found} == tools
+    return found
+
+
+def title(row: dict[str, Any]) -> str:
+    return f"{row['id']}-{row['class']}"
 
 
 class Place:
@@ -123,6 +129,42 @@ def call(worker: RawWorker, tool: str, arguments: Any) -> Outcome:
     if isinstance(answer, messages.Done):
         return Outcome("", answer.content, answer.content + answer.note, seconds)
     return Outcome(answer.kind, answer.message, f"{answer.message}{answer.details}", seconds)
+
+
+def play(
+    row: dict[str, Any],
+    place: Place,
+    start: Callable[[], AbstractContextManager[RawWorker]],
+    then: tuple[str, dict[str, str]],
+) -> Outcome:
+    """Assert that a row ends as it says, and that nothing outside has changed; return how the call `then` ends."""
+    case = row if row.get("literal") else place.expand(row)
+    checks = [item for each in case.get("checks", []) for item in each.items()]
+    for step in case.get("setup", []):
+        if not is_late(step):
+            set_up(step)
+    outside = snapshot(place.out) | snapshot(place.sib)
+    looks_at_names = any(name in {"unchanged", "no_new_files"} for name, _ in checks)
+    before = outside | (snapshot(place.root) if looks_at_names else {})
+    try:
+        with start() as worker, ExitStack() as late:
+            assert isinstance(worker.ready, messages.Ready), worker.ready
+            calls = 1
+            for step in filter(is_late, case.get("setup", [])):
+                calls = late.enter_context(under_way(step, place.root))
+            for _ in range(calls):
+                outcome = call(worker, case["tool"], case["args"])
+                assert outcome.seconds < HANG
+                assert "CANARY" not in outcome.everything
+                judge(case, outcome)
+                for name, wanted in checks:
+                    check(name, wanted, outcome, before)
+            late.close()
+            after = call(worker, *then)
+        assert snapshot(place.out) | snapshot(place.sib) == outside
+    finally:
+        clear(place)
+    return after
 
 
 def judge(case: dict[str, Any], outcome: Outcome) -> None:

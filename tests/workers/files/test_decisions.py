@@ -75,7 +75,7 @@ def test_a_write_is_proposed_kept_and_committed(worker: RawWorker, root: Path) -
     assert files(root) == {"f": b"new\n"}
 
 
-def test_what_is_too_large_to_keep_is_committed_without(worker: RawWorker, root: Path) -> None:
+def test_content_that_is_too_large_to_keep_is_committed_without(worker: RawWorker, root: Path) -> None:
     held = proposed(worker, "f")
     _originals, content, answer = kept(worker, held.id, len(OLD) - 1)
     assert (content, answer) == (b"", messages.Kept(held.id, 1, 0, 1))

@@ -2,8 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.raw_worker import committed
-from workers.errors import ToolError
+from tests.tool_calls import refusal, refused, told
 from workers.files import atomic
 from workers.files.edit_file import edit_file
 from workers.files.text_limits import WRITE_LIMIT
@@ -11,15 +10,7 @@ from workers.tool import ToolContext
 
 
 def edit(context: ToolContext, old: str, new: str, path: str = "f") -> str:
-    result = committed(edit_file.run(edit_file.args(path=path, old=old, new=new), context))
-    assert isinstance(result, str)
-    return result
-
-
-def refused(context: ToolContext, old: str, new: str, path: str = "f") -> ToolError:
-    with pytest.raises(ToolError) as caught:
-        edit(context, old, new, path)
-    return caught.value
+    return str(told(edit_file, context, path=path, old=old, new=new)[0])
 
 
 def test_one_exact_piece_is_replaced_and_the_line_told(context: ToolContext, root: Path) -> None:
@@ -34,19 +25,12 @@ def test_a_piece_can_be_taken_out(context: ToolContext, root: Path) -> None:
     assert (root / "f").read_text() == "a c"
 
 
-def test_an_edit_keeps_the_mode(context: ToolContext, root: Path) -> None:
-    (root / "f").write_text("a")
-    (root / "f").chmod(0o751)
-    edit(context, "a", "b")
-    assert (root / "f").stat().st_mode & 0o7777 == 0o751
-
-
 @pytest.mark.parametrize(("text", "old", "count"), [("a a a", "a", 3), ("aaa", "aa", 2), ("x\nx\n", "x\n", 2)])
 def test_several_places_are_counted_and_none_is_changed(
     context: ToolContext, root: Path, text: str, old: str, count: int
 ) -> None:
     (root / "f").write_text(text)
-    error = refused(context, old, "new")
+    error = refusal(edit, context, old, "new")
     assert (error.kind, error.details["count"]) == ("no_match", count)
     assert "unique" in error.message
     assert (root / "f").read_text() == text
@@ -64,32 +48,31 @@ def test_several_places_are_counted_and_none_is_changed(
 )
 def test_no_place_comes_with_a_hint(context: ToolContext, root: Path, data: bytes, old: str, hint: str) -> None:
     (root / "f").write_bytes(data)
-    error = refused(context, old, "new")
-    assert error.kind == "no_match"
-    assert hint in error.message
+    with refused("no_match", hint):
+        edit(context, old, "new")
 
 
 @pytest.mark.parametrize(("old", "new"), [("", "x"), ("x", "x"), ("\ud800", "x"), ("x", "\udfff")])
 def test_arguments_that_change_nothing_are_invalid(context: ToolContext, root: Path, old: str, new: str) -> None:
     (root / "f").write_text("x")
-    assert refused(context, old, new).kind == "invalid_arguments"
+    assert refusal(edit, context, old, new).kind == "invalid_arguments"
 
 
 @pytest.mark.parametrize("data", [b"a\0b", b"a\xffb"])
-def test_what_is_not_text_is_not_edited(context: ToolContext, root: Path, data: bytes) -> None:
+def test_a_file_that_is_not_text_is_not_edited(context: ToolContext, root: Path, data: bytes) -> None:
     (root / "f").write_bytes(data)
-    assert refused(context, "a", "b").kind == "not_text"
+    assert refusal(edit, context, "a", "b").kind == "not_text"
 
 
 def test_a_file_that_is_not_there_is_not_found(context: ToolContext, root: Path) -> None:
-    assert refused(context, "a", "b", "gone").kind == "not_found"
+    assert refusal(edit, context, "a", "b", "gone").kind == "not_found"
 
 
 def test_a_file_or_a_result_that_is_too_large_is_refused(context: ToolContext, root: Path) -> None:
     (root / "f").write_bytes(b"a" + b"x" * (WRITE_LIMIT - 1))
-    assert refused(context, "a", "bb").kind == "too_large"
+    assert refusal(edit, context, "a", "bb").kind == "too_large"
     (root / "f").write_bytes(b"a" + b"x" * WRITE_LIMIT)
-    assert refused(context, "a", "b").kind == "too_large"
+    assert refusal(edit, context, "a", "b").kind == "too_large"
 
 
 @pytest.mark.parametrize("how", ["appended", "exchanged", "removed"])
@@ -110,8 +93,7 @@ def test_a_file_changed_meanwhile_is_left_as_it_is(
             target.write_text("other")
 
     monkeypatch.setattr(atomic, "_write", meanwhile)
-    error = refused(context, "old", "new")
-    assert error.kind == "conflict"
-    assert "Read it again" in error.message
+    with refused("conflict", "Read it again"):
+        edit(context, "old", "new")
     left = {path.name: path.read_text() for path in root.iterdir()}
     assert left == {"appended": {"f": "old and more"}, "exchanged": {"f": "other"}, "removed": {}}[how]

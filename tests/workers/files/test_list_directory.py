@@ -5,18 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from workers.errors import ToolError
+from tests.tool_calls import refusal, told
 from workers.files.list_directory import list_directory
-from workers.tool import ResultWithNote, ToolContext
+from workers.tool import ToolContext
 
 module = importlib.import_module("workers.files.list_directory")
 
 
 def listed(context: ToolContext, path: str = ".") -> tuple[list[tuple[str, str]], str]:
-    result = list_directory.run(list_directory.args(path=path), context)
-    value, note = result if isinstance(result, ResultWithNote) else (result, "")
-    assert isinstance(value, list)
-    return [(row["name"], row["kind"]) for row in value], note
+    rows, note = told(list_directory, context, path=path)
+    return [(row["name"], row["kind"]) for row in rows], note
 
 
 def test_names_come_sorted_with_their_kinds_hidden_ones_too(context: ToolContext, root: Path) -> None:
@@ -35,7 +33,7 @@ def test_a_link_inside_is_shown_as_what_it_points_to(context: ToolContext, root:
     assert listed(context, "d") == ([("f", "file"), ("file", "file"), ("up", "dir")], "")
 
 
-def test_what_cannot_be_opened_is_counted(context: ToolContext, root: Path, tmp_path: Path) -> None:
+def test_an_entry_that_cannot_be_opened_is_counted(context: ToolContext, root: Path, tmp_path: Path) -> None:
     (root / "out").symlink_to("..")
     (root / "absolute").symlink_to(root)
     (root / "gone").symlink_to("nowhere")
@@ -71,10 +69,8 @@ def test_the_answer_ends_at_the_limit_with_a_note(
 
 
 @pytest.mark.parametrize(("path", "kind"), [("f", "not_a_directory"), ("gone", "not_found"), ("..", "path_escape")])
-def test_what_is_no_directory_beneath_the_root_is_refused(
+def test_a_path_that_is_no_directory_beneath_the_root_is_refused(
     context: ToolContext, root: Path, path: str, kind: str
 ) -> None:
     (root / "f").write_text("")
-    with pytest.raises(ToolError) as caught:
-        listed(context, path)
-    assert caught.value.kind == kind
+    assert refusal(listed, context, path).kind == kind

@@ -10,20 +10,18 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from tests.raw_worker import open_worker
+from tests.tool_calls import refusal, refused, told
 from tests.workers.files.conftest import UMASK
+from workers import kernel
 from workers.changes.diff import DIFF, TEXT
 from workers.changes.effects import Change, NodeState
-from workers.errors import ToolError
 from workers.files import atomic
 from workers.files.edit_file import edit_file
 from workers.files.proposal import FileProposal
 from workers.files.text_limits import WRITE_LIMIT
 from workers.files.write_file import write_file
 from workers.tool import Replaced, ToolContext
-from workers.tree import parent_dir
 from workers.tree.drafts import is_draft
-from workers.wire import messages
 from workers.wire.messages import PIECE
 
 Look = dict[str, tuple[int, bytes, int]]
@@ -83,17 +81,16 @@ def test_a_proposal_changes_nothing_and_discarding_it_leaves_nothing(
     proposal = propose(context)
     list(proposal.originals(WRITE_LIMIT, WRITE_LIMIT))
     assert seen(root) == before
-    proposal.discard()
+    proposal.close()
     assert seen(root) == before
     assert len(os.listdir("/proc/self/fd")) == descriptors
 
 
-def test_what_is_there_already_is_no_change(context: ToolContext, root: Path) -> None:
+def test_content_that_is_there_already_is_no_change(context: ToolContext, root: Path) -> None:
     (root / "f").write_text("é\n")
     before = seen(root)
-    assert (
-        write_file.run(write_file.args(path="f", content="é\n"), context) == "f has these 3 bytes already (unchanged)."
-    )
+    said, _ = told(write_file, context, path="f", content="é\n")
+    assert said == "f has these 3 bytes already (unchanged)."
     assert seen(root) == before
 
 
@@ -160,20 +157,12 @@ def test_a_diff_that_is_left_out_is_said_to_be(
     assert (change.diff, change.diff_left_out) == (diff, why)
 
 
-def test_where_no_file_can_be_made_none_is_proposed(root: Path) -> None:
-    with open_worker(root, writable=False) as worker:
-        for path in ("x", "a/x"):
-            answer = worker.propose("write_file", {"path": path, "content": ""})
-            assert isinstance(answer, messages.Failed)
-            assert answer.kind == "permission_denied"
-
-
 # --- the second phase --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("propose", [row[1] for row in PROPOSALS], ids=[row[0] for row in PROPOSALS])
 @pytest.mark.parametrize("bits", [0o600, 0o755])
-def test_what_was_told_is_what_is_there_after_the_commit(
+def test_the_effects_told_are_there_after_the_commit(
     context: ToolContext, root: Path, propose: Callable[[ToolContext], FileProposal], bits: int
 ) -> None:
     (root / "f").write_text("old\n")
@@ -265,10 +254,8 @@ def test_a_change_in_between_is_a_conflict_and_stays(context: ToolContext, root:
     proposal = row.propose(context)
     row.change(root)
     theirs = texts(root), sorted(os.listdir(root))
-    with pytest.raises(ToolError) as caught:
+    with refused("conflict", "nothing was written. Read it again"):
         proposal.commit()
-    assert caught.value.kind == "conflict"
-    assert "nothing was written. Read it again" in caught.value.message
     assert (texts(root), sorted(os.listdir(root))) == theirs
 
 
@@ -278,7 +265,7 @@ def test_a_change_in_between_is_a_conflict_and_stays(context: ToolContext, root:
 @pytest.fixture
 def at_the_rename(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Let things happen right before the first rename, the second, and so on."""
-    real = parent_dir.rename
+    real = kernel.rename
 
     def prepare(*steps: Callable[[], Any]) -> None:
         left = list(steps)
@@ -293,12 +280,17 @@ def at_the_rename(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return prepare
 
 
+@pytest.fixture
+def held(context: ToolContext, root: Path) -> FileProposal:
+    """A write of the file f, which is there."""
+    (root / "f").write_text("old\n")
+    return writing(context, "f")
+
+
 @pytest.mark.parametrize("change", [row[1] for row in CHANGES], ids=[row[0] for row in CHANGES])
 def test_a_change_in_the_last_moment_comes_back(
-    context: ToolContext, root: Path, at_the_rename: Callable[..., None], change: Callable[[Path], Any]
+    held: FileProposal, root: Path, at_the_rename: Callable[..., None], change: Callable[[Path], Any]
 ) -> None:
-    (root / "f").write_text("old\n")
-    proposal = writing(context, "f")
     theirs: list[Any] = []
 
     def late() -> None:
@@ -306,9 +298,7 @@ def test_a_change_in_the_last_moment_comes_back(
         theirs.extend([texts(root), _names(root)])
 
     at_the_rename(late)
-    with pytest.raises(ToolError) as caught:
-        proposal.commit()
-    assert caught.value.kind == "conflict"
+    assert refusal(held.commit).kind == "conflict"
     assert [texts(root), sorted(os.listdir(root))] == theirs
 
 
@@ -317,9 +307,7 @@ def test_a_file_that_appears_in_the_last_moment_stays(
 ) -> None:
     proposal = writing(context, "f")
     at_the_rename(lambda: (root / "f").write_text("theirs"))
-    with pytest.raises(ToolError) as caught:
-        proposal.commit()
-    assert caught.value.kind == "conflict"
+    assert refusal(proposal.commit).kind == "conflict"
     assert texts(root) == {"f": "theirs"}
 
 
@@ -327,46 +315,35 @@ def test_a_file_that_appears_in_the_last_moment_stays(
     "second", [lambda path: path.write_text("second"), lambda path: _exchange(path, "second")], ids=["in", "over"]
 )
 def test_two_changes_in_the_last_moment_are_both_kept(
-    context: ToolContext, root: Path, at_the_rename: Callable[..., None], second: Callable[[Path], Any]
+    held: FileProposal, root: Path, at_the_rename: Callable[..., None], second: Callable[[Path], Any]
 ) -> None:
-    (root / "f").write_text("old\n")
-    proposal = writing(context, "f")
     at_the_rename(lambda: _rewrite(root / "f", "first"), lambda: second(root / "f"))
-    with pytest.raises(ToolError) as caught:
-        proposal.commit()
+    error = refusal(held.commit)
     left = texts(root)
     assert left.pop("f") == "first"
     ((name, text),) = left.items()
     assert text == "second"
-    assert name in caught.value.message
+    assert name in error.message
 
 
-def test_what_came_out_is_put_back_even_if_the_new_file_is_gone(
-    context: ToolContext, root: Path, at_the_rename: Callable[..., None]
+def _sweep(context: ToolContext, root: Path) -> None:
+    """Sweep as another writer does, while a draft may hold what somebody wrote."""
+    context.root.swept.clear()
+    directory = os.open(root, os.O_RDONLY)
+    atomic._sweep(context.root, directory)
+    os.close(directory)
+
+
+@pytest.mark.parametrize("second", [lambda _, root: (root / "f").unlink(), _sweep], ids=["removes it", "sweeps"])
+def test_old_content_is_put_back_whatever_another_does_to_the_new_file(
+    held: FileProposal,
+    context: ToolContext,
+    root: Path,
+    at_the_rename: Callable[..., None],
+    second: Callable[[ToolContext, Path], None],
 ) -> None:
-    (root / "f").write_text("old\n")
-    proposal = writing(context, "f")
-    at_the_rename(lambda: _rewrite(root / "f", "first"), (root / "f").unlink)
-    with pytest.raises(ToolError):
-        proposal.commit()
-    assert texts(root) == {"f": "first"}
-
-
-def test_while_a_draft_may_hold_what_somebody_wrote_nobody_sweeps(
-    context: ToolContext, root: Path, at_the_rename: Callable[..., None]
-) -> None:
-    (root / "f").write_text("old\n")
-    proposal = writing(context, "f")
-
-    def sweep() -> None:
-        context.root.swept.clear()
-        directory = os.open(root, os.O_RDONLY)
-        atomic._sweep(context.root, directory)
-        os.close(directory)
-
-    at_the_rename(lambda: _rewrite(root / "f", "first"), sweep)
-    with pytest.raises(ToolError):
-        proposal.commit()
+    at_the_rename(lambda: _rewrite(root / "f", "first"), lambda: second(context, root))
+    refusal(held.commit)
     assert texts(root) == {"f": "first"}
 
 
@@ -417,9 +394,8 @@ def test_originals_name_what_is_new_parents_first(context: ToolContext) -> None:
 
 
 @pytest.mark.parametrize(("each", "total"), [(3, 100), (100, 3)])
-def test_originals_leave_out_what_is_beyond_a_limit(context: ToolContext, root: Path, each: int, total: int) -> None:
-    (root / "f").write_text("old\n")
-    (original,) = writing(context, "f").originals(each, total)
+def test_originals_leave_out_what_is_beyond_a_limit(held: FileProposal, each: int, total: int) -> None:
+    (original,) = held.originals(each, total)
     assert isinstance(original, Replaced)
     assert not original.kept
 
@@ -431,19 +407,14 @@ def test_originals_of_a_file_that_changed_are_a_conflict(
     (root / "f").write_text("old\n")
     proposal = editing(context, "f")
     change(root)
-    with pytest.raises(ToolError) as caught:
-        list(proposal.originals(100, 100))
-    assert caught.value.kind == "conflict"
+    assert refusal(list, proposal.originals(100, 100)).kind == "conflict"
 
 
-def test_originals_that_change_while_they_are_read_are_a_conflict(context: ToolContext, root: Path) -> None:
-    (root / "f").write_text("old\n")
-    originals = writing(context, "f").originals(100, 100)
+def test_originals_that_change_while_they_are_read_are_a_conflict(held: FileProposal, root: Path) -> None:
+    originals = held.originals(100, 100)
     next(originals)
     _rewrite(root / "f", "own\n", times=True)
-    with pytest.raises(ToolError) as caught:
-        list(originals)
-    assert caught.value.kind == "conflict"
+    assert refusal(list, originals).kind == "conflict"
 
 
 def _pieces(content: Iterable[Replaced | bytes]) -> list[bytes]:

@@ -5,23 +5,15 @@ from typing import Any
 import pytest
 
 from tests.raw_worker import open_worker
-from workers.errors import ToolError
+from tests.tool_calls import refusal, told
 from workers.files.read_file import read_file
 from workers.files.text_limits import CHUNK, READ_LIMIT
-from workers.tool import ResultWithNote, ToolContext
+from workers.tool import ToolContext
 from workers.wire import messages
 
 
 def read(context: ToolContext, **arguments: Any) -> tuple[str, str]:
-    result = read_file.run(read_file.args(**{"path": "f", **arguments}), context)
-    assert isinstance(result, str | ResultWithNote)
-    return (result, "") if isinstance(result, str) else (str(result.value), result.note)
-
-
-def refused(context: ToolContext, **arguments: Any) -> ToolError:
-    with pytest.raises(ToolError) as caught:
-        read(context, **arguments)
-    return caught.value
+    return told(read_file, context, path="f", **arguments)
 
 
 @pytest.mark.parametrize("data", [b"", b"a", b"\xef\xbb\xbfhi", b"a\r\nb\r", b"a\n\n\n", "é世\u2028x".encode()])
@@ -31,21 +23,14 @@ def test_text_comes_back_byte_for_byte(context: ToolContext, root: Path, data: b
     assert read(context, offset=1)[0].encode() == data
 
 
-def test_what_is_not_utf8_is_refused_with_its_offset(context: ToolContext, root: Path) -> None:
-    (root / "f").write_bytes(b"caf\xe9")
-    error = refused(context)
-    assert (error.kind, error.details["offset"]) == ("not_text", 3)
-
-
-def test_nul_is_refused_with_its_offset(context: ToolContext, root: Path) -> None:
-    (root / "f").write_bytes(b"line\nab\0c")
-    assert refused(context).details["offset"] == 7
-    assert refused(context, offset=2).details["offset"] == 7
-
-
-def test_bad_bytes_in_a_range_are_told_by_their_offset_in_the_file(context: ToolContext, root: Path) -> None:
-    (root / "f").write_bytes(b"line\nab\xff")
-    assert refused(context, offset=2).details["offset"] == 7
+@pytest.mark.parametrize("bad", [b"\xe9", b"\xff", b"\0c"])
+@pytest.mark.parametrize("where", [{}, {"offset": 2}], ids=["as a whole", "in a range"])
+def test_text_that_is_none_is_refused_with_its_offset_in_the_file(
+    context: ToolContext, root: Path, bad: bytes, where: dict[str, int]
+) -> None:
+    (root / "f").write_bytes(b"line\nab" + bad)
+    error = refusal(read, context, **where)
+    assert (error.kind, error.details["offset"]) == ("not_text", 7)
 
 
 def test_the_largest_whole_text_passes(context: ToolContext, root: Path) -> None:
@@ -55,7 +40,7 @@ def test_the_largest_whole_text_passes(context: ToolContext, root: Path) -> None
 
 def test_one_byte_more_is_too_large_and_says_how_to_read_on(context: ToolContext, root: Path) -> None:
     (root / "f").write_bytes(b"x" * (READ_LIMIT + 1))
-    error = refused(context)
+    error = refusal(read, context)
     assert (error.kind, error.details["size"]) == ("too_large", READ_LIMIT + 1)
     assert "offset" in error.message
 
@@ -66,14 +51,12 @@ def test_a_range_says_where_to_go_on(context: ToolContext, root: Path) -> None:
     assert read(context, offset=499, limit=2) == ("499\n500\n", "lines 499 to 500, the last")
 
 
-def test_all_lines_by_limit_are_the_whole_text_without_a_note(context: ToolContext, root: Path) -> None:
+def test_a_last_line_without_an_end_counts_and_all_lines_by_limit_need_no_note(
+    context: ToolContext, root: Path
+) -> None:
     (root / "f").write_text("1\n2\n3")
     assert read(context, limit=3) == ("1\n2\n3", "")
-
-
-def test_a_last_line_without_an_end_counts(context: ToolContext, root: Path) -> None:
-    (root / "f").write_text("1\n2")
-    assert read(context, offset=2) == ("2", "lines 2 to 2, the last")
+    assert read(context, offset=3) == ("3", "lines 3 to 3, the last")
 
 
 @pytest.mark.parametrize(("text", "lines"), [("", 0), ("1", 1), ("1\n", 1), ("1\n2", 2), ("1\n2\n", 2)])
@@ -108,7 +91,7 @@ def test_a_range_beyond_the_limit_is_cut_at_a_lines_end(context: ToolContext, ro
 def test_a_line_beyond_the_limit_is_too_large_and_says_so(context: ToolContext, root: Path) -> None:
     (root / "f").write_text("short\n" + "x" * (READ_LIMIT + 1) + "\nshort\n")
     assert read(context, limit=1)[0] == "short\n"
-    error = refused(context, offset=2)
+    error = refusal(read, context, offset=2)
     assert (error.kind, error.details["line"]) == ("too_large", 2)
     assert read(context, offset=3)[0] == "short\n"
 
@@ -123,15 +106,14 @@ def test_line_ends_at_the_edge_of_a_chunk_are_counted_once(context: ToolContext,
 def test_a_huge_sparse_file_ends_at_its_first_bytes(context: ToolContext, root: Path) -> None:
     with (root / "f").open("wb") as file:
         file.truncate(8 * 2**30)
-    assert refused(context, offset=10**9, limit=1).kind == "not_text"
+    assert refusal(read, context, offset=10**9, limit=1).kind == "not_text"
 
 
 @pytest.mark.parametrize("field", ["offset", "limit"])
 @pytest.mark.parametrize("value", [b"0", b"-1", b"1.5", b'"1"', b"true"])
 def test_offset_and_limit_are_whole_numbers_from_one(field: str, value: bytes) -> None:
-    with pytest.raises(ToolError) as caught:
-        read_file.decode(b'{"path": "f", "%s": %s}' % (field.encode(), value))
-    assert caught.value.kind == "invalid_arguments"
+    arguments = b'{"path": "f", "%s": %s}' % (field.encode(), value)
+    assert refusal(read_file.decode, arguments).kind == "invalid_arguments"
 
 
 def test_a_terminal_in_the_root_does_not_become_the_workers() -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.raw_worker import committed, open_worker, receive, send
-from workers.errors import ToolError
+from tests.raw_worker import open_worker, receive, send
+from tests.tool_calls import refusal, refused, told
 from workers.files.list_directory import list_directory
 from workers.files.list_files import list_files
 from workers.files.text_limits import WRITE_LIMIT
@@ -19,15 +19,7 @@ ALIVE = ".strongroom-00000000000000bb.tmp"
 
 
 def write(context: ToolContext, path: str, content: str = "text\n") -> str:
-    result = committed(write_file.run(write_file.args(path=path, content=content), context))
-    assert isinstance(result, str)
-    return result
-
-
-def refused(context: ToolContext, path: str, content: str = "text\n") -> ToolError:
-    with pytest.raises(ToolError) as caught:
-        write(context, path, content)
-    return caught.value
+    return str(told(write_file, context, path=path, content=content)[0])
 
 
 def mode(path: Path) -> int:
@@ -87,21 +79,22 @@ def test_a_write_beyond_the_workers_file_size_leaves_nothing(root: Path) -> None
     assert (root / "old").read_text() == "old"
 
 
-def test_a_read_only_root_takes_nothing(root: Path) -> None:
+def test_nothing_is_proposed_for_a_read_only_root(root: Path) -> None:
     (root / "old").write_text("old")
     with open_worker(root, writable=False) as worker:
         for path in ("old", "new", "a/b/new"):
-            answer = worker.failed("write_file", {"path": path, "content": "x"})
+            answer = worker.propose("write_file", {"path": path, "content": "x"})
+            assert isinstance(answer, messages.Failed)
             assert answer.kind == "permission_denied"
     assert names(root) == {"old"}
 
 
 def test_directories_made_for_a_write_that_fails_are_removed(context: ToolContext, root: Path) -> None:
     (root / "a").mkdir()
-    assert refused(context, "a/b/c/" + "n" * 200 + "é" * 28).kind == "invalid_arguments"
+    assert refusal(write, context, "a/b/c/" + "n" * 200 + "é" * 28).kind == "invalid_arguments"
     (root / "a/b").mkdir()
     (root / "a/b/x").mkdir()
-    assert refused(context, "a/b/x").kind == "not_a_file"
+    assert refusal(write, context, "a/b/x").kind == "not_a_file"
     assert names(root) == {"a", "a/b", "a/b/x"}
 
 
@@ -111,7 +104,7 @@ def test_the_most_that_may_be_written_passes(context: ToolContext, root: Path) -
 
 
 def test_the_limit_counts_bytes_not_characters(context: ToolContext, root: Path) -> None:
-    assert refused(context, "x", "é" * (WRITE_LIMIT // 2 + 1)).kind == "too_large"
+    assert refusal(write, context, "x", "é" * (WRITE_LIMIT // 2 + 1)).kind == "too_large"
     assert names(root) == set()
 
 
@@ -133,9 +126,8 @@ def test_a_write_whose_drafts_are_all_swept_away_says_so(
     context: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("workers.tree.drafts.locks", lambda _file: False)
-    error = refused(context, "x")
-    message = 'Nothing was written: other writers removed every temporary file for "x". Try again.'
-    assert (error.kind, error.message) == ("internal", message)
+    with refused("internal", 'Nothing was written: other writers removed every temporary file for "x". Try again.'):
+        write(context, "x")
     assert names(root) == set()
 
 
@@ -165,10 +157,8 @@ def test_a_file_of_the_user_that_is_named_almost_like_a_draft_is_the_users(
     (root / name).write_text("precious")
     write(context, "x")
     assert (root / name).read_text() == "precious"
-    listed = list_directory.run(list_directory.args(path="."), context)
-    assert {"name": name, "kind": "file"} in (listed if isinstance(listed, list) else [])
-    found = list_files.run(list_files.args(pattern=".*"), context)
-    assert found == [name]
+    assert {"name": name, "kind": "file"} in told(list_directory, context, path=".")[0]
+    assert told(list_files, context, pattern=".*")[0] == [name]
     write(context, name, "mine\n")
     assert (root / name).read_text() == "mine\n"
 
@@ -176,9 +166,8 @@ def test_a_file_of_the_user_that_is_named_almost_like_a_draft_is_the_users(
 @pytest.mark.parametrize("content", ["\0", "text\0", "\0" * 5000])
 def test_nul_is_not_written_as_no_text_has_it(context: ToolContext, root: Path, content: str) -> None:
     (root / "x").write_text("old")
-    error = refused(context, "x", content)
-    assert error.kind == "invalid_arguments"
-    assert f"there is a NUL at character {content.index(chr(0))}" in error.message
+    with refused("invalid_arguments", f"there is a NUL at character {content.index(chr(0))}"):
+        write(context, "x", content)
     assert names(root) == {"x"}
     assert (root / "x").read_text() == "old"
 
@@ -194,7 +183,7 @@ def test_no_descriptor_stays_open_after_success_or_refusal(context: ToolContext,
     before = len(os.listdir("/proc/self/fd"))
     write(context, "a/b/x")
     for path in ("a", "a/b/x/y", ".git/config", "../x", "a/" + "n" * 300):
-        refused(context, path)
+        refusal(write, context, path)
     assert len(os.listdir("/proc/self/fd")) == before
 
 
@@ -205,8 +194,8 @@ def test_a_worker_killed_in_the_middle_of_a_write_leaves_the_old_text_or_the_new
     for _ in range(8):
         target.write_bytes(old)
         with open_worker(root) as worker:
-            arguments = b'{"path": "x", "content": "' + new.replace(b"\n", b"\\n") + b'"}'
-            assert isinstance(worker.propose("write_file", arguments), messages.Proposed)
+            proposed = worker.propose("write_file", {"path": "x", "content": new.decode()})
+            assert isinstance(proposed, messages.Proposed)
             send(worker.process, messages.Decide(1, commit=True))
             while len(names(root)) == 1 and target.stat().st_size == len(old):
                 pass
@@ -224,9 +213,7 @@ def test_readers_see_the_old_text_or_the_new_while_a_worker_writes(root: Path) -
     target.write_bytes(texts[0])
     with open_worker(root) as worker:
         for number in range(20):
-            content = texts[number % 2].decode()
-            arguments = b'{"path": "x", "content": "' + content.encode() + b'"}'
-            proposed = worker.propose("write_file", arguments)
+            proposed = worker.propose("write_file", {"path": "x", "content": texts[number % 2].decode()})
             if isinstance(proposed, messages.Done):  # the first one is what is there
                 continue
             assert isinstance(proposed, messages.Proposed)

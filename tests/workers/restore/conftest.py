@@ -4,7 +4,6 @@ import io
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,7 +16,7 @@ from msgspec import structs
 from supervisor.categories.restore import UndoConfig
 from supervisor.undo.packs import PackStore
 from tests.raw_worker import RawWorker, open_worker, receive, send
-from tests.workers.commit.conftest import copy_of, template
+from tests.workers.commit.conftest import copy_of, template, without_a_disk
 from tests.workers.commit.namespaces import Rehearsing, open_rehearsing
 from tests.workers.commit.snapshot import Snapshot, lasting, snapshot
 from workers.restore.restore_inputs import RestoreInputs
@@ -62,7 +61,7 @@ class House:
     def do(self, script: str, each: int = EACH) -> str:
         """Make a call that runs a script; return the pack that was kept of it."""
         self._rehearsing.begin(self.tree)
-        self._rehearsing.ask("run_only", "/bin/bash", "-ec", script)
+        self._rehearsing.ask("run", f"set -e\n{script}")
         with self._store.begin("session", "call") as pack:
             for name, content in self._rehearsing.ask("originals", each, 2**26):
                 pack.add(messages.Original(1, **{**name._asdict(), "attributes": dict(name.attributes)}))
@@ -104,26 +103,25 @@ class House:
         send(self.worker.process, call)
         return receive(self.worker.process)
 
-    def decide(self, proposed: messages.Proposed, *, commit: bool) -> messages.Done | messages.Failed:
-        send(self.worker.process, messages.Decide(proposed.id, commit))
-        answer = receive(self.worker.process)
-        assert isinstance(answer, messages.Done | messages.Failed)
-        return answer
-
     def undo(self, pack: str, *, force: bool = False) -> messages.Done | messages.Failed:
         """Undo a call."""
-        proposed = self.propose(pack, force=force)
-        if isinstance(proposed, messages.Proposed):
-            return self.decide(proposed, commit=True)
-        assert isinstance(proposed, messages.Done | messages.Failed)
-        return proposed
+        answer = self.propose(pack, force=force)
+        if isinstance(answer, messages.Proposed):
+            answer = self.worker.decide(answer, commit=True)
+        assert isinstance(answer, messages.Done | messages.Failed), answer
+        return answer
+
+    def done(self, pack: str, *, force: bool = False) -> str:
+        """Undo a call, which succeeds; return what is said."""
+        answer = self.undo(pack, force=force)
+        assert isinstance(answer, messages.Done), answer
+        return answer.content
 
     def undo_and_keep(self, pack: str) -> tuple[str, str]:
         """Undo a call; return the pack that was kept of the undo, and what it said."""
         proposed = self.propose(pack)
         kept = self.keep(self.worker, proposed)
-        assert isinstance(proposed, messages.Proposed)
-        done = self.decide(proposed, commit=True)
+        done = self.worker.decide(proposed, commit=True)
         assert isinstance(done, messages.Done), done
         return kept, done.content
 
@@ -150,14 +148,13 @@ def inputs(packs: Path) -> RestoreInputs:
 def shared(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """On a file system without a disk where there is one: nobody waits for syncs there."""
     with ExitStack() as stack:
-        within = "/dev/shm" if os.path.isdir("/dev/shm") else tmp_path_factory.mktemp("house")
-        base = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=within)))
+        base = stack.enter_context(without_a_disk(tmp_path_factory.mktemp("house")))
         copy_of(template, base / "root")
         rehearsing = stack.enter_context(open_rehearsing(tmp_path_factory.mktemp("scratch")))
         worker = open_worker(base / "root", category="restore", inputs=inputs(base / "kept"))
         house = House(base, template, rehearsing, stack.enter_context(worker))
         stack.callback(house.renew)
-        assert isinstance(house.worker.ready, messages.Ready), house.worker.ready
+        assert house.worker.report
         yield house
 
 
@@ -166,7 +163,14 @@ def house(shared: House) -> Iterator[House]:
     """The shared house, as new; nothing is left of an undo when a test has ended."""
     shared.renew()
     yield shared
+    let_go(shared.worker)
     assert os.listdir(shared.kept / "scratch") == []
+
+
+def let_go(worker: RawWorker) -> None:
+    """Wait until a worker has let go of what it held for its last answer: then it answers another call."""
+    send(worker.process, messages.Call(1, "none", b"{}"))
+    assert isinstance(receive(worker.process), messages.Failed)
 
 
 def failed(answer: Any, kind: str) -> str:

@@ -8,11 +8,10 @@ from typing import NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from tests.workers.restore.conftest import House, failed
+from tests.workers.restore.conftest import EACH, House, failed
 from workers.errors import ToolError
 from workers.restore.restore_plan import RestoreStep
-from workers.restore.restored_layer import RestoredLayer
-from workers.restore.restorer import Restorer
+from workers.restore.restorer import RestoredLayer, Restorer
 from workers.tree.root import Root
 from workers.wire import messages
 
@@ -61,37 +60,36 @@ ROWS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
-def test_what_has_changed_since_is_refused_by_name_and_restored_by_force(row: Row, house: House) -> None:
+def is_refused_and_forced(house: House, row: Row, kind: str, each: int = EACH) -> None:
+    """Make a call, of which files of at most so many bytes are kept; see it refused by name, and undo it by force."""
     before = house.look()
-    pack = house.do(row.script)
+    pack = house.do(row.script, each)
     house.sh(row.since)
     now = house.look()
-
-    message = failed(house.undo(pack), "conflict")
+    message = failed(house.undo(pack), kind)
     assert row.names in message
     assert "--force" in message
     assert house.look() == now
-
-    forced = house.undo(pack, force=True)
-    assert isinstance(forced, messages.Done), forced
-    assert forced.content == row.says
+    assert house.done(pack, force=True) == row.says
     then = house.look()
     assert {os.fsdecode(path) for path in before.keys() | then.keys() if before.get(path) != then.get(path)} == set(
         row.differs
     )
 
 
-def test_what_already_is_as_it_was_needs_nothing(house: House) -> None:
+@pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
+def test_a_path_that_has_changed_since_is_refused_by_name_and_restored_by_force(row: Row, house: House) -> None:
+    is_refused_and_forced(house, row, "conflict")
+
+
+def test_a_file_that_already_is_as_it_was_needs_nothing(house: House) -> None:
     before = house.look()
     pack = house.do("echo new > text; echo x > new; rm -rf d")
     house.sh("rm new; seq 100 > text; mkdir -p d/sub")
-    done = house.undo(pack)
-    assert isinstance(done, messages.Done), done
-    assert done.content == "Restored 4 files and 1 directory."
+    assert house.done(pack) == "Restored 4 files and 1 directory."
     then = house.look()
     assert {path for path in before if before[path] != then[path]._replace(mtime_ns=before[path].mtime_ns)} == set()
-    assert house.undo(pack) == messages.Done(house.last, "Nothing had to be restored.")
+    assert house.done(pack) == "Nothing had to be restored."
 
 
 def test_a_time_that_was_not_known_is_not_compared(house: House) -> None:
@@ -101,7 +99,7 @@ def test_a_time_that_was_not_known_is_not_compared(house: House) -> None:
     assert original.after is not None
     house.sh("touch text")
     unknown = house.put(replace(original, after=replace(original.after, mtime_ns=0)), piece)
-    assert isinstance(house.undo(unknown), messages.Done)
+    house.done(unknown)
 
 
 def test_something_else_on_the_way_is_in_the_way_even_by_force(house: House) -> None:
@@ -113,18 +111,17 @@ def test_something_else_on_the_way_is_in_the_way_even_by_force(house: House) -> 
     assert house.look() == now
 
 
-def test_what_changes_before_the_decision_is_a_conflict(house: House) -> None:
+def test_a_file_that_changes_before_the_decision_is_a_conflict(house: House) -> None:
     pack = house.do("echo new > text; rm a")
     proposed = house.propose(pack)
-    assert isinstance(proposed, messages.Proposed), proposed
     house.sh("echo mine > text")
     now = house.look()
-    assert '"text": somebody else changed it' in failed(house.decide(proposed, commit=True), "conflict")
+    assert '"text": somebody else changed it' in failed(house.worker.decide(proposed, commit=True), "conflict")
     assert house.look() == now
 
 
 @pytest.mark.parametrize("deed", ["echo mine > a", "echo mine > a-new", "chmod 700 d", "rm text"])
-def test_what_changes_while_it_is_looked_at_is_a_conflict(
+def test_a_file_that_changes_while_it_is_looked_at_is_a_conflict(
     deed: str, house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pack = house.do("rm a; mkdir d/sub/new; echo new > text; echo new > a-new")
@@ -149,8 +146,7 @@ def test_a_discarded_undo_changes_nothing(house: House) -> None:
     pack = house.do("echo new > text; rm -rf d")
     now = house.look()
     proposed = house.propose(pack)
-    assert isinstance(proposed, messages.Proposed), proposed
-    assert isinstance(house.decide(proposed, commit=False), messages.Done)
+    assert isinstance(house.worker.decide(proposed, commit=False), messages.Done)
     assert house.look() == now
 
 
@@ -166,62 +162,42 @@ def test_the_effects_are_the_reverse_changes(house: House) -> None:
     }
     assert "\n-fifty\n+50\n" in changes["text"].diff
     assert changes[".envrc"].protected
-    house.decide(proposed, commit=False)
-
-
-class NotKept(NamedTuple):
-    name: str
-    script: str
-    names: str
-    says: str
-    differs: tuple[str, ...]
+    house.worker.decide(proposed, commit=False)
 
 
 NOT_KEPT = (
-    NotKept("a large file written", "echo x >> big; rm a", '"big" (300000 bytes)',
+    Row("a large file written", "echo x >> big; rm a", ":", '"big" (300000 bytes)',
         "Restored 1 file. Left as it is, because the old content was not kept: big.", ("big",)),
-    NotKept("a large file deleted in a directory", "mv big e/; rm -r e", '"big" (300000 bytes)',
+    Row("a large file deleted in a directory", "mv big e/; rm -r e", ":", '"big" (300000 bytes)',
         "Restored 1 file and 1 directory. Left as it is, because the old content was not kept: big.", ("big",)),
-    NotKept("a directory in place of a large file", "rm big; mkdir big; echo x > big/x", '"big" (300000 bytes)',
+    Row("a directory in place of a large file", "rm big; mkdir big; echo x > big/x", ":", '"big" (300000 bytes)',
         "Removed 1 file. Left as it is, because the old content was not kept: big.", ("big",)),
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("row", NOT_KEPT, ids=[row.name for row in NOT_KEPT])
-def test_what_was_not_kept_is_named_and_left_by_force(row: NotKept, house: House) -> None:
-    before = house.look()
-    pack = house.do(row.script, each=10_000)
-    now = house.look()
-    message = failed(house.undo(pack), "too_large")
-    assert row.names in message
-    assert "--force" in message
-    assert house.look() == now
-    forced = house.undo(pack, force=True)
-    assert isinstance(forced, messages.Done), forced
-    assert forced.content == row.says
-    then = house.look()
-    assert {os.fsdecode(path) for path in before if before[path] != then.get(path)} == set(row.differs)
+def test_content_that_was_not_kept_is_named_and_left_by_force(row: Row, house: House) -> None:
+    is_refused_and_forced(house, row, "too_large", each=10_000)
 
 
 def test_a_content_that_is_still_there_need_not_have_been_kept(house: House) -> None:
     before = house.look()
     pack = house.do("chmod 600 big; touch big", each=10_000)
-    done = house.undo(pack)
-    assert isinstance(done, messages.Done), done
+    house.done(pack)
     assert house.look() == before
 
 
 def test_a_socket_is_not_made_again_and_that_is_said(house: House) -> None:
     before = house.look()
     pack = house.do("rm socket a")
-    done = house.undo(pack)
-    assert isinstance(done, messages.Done), done
-    assert done.content == ("Restored 1 file. Not restored, because a socket or a device cannot be made again: socket.")
+    assert house.done(pack) == (
+        "Restored 1 file. Not restored, because a socket or a device cannot be made again: socket."
+    )
     assert {path for path in before if path not in house.look()} == {b"socket"}
 
 
 def test_an_added_socket_is_removed(house: House) -> None:
     before = house.look()
     pack = house.do("python3 -c \"import socket; socket.socket(socket.AF_UNIX).bind('s')\"")
-    assert isinstance(house.undo(pack), messages.Done)
+    house.done(pack)
     assert house.look() == before

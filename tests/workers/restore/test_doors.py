@@ -21,7 +21,7 @@ from tests.hostile_worker import hostile_command
 from tests.raw_worker import RawWorker, open_worker
 from tests.workers.confine.test_fails_closed import Fault, on_a_kernel_with
 from tests.workers.confine.test_seccomp import decided
-from tests.workers.restore.conftest import House, inputs
+from tests.workers.restore.conftest import House, inputs, let_go
 from workers.confine.confinements import FILES, RESTORE
 from workers.confine.probe import ATTEMPTS
 from workers.confine.seccomp import ALLOW, EPERM, assemble
@@ -139,7 +139,7 @@ def test_of_devices_only_the_mark_of_a_deleted_name_is_made(
 
 
 @pytest.mark.parametrize("call", ["unshare", "mount"])
-def test_where_a_system_forbids_namespaces_it_works_only_if_the_operator_says_so(call: str, house: House) -> None:
+def test_without_namespaces_it_works_only_if_the_operator_says_so(call: str, house: House) -> None:
     """Nothing else keeps it from changing modes and times by names that lead elsewhere."""
     before = house.look()
     pack = house.do("rm -rf d; chmod 000 text; ln -s a new")
@@ -150,10 +150,11 @@ def test_where_a_system_forbids_namespaces_it_works_only_if_the_operator_says_so
     with open_worker(house.tree, allow_degraded=("namespaces",), **given) as worker:
         assert worker.report.degraded == ("namespaces",)
         assert isinstance(worker.call("undo", {"pack": pack}), messages.Done)
+        let_go(worker)
     assert house.look() == before
 
 
-def test_where_the_root_is_only_read_it_has_no_more_than_the_files_worker() -> None:
+def test_on_a_root_that_is_only_read_it_has_no_more_than_the_files_worker() -> None:
     assert RESTORE.calls(writable=False) == FILES.calls(writable=False)
     assert RESTORE.access(writable=False) == FILES.access(writable=False)
 

@@ -1,10 +1,11 @@
 """Whatever a call did to a tree: an undo restores it byte for byte, and an undo of that does it again."""
 
+import os
 from typing import NamedTuple
 
 import pytest
 
-from tests.raw_worker import open_worker, send
+from tests.raw_worker import open_worker
 from tests.workers.restore.conftest import House
 from workers.wire import messages
 
@@ -46,6 +47,8 @@ ROWS = (
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
 def test_a_call_is_undone_byte_for_byte_and_an_undo_as_well(row: Row, house: House) -> None:
+    if row.name == "no right at all" and os.geteuid() != 0:
+        pytest.skip("only root can see what is in a directory without rights")
     if row.name == "everything deleted":
         house.sh("rm socket")  # which nobody can restore
     before = house.look()
@@ -57,11 +60,11 @@ def test_a_call_is_undone_byte_for_byte_and_an_undo_as_well(row: Row, house: Hou
     assert house.look() == before
     assert said == row.says
 
-    assert isinstance(house.undo(undone), messages.Done)
+    house.done(undone)
     assert house.look() == after
 
 
-def test_what_the_file_tools_did_is_undone(house: House) -> None:
+def test_changes_of_the_file_tools_are_undone(house: House) -> None:
     before = house.look()
     packs: list[str] = []
     with open_worker(house.tree) as files:
@@ -73,10 +76,7 @@ def test_what_the_file_tools_did_is_undone(house: House) -> None:
         ):
             proposed = files.propose(tool, arguments)
             packs.append(house.keep(files, proposed))
-            assert isinstance(proposed, messages.Proposed)
-            send(files.process, messages.Decide(proposed.id, commit=True))
-            assert isinstance(files.answer(proposed.id), messages.Done)
+            assert isinstance(files.decide(proposed, commit=True), messages.Done)
     for pack in reversed(packs):
-        done = house.undo(pack)
-        assert isinstance(done, messages.Done), done
+        house.done(pack)
     assert house.look() == before

@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 from supervisor.categories.search import ripgrep as installed
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import RawWorker, open_worker
+from tests.tool_calls import told
 from workers.search.find_files import find_files
 from workers.search.search_files import search_files
 from workers.search.search_inputs import SearchInputs
-from workers.tool import ResultWithNote, ToolContext
+from workers.search.searcher import Searcher
+from workers.tool import ToolContext
 from workers.wire import messages
 
 RIPGREP = str(installed())
@@ -35,18 +37,18 @@ class Found(NamedTuple):
 
 def searched(context: ToolContext, query: str, glob: str | None = None, *, literal: bool = False) -> Found:
     """Call search_files in this process."""
-    result = search_files.run(search_files.args(query=query, glob=glob, literal=literal), context)
-    value, note = result if isinstance(result, ResultWithNote) else (result, "")
-    assert isinstance(value, list)
+    value, note = told(search_files, context, query=query, glob=glob, literal=literal)
     return Found([(each["path"], each["line"], each["text"]) for each in value], note)
 
 
 def listed(context: ToolContext, pattern: str) -> tuple[list[str], str]:
     """Call find_files in this process."""
-    result = find_files.run(find_files.args(pattern=pattern), context)
-    value, note = result if isinstance(result, ResultWithNote) else (result, "")
-    assert isinstance(value, list)
-    return value, note
+    return told(find_files, context, pattern=pattern)
+
+
+def run_by(context: ToolContext, program: str, budget_s: float = 20.0) -> ToolContext:
+    """Return the context of a tool that another program than ripgrep searches for, or in another time."""
+    return ToolContext(context.agent, context.root, engine=Searcher(program, 1, budget_s))
 
 
 def open_search(root: Path, *removed: str, hostile: bool = False, **more: Any) -> AbstractContextManager[RawWorker]:

@@ -17,10 +17,10 @@ import pytest
 from supervisor.pool.worker_usage import usage_of_tree
 from tests.raw_worker import RawWorker, gone, receive, send
 from tests.supervisor.command import children
+from tests.tool_calls import refused
 from tests.workers.confine.test_fails_closed import Fault as KernelFault
 from tests.workers.confine.test_fails_closed import on_a_kernel_with
-from tests.workers.search.shared import LIMITS, RIPGREP, listed, make, open_search, rows, searched
-from workers.errors import ToolError
+from tests.workers.search.shared import LIMITS, RIPGREP, listed, make, open_search, rows, run_by, searched
 from workers.search import text_search as module
 from workers.search.prepare import prepare
 from workers.search.rg_process import Run, Runs
@@ -93,7 +93,7 @@ def state(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-def test_what_is_told_of_its_use_is_the_workers_own(tmp_path: Path) -> None:
+def test_the_memory_that_is_told_is_the_workers_own(tmp_path: Path) -> None:
     with open_search(tmp_path) as worker:
         os.kill(first(worker), signal.SIGSTOP)
         while state(first(worker)) != "T":  # it may still be on its way to its first call
@@ -108,7 +108,7 @@ def test_a_worker_out_of_processor_time_says_so_by_its_end(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("call", ["unshare", "mount"])
-def test_where_a_system_forbids_namespaces_it_says_so_and_works(call: str, tmp_path: Path) -> None:
+def test_without_namespaces_it_says_so_and_works(call: str, tmp_path: Path) -> None:
     if call == "mount" and os.geteuid():
         pytest.skip("others than user 0 have their limit of processes without")
     make(tmp_path, {"a": "needle\n"})
@@ -135,7 +135,7 @@ def test_it_dies_with_its_worker(end: Callable[[int], None], stopped: bool, thic
         os.close(held)
 
 
-def test_what_takes_too_long_ends_in_what_was_found_so_far(thicket: Path) -> None:
+def test_a_search_that_takes_too_long_ends_with_what_was_found_so_far(thicket: Path) -> None:
     with open_search(thicket, call_s=1.0) as worker:
         answer = worker.failed("search_files", {"query": SLOW})
         assert answer.kind == "timeout"
@@ -223,18 +223,11 @@ signal.pause()
 """
 
 
-def test_what_is_too_large_and_comes_after_the_first_hundred_does_not_matter(
-    tmp_path: Path, context: ToolContext
-) -> None:
+def test_a_line_that_is_too_large_after_the_first_hundred_does_not_matter(tmp_path: Path, context: ToolContext) -> None:
     large = run_by(context, stand_in(tmp_path, IN_ORDER))
     found = searched(large, "x")
     assert found.places == [f"a:{line}" for line in range(1, 101)]
     assert found.note == "only the first 100 matches; narrow the query, or use a glob"
-
-
-def run_by(context: ToolContext, program: str) -> ToolContext:
-    """Return the context of a tool that another program than ripgrep searches for."""
-    return ToolContext(context.agent, context.root, engine=Searcher(program, 1, 20.0))
 
 
 FAILING = """#!{python}
@@ -271,22 +264,18 @@ def stand_in(folder: Path, code: str) -> str:
 
 @pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
 def test_its_failure_is_an_answer(fault: Fault, tmp_path: Path, context: ToolContext) -> None:
-    broken = run_by(context, stand_in(tmp_path, fault.code))
-    with pytest.raises(ToolError) as caught:
-        searched(broken, "x")
-    assert caught.value.kind == fault.kind
-    assert fault.says in caught.value.message
+    with refused(fault.kind, fault.says):
+        searched(run_by(context, stand_in(tmp_path, fault.code)), "x")
 
 
 def test_a_listing_that_broke_down_is_no_answer(tmp_path: Path, context: ToolContext) -> None:
-    with pytest.raises(ToolError, match="could not be run") as caught:
+    with refused("internal", "could not be run"):
         listed(run_by(context, stand_in(tmp_path, "sys.exit(101)")), "**")
-    assert caught.value.kind == "internal"
 
 
 def test_a_root_that_is_gone_is_not_called_a_wrong_query(root: Path, context: ToolContext) -> None:
     root.rmdir()
-    with pytest.raises(ToolError, match="The query is not the cause"):
+    with refused("internal", "The query is not the cause"):
         searched(context, "x")
 
 

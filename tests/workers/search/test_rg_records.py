@@ -81,7 +81,7 @@ def test_a_long_match_is_cut(name: str, match: bytes, shown: str, monkeypatch: p
         assert fed(record(b"./a", match, 5, match), size) == [Match("./a", 5, shown)]
 
 
-def test_what_is_kept_of_a_long_record_is_bounded() -> None:
+def test_the_part_kept_of_a_long_record_is_bounded() -> None:
     records = Records()
     head = record(b"./a", b"x" * 10, 1, b"x")
     at = head.index(b"xxxx")
@@ -100,7 +100,7 @@ def _strings(thing: Any) -> list[bytes]:
     ]
 
 
-def test_what_is_not_ripgreps_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_that_is_not_ripgreps_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RECORD_LIMIT", 0)
     with pytest.raises(ValueError, match="not ripgrep's"):
         fed(b'{"type":"match","data":{"surprise":1}}\n', 8)
@@ -108,7 +108,7 @@ def test_what_is_not_ripgreps_is_an_error(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("length", [0, 299, 300, 301, 1000])
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
-def test_what_is_shown_holds_the_beginning_of_the_match(length: int, share: float) -> None:
+def test_the_shown_part_of_a_line_holds_the_beginning_of_the_match(length: int, share: float) -> None:
     text = "".join(chr(0x4E00 + number) for number in range(length))
     at = int(length * share)
     shown = cut_around(text, at)

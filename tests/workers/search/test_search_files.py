@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.workers.search.shared import Found, grow, make, ripgrep, searched
-from workers.errors import ToolError
+from tests.tool_calls import refusal, refused
+from tests.workers.search.shared import Found, grow, make, ripgrep, run_by, searched
 from workers.search import text_search as module
 from workers.search.rg_records import LINE_LIMIT
-from workers.search.searcher import Searcher
 from workers.search.text_search import MATCHES_LIMIT
 from workers.tool import ToolContext
 
@@ -32,6 +31,7 @@ def needles(*names: str) -> dict[str, str | bytes]:
     return dict.fromkeys(names, "needle")
 
 
+TAKEN_BACK = {".gitignore": "*.log\n", "d/.gitignore": "!*.log\n"}
 TREES = [
     Tree("lines are counted from 1", {"a": "x\nneedle\n\nneedle"}, ["a:2", "a:4"]),
     Tree("a line with two matches is one", {"a": "needle needle"}, ["a:1"]),
@@ -48,21 +48,13 @@ TREES = [
     Tree("a binary file", {"a": b"needle\0\n", "b": "needle"}, ["b:1"]),
     Tree("a draft of a write", needles(".strongroom-0123456789abcdef.tmp"), []),
     Tree("a draft, though hidden names are taken", needles(".strongroom-0123456789abcdef.tmp"), [], glob=".*"),
-    Tree("ignored", {".gitignore": "ign/\n*.log\n", "ign/a": "needle", "a.log": "needle", "b": "needle"}, ["b:1"]),
-    Tree(
-        "ignored in a repository", {".git/config": "needle", ".gitignore": "a\n", "a": "needle", "b": "needle"}, ["b:1"]
-    ),
-    Tree(
-        "ignored, and taken back", {".gitignore": "*.log\n!b.log\n", "a.log": "needle", "b.log": "needle"}, ["b.log:1"]
-    ),
-    Tree("ignored below", {"d/.gitignore": "a\n", "d/a": "needle", "d/e/a": "needle", "a": "needle"}, ["a:1"]),
-    Tree(
-        "taken back below",
-        {".gitignore": "*.log\n", "d/.gitignore": "!*.log\n", "d/a.log": "needle", "a.log": "needle"},
-        ["d/a.log:1"],
-    ),
-    Tree("ignored by .ignore and .rgignore", {".ignore": "a\n", ".rgignore": "b\n", "a": "needle", "b": "needle"}, []),
-    Tree("ignored by the repository alone", {".git/info/exclude": "a\n", "a": "needle", "b": "needle"}, ["b:1"]),
+    Tree("ignored", {".gitignore": "ign/\n*.log\n", **needles("ign/a", "a.log", "b")}, ["b:1"]),
+    Tree("ignored in a repository", {".gitignore": "a\n", **needles(".git/config", "a", "b")}, ["b:1"]),
+    Tree("ignored, and taken back", {".gitignore": "*.log\n!b.log\n", **needles("a.log", "b.log")}, ["b.log:1"]),
+    Tree("ignored below", {"d/.gitignore": "a\n", **needles("d/a", "d/e/a", "a")}, ["a:1"]),
+    Tree("taken back below", {**TAKEN_BACK, **needles("d/a.log", "a.log")}, ["d/a.log:1"]),
+    Tree("ignored by .ignore and .rgignore", {".ignore": "a\n", ".rgignore": "b\n", **needles("a", "b")}, []),
+    Tree("ignored by the repository alone", {".git/info/exclude": "a\n", **needles("a", "b")}, ["b:1"]),
     Tree("UTF-16 with a mark", {"a": "a\nneedle\n".encode("utf-16")}, ["a:2"]),
     Tree("what is not UTF-8", {"a": LATIN}, ["a:1"]),
     Tree("a byte order mark of UTF-8", {"a": "\ufeffneedle\n"}, ["a:1"], "^needle"),
@@ -73,12 +65,7 @@ TREES = [
     Tree("all below a directory", needles("s/a", "s/d/b", "a"), ["s/a:1", "s/d/b:1"], glob="s/**"),
     Tree("a class", needles("f1", "f2", "fx"), ["f1:1", "f2:1"], glob="f[0-9]"),
     Tree("braces with a slash", needles("s/a.py", "b.md", "d/b.md"), ["b.md:1", "s/a.py:1"], glob="{s/*.py,*.md}"),
-    Tree(
-        "a glob does not take ignored files",
-        {".gitignore": "a.py\n", "a.py": "needle", "b.py": "needle"},
-        ["b.py:1"],
-        glob="*.py",
-    ),
+    Tree("a glob takes no ignored files", {".gitignore": "a.py\n", **needles("a.py", "b.py")}, ["b.py:1"], glob="*.py"),
     Tree("nor hidden ones", needles(".a.py", ".d/b.py"), [], glob="*.py"),
     Tree("unless it names them", needles(".github/a.yml", ".git/b.yml"), [".github/a.yml:1"], glob=".github/*.yml"),
     Tree("even git's", needles(".git/config"), [".git/config:1"], glob=".git/*"),
@@ -150,7 +137,7 @@ def test_links_are_not_followed(root: Path, context: ToolContext, tmp_path: Path
     assert searched(context, "needle").places == ["d/a:1"]
 
 
-def test_what_is_no_file_does_no_harm(root: Path, context: ToolContext) -> None:
+def test_an_entry_that_is_no_file_does_no_harm(root: Path, context: ToolContext) -> None:
     make(root, needles("a"))
     os.mkfifo(root / "pipe")
     with socket.socket(socket.AF_UNIX) as bound:
@@ -304,27 +291,23 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("refused", REFUSED, ids=[each.name for each in REFUSED])
-def test_a_question_is_refused_with_what_to_do(refused: Refused, context: ToolContext) -> None:
-    with pytest.raises(ToolError) as caught:
-        searched(context, refused.query, refused.glob, literal=refused.literal)
-    assert caught.value.kind == refused.kind
-    assert refused.says in caught.value.message
-    assert len(caught.value.message) < 500
+@pytest.mark.parametrize("row", REFUSED, ids=[each.name for each in REFUSED])
+def test_a_question_is_refused_with_what_to_do(row: Refused, context: ToolContext) -> None:
+    error = refusal(searched, context, row.query, row.glob, literal=row.literal)
+    assert error.kind == row.kind
+    assert row.says in error.message
+    assert len(error.message) < 500
     for word in ("--multiline", "--pcre2", "rg:", "flag"):
-        assert word not in caught.value.message
+        assert word not in error.message
 
 
 def test_a_bad_regular_expression_is_literally_fine(root: Path, context: ToolContext) -> None:
     make(root, {"a": "f(x\n"})
-    with pytest.raises(ToolError, match="set literal to true"):
-        searched(context, "f(x")
+    assert "set literal to true" in refusal(searched, context, "f(x").message
     assert searched(context, "f(x", literal=True).places == ["a:1"]
 
 
-def test_what_takes_too_long_ends_in_time(root: Path, context: ToolContext) -> None:
+def test_a_search_that_takes_too_long_ends_in_time(root: Path, context: ToolContext) -> None:
     make(root, needles("a"))
-    overdue = ToolContext(context.agent, context.root, engine=Searcher(context.engine.program, 1, -1.0))
-    with pytest.raises(ToolError, match="Found so far, incomplete and in no order: nothing") as caught:
-        searched(overdue, "needle")
-    assert caught.value.kind == "timeout"
+    with refused("timeout", "Found so far, incomplete and in no order: nothing"):
+        searched(run_by(context, context.engine.program, -1.0), "needle")

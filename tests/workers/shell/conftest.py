@@ -11,6 +11,7 @@ from supervisor.categories.shell import ShellConfig, find_toolchains
 from tests.doors import shared_workers
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import RawWorker, open_worker
+from workers.changes.effects import Effects
 from workers.shell.shell_inputs import ShellInputs
 from workers.wire import messages
 
@@ -23,24 +24,14 @@ LIMITS = messages.Limits(memory_mb=512, processes=300, open_files=1024, file_mb=
 def inputs(**given: Any) -> ShellInputs:
     """Return what the supervisor would give a shell worker, but for what is `given`."""
     found = find_toolchains(("known",), Path("/nonexistent"))
-    usual = {
-        "programs": ShellConfig().programs,
-        "toolchains": found.shown,
-        "path": found.path,
-        "timeout_s": 20.0,
-        "disk_mb": 64,
-    }
-    return ShellInputs(**{**usual, **given})
+    usual = ShellInputs(ShellConfig().programs, found.shown, found.path, timeout_s=20.0, disk_mb=64)
+    return msgspec.structs.replace(usual, **given)
 
 
 def open_shell(root: Path, limits: messages.Limits = LIMITS, **given: Any) -> AbstractContextManager[RawWorker]:
     """Start a shell worker; `given` is of `open_worker`, or inputs."""
-    ours = {
-        name: given.pop(name)
-        for name in tuple(given)
-        if name in ("command", "writable", "allow_degraded", "call_s", "broker_fd")
-    }
-    return open_worker(root, category="shell", limits=limits, inputs=inputs(**given), **ours)
+    of_inputs = {name: given.pop(name) for name in tuple(given) if name in ShellInputs.__struct_fields__}
+    return open_worker(root, category="shell", limits=limits, inputs=inputs(**of_inputs), **given)
 
 
 @pytest.fixture(scope="session")
@@ -73,11 +64,24 @@ def shell(worker: RawWorker, command: str, **more: Any) -> dict[str, Any]:
     return result
 
 
-def make_program(file: Path, text: str) -> None:
-    """Write a program, with the directories that it needs."""
+def propose(worker: RawWorker, command: str, **more: Any) -> messages.Up | None:
+    """Run a command line up to what it proposes; `more` are fields of the call."""
+    return worker.propose("run_cmd", {"command": command}, **more)
+
+
+def effects_of(worker: RawWorker, command: str, **more: Any) -> Effects:
+    """Return what a command line would change; nothing of it is kept."""
+    proposed = propose(worker, command, **more)
+    worker.decide(proposed, commit=False)
+    assert isinstance(proposed, messages.Proposed)
+    return proposed.effects
+
+
+def write(file: Path, text: str, mode: int = 0o644) -> None:
+    """Write a file, with the directories that it needs."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
-    file.chmod(0o755)
+    file.chmod(mode)
 
 
 def python() -> str:

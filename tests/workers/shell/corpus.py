@@ -5,9 +5,7 @@ import os
 import re
 import shutil
 import socket
-import stat
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -17,21 +15,19 @@ from typing import Any, Final, NamedTuple
 
 from supervisor.categories.shell import find_toolchains
 from tests.forked import ForkedStrongroom
+from tests.workers.commit.snapshot import Snapshot, snapshot
+from tests.workers.shell.conftest import write
 
 CORPUS: Final = Path(__file__).parents[2] / "corpus"
 HANG_GUARD: Final = 90
 _LIBRARIES: Final = (str(CORPUS.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")]))
 
 Row = dict[str, Any]
-Snapshot = dict[str, tuple[Any, ...]]
-
-REHEARSED: Final = ("review",)
-"""Classes about what a person is asked: judged where clients are."""
 
 
 def rows(file: str) -> list[Row]:
-    """Return the rows of a corpus that are about what a command does."""
-    return [row for row in json.loads((CORPUS / file).read_text())["cases"] if row["class"] not in REHEARSED]
+    """Return the rows of a corpus that are about what a command does; what a person is asked is judged elsewhere."""
+    return [row for row in json.loads((CORPUS / file).read_text())["cases"] if row["class"] != "review"]
 
 
 def lacking(row: Row) -> list[str]:
@@ -133,14 +129,13 @@ class Scene:
         shutil.copytree(self._repository, self.root, symlinks=True, dirs_exist_ok=True)
         for path, text in self._files.items():
             if not Path(path).is_relative_to(self.root):
-                Path(path).parent.mkdir(parents=True, exist_ok=True)
-                Path(path).write_text(text)
+                write(Path(path), text)
         _remove(Path("/tmp/agent-pwned"))
         self.listener.seen()
 
-    def outside(self) -> Snapshot:
-        """Return all that no command may change."""
-        return {**snapshot(self.out), **snapshot(self.home)}
+    def outside(self) -> tuple[Snapshot, Snapshot]:
+        """Return all that no command may change, with the times of every change."""
+        return snapshot(self.out), snapshot(self.home)
 
     def set_up(self, step: Row) -> None:
         match step:
@@ -148,24 +143,18 @@ class Scene:
                 with Path(path).open("a") as file:
                     file.write(text)
             case {"file": path, "text": text}:
-                Path(path).parent.mkdir(parents=True, exist_ok=True)
-                Path(path).write_text(text)
-                Path(path).chmod(int(step.get("mode", "644"), 8))
+                write(Path(path), text, int(step.get("mode", "644"), 8))
             case {"symlink": path, "to": target}:
                 Path(path).symlink_to(target)
             case {"copy_marker_program": path}:
-                Path(path).parent.mkdir(parents=True, exist_ok=True)
-                Path(path).write_text(f"#!/bin/sh\ntouch {self.out}/marker {self.root}/marker\n")
-                Path(path).chmod(0o755)
+                write(Path(path), f"#!/bin/sh\ntouch {self.out}/marker {self.root}/marker\n", 0o755)
             case _:
                 raise AssertionError(f"unknown step {step}")
 
     def _make_repository(self) -> None:
         for path, text in self._files.items():
             if Path(path).is_relative_to(self.root):
-                file = self._repository / Path(path).relative_to(self.root)
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(text)
+                write(self._repository / Path(path).relative_to(self.root), text)
         git = ["git", "-c", "user.name=a", "-c", "user.email=b"]
         for command in (["init", "-q", "-b", "main", "--template="], ["add", "-A"], ["commit", "-qm", "init"]):
             environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
@@ -184,17 +173,6 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-def snapshot(folder: Path) -> Snapshot:
-    """Return names, content, mode, owner and times of all that is in a folder, and of itself."""
-    found: Snapshot = {}
-    for path in (folder, *sorted(folder.rglob("*"))):
-        status = path.lstat()
-        content = path.read_bytes() if stat.S_ISREG(status.st_mode) else b""
-        owner = (status.st_uid, status.st_gid, status.st_nlink)
-        found[str(path)] = (stat.filemode(status.st_mode), owner, status.st_mtime_ns, status.st_ctime_ns, content)
-    return found
 
 
 CONFIG: Final = """\
@@ -240,11 +218,11 @@ class Caller:
     def of_commands(self) -> list[str]:
         """Return the command lines of what commands have started: it is in a PID namespace of a worker's.
 
-        Not what a worker has forked of itself, as one does that is about to be ready.
+        Not what a worker has forked of itself, as one does that is about to be ready, nor what has ended.
         """
         lines = [(_inner_number(pid), _read(Path(f"/proc/{pid}/cmdline"))) for pid in self.processes()]
         workers = {line for number, line in lines if number <= 1}
-        return [line for number, line in lines if number > 1 and line not in workers]
+        return [line for number, line in lines if number > 1 and line not in {*workers, ""}]
 
     def memory_mb(self) -> int:
         """Return the most memory that the daemon ever had."""
@@ -314,13 +292,8 @@ def arguments(row: Row) -> Any:
 def judge(row: Row, answer: Answer) -> None:
     """Hold an answer against what the row expects."""
     wanted = row["expect"]
-    if wanted == "allow":
-        assert answer.ok, answer.line
-    elif wanted == "deny":
-        assert not answer.ok, answer.line
-    if not answer.ok and wanted != "contain":
-        assert answer.kind in row["kind"], answer.line
-    if not answer.ok and wanted == "contain" and "kind" in row:
+    assert wanted not in {"allow", "deny"} or answer.ok is (wanted == "allow"), answer.line
+    if not answer.ok and (wanted != "contain" or "kind" in row):
         assert answer.kind in row["kind"], answer.line
 
 
@@ -386,8 +359,3 @@ def environment_of(caller: Caller) -> dict[str, str]:
     answer = caller.call("exec_shell", {"command": "grep", "args": ["-z", "", "/proc/self/environ"]})
     assert answer.ok, answer.line
     return dict(line.partition("=")[::2] for line in answer.text("stdout").split("\0") if line)
-
-
-def python() -> str:
-    """Return where the interpreter that runs the tests lies, for commands that need one."""
-    return os.path.realpath(sys.base_prefix)

@@ -8,7 +8,6 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,19 +17,20 @@ import msgspec
 import pytest
 
 from supervisor.pool.spec import worker_command
-from tests.raw_worker import RawWorker, gone, receive, send
+from tests.raw_worker import RawWorker, receive, send
+from tests.supervisor.command import Family, children
+from tests.workers.commit.conftest import without_a_disk
 from tests.workers.commit.snapshot import Snapshot, lasting, snapshot
 from tests.workers.confine.test_fails_closed import Fault, on_a_kernel_with
-from tests.workers.shell.conftest import LIMITS, open_shell, python, shell
-from tests.workers.shell.test_life import children
-from workers.changes.effects import Change, Effects
+from tests.workers.shell.conftest import LIMITS, effects_of, open_shell, propose, python, shell
+from workers.changes.effects import Change
 from workers.wire import messages
 
 USER = 65534
 
 AS_SOMEBODY = f"""\
 import ctypes, os
-import workers.__main__, workers.shell.sandbox.setup
+import socket, workers.__main__, workers.shell.sandbox.setup, workers.confine.template
 os.setgroups([])
 os.setresgid({USER}, {USER}, {USER})
 os.setresuid({USER}, {USER}, {USER})
@@ -52,40 +52,26 @@ class Place(NamedTuple):
     worker: RawWorker
     root: Path
 
-    def propose(self, command: str, **more: Any) -> messages.Up | None:
-        return self.worker.propose("run_cmd", {"command": command}, **more)
-
-    def effects(self, command: str) -> tuple[int, Effects]:
-        """Rehearse a command; return what it is decided by, and what it would change."""
-        answer = self.propose(command)
+    def rehearse(self, command: str) -> messages.Proposed:
+        """Rehearse a command that changes something."""
+        answer = propose(self.worker, command)
         assert isinstance(answer, messages.Proposed), answer
-        return answer.id, answer.effects
-
-    def decide(self, number: int, *, commit: bool) -> messages.Up | None:
-        send(self.worker.process, messages.Decide(number, commit))
-        return self.worker.answer(number)
-
-
-@pytest.fixture(scope="module")
-def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A directory on a file system without a disk where there is one: nobody waits for syncs there."""
-    usual = tmp_path_factory.mktemp("rehearsed")
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else usual) as name:
-        yield Path(name)
+        return answer
 
 
 @pytest.fixture(scope="module", params=[0, USER], ids=["root", "somebody"])
-def opened(request: pytest.FixtureRequest, memory: Path) -> Iterator[Place]:
+def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """A worker of this user's and, where that is root, one of somebody else's."""
     if request.param and os.geteuid():
         pytest.skip("only root can become somebody else")
-    root = memory / str(request.param)
-    root.mkdir()
-    own = request.param if os.geteuid() == 0 else os.geteuid()
-    os.chown(root, own, own)
     command = worker_command(AS_SOMEBODY) if request.param else None
-    with open_shell(root, command=command) as worker:
-        assert isinstance(worker.ready, messages.Ready), worker.ready
+    with ExitStack() as stack:
+        root = stack.enter_context(without_a_disk(tmp_path_factory.mktemp("rehearsed"))) / "root"
+        root.mkdir()
+        own = request.param if os.geteuid() == 0 else os.geteuid()
+        os.chown(root, own, own)
+        worker = stack.enter_context(open_shell(root, command=command))
+        assert worker.report
         shell(worker, TREE)
         yield Place(worker, root)
 
@@ -124,15 +110,15 @@ COMMANDS = {
 @pytest.mark.parametrize("command", COMMANDS)
 def test_effects_shown_are_the_effects_committed(command: str, place: Place) -> None:
     before = snapshot(place.root)
-    number, effects = place.effects(COMMANDS[command])
+    proposed = place.rehearse(COMMANDS[command])
     assert snapshot(place.root) == before
-    assert not effects.left_out
-    answer = place.decide(number, commit=True)
+    assert not proposed.effects.left_out
+    answer = place.worker.decide(proposed, commit=True)
     assert isinstance(answer, messages.Done), answer
     assert msgspec.json.decode(answer.content)["exit_code"] == 0, answer
     after = snapshot(place.root)
-    assert {os.fsencode(each.path): each for each in effects.changes}.keys() == different(before, after)
-    for each in effects.changes:
+    assert {os.fsencode(each.path) for each in proposed.effects.changes} == different(before, after)
+    for each in proposed.effects.changes:
         assert is_as_told(each, after), each
     assert not [name for name in os.listdir(place.root) if name.startswith(".strongroom")]
 
@@ -163,8 +149,8 @@ def is_as_told(change: Change, tree: Snapshot) -> bool:
 
 
 def test_the_originals_of_everything_are_sent(place: Place) -> None:
-    number, effects = place.effects("rm -rf d a.txt; echo n > n; chmod 700 tool")
-    send(place.worker.process, messages.Keep(number, 2**20, 2**20))
+    proposed = place.rehearse("rm -rf d a.txt; echo n > n; chmod 700 tool")
+    send(place.worker.process, messages.Keep(proposed.id, 2**20, 2**20))
     frames = [receive(place.worker.process)]
     while not isinstance(frames[-1], messages.Kept | messages.Failed):
         frames.append(receive(place.worker.process))
@@ -175,11 +161,11 @@ def test_the_originals_of_everything_are_sent(place: Place) -> None:
             found[each.path] = b""
         elif isinstance(each, messages.Piece):
             found[next(reversed(found))] += each.data
-    assert set(found) == {each.path for each in effects.changes}
-    for change in effects.changes:
+    assert set(found) == {each.path for each in proposed.effects.changes}
+    for change in proposed.effects.changes:
         if change.before and change.before.kind == "file":
             assert hashlib.sha256(found[change.path]).digest() == change.before.digest
-    assert isinstance(place.decide(number, commit=True), messages.Done)
+    assert isinstance(place.worker.decide(proposed, commit=True), messages.Done)
     assert (place.root / "n").read_text() == "n\n"
 
 
@@ -195,29 +181,28 @@ def test_looking_changes_nothing(place: Place) -> None:
     shell(place.worker, LOOKING.splitlines()[1].partition(";")[0])
     before = snapshot(place.root)
     for command in "; ".join(LOOKING.strip().splitlines()).split("; ")[1:]:
-        answer = place.propose(command)
+        answer = propose(place.worker, command)
         assert isinstance(answer, messages.Done), (command, answer)
     assert snapshot(place.root) == before
 
 
-def test_what_git_notes_of_more_than_times_is_a_change(place: Place) -> None:
+def test_an_index_of_git_that_differs_in_more_than_times_is_a_change(place: Place) -> None:
     for version in (2, 3, 4):
         shell(place.worker, f"git update-index --index-version {version}")
         shell(place.worker, "echo n > new; git add -N new; git update-index --no-assume-unchanged a.txt; touch d/text")
-        assert isinstance(place.propose("git diff --stat"), messages.Done)
+        assert isinstance(propose(place.worker, "git diff --stat"), messages.Done)
         for change in ("--assume-unchanged a.txt", "--chmod=+x a.txt", "--force-remove a.txt"):
-            number, effects = place.effects(f"git update-index {change}")
+            effects = effects_of(place.worker, f"git update-index {change}")
             assert ".git/index" in {each.path for each in effects.changes}, change
-            place.decide(number, commit=False)
 
 
 # --- what is not committed ---------------------------------------------------------------------------------------
 
 
-def test_what_is_rejected_has_not_been(place: Place) -> None:
+def test_a_rejected_command_has_changed_nothing(place: Place) -> None:
     before = snapshot(place.root)
-    number, _effects = place.effects("rm -rf d .git; echo x >> a.txt; mkdir -p n/m; chmod 000 n; chmod 700 .; mv e f")
-    assert place.decide(number, commit=False) == messages.Done(number, "")
+    proposed = place.rehearse("rm -rf d .git; echo x >> a.txt; mkdir -p n/m; chmod 000 n; chmod 700 .; mv e f")
+    assert place.worker.decide(proposed, commit=False) == messages.Done(proposed.id, "")
     assert snapshot(place.root) == before
     assert shell(place.worker, "cat a.txt; ls -d n f 2>/dev/null; ls d")["stdout"].split() == ["alpha", "sub", "text"]
 
@@ -231,28 +216,23 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("other", OTHERS)
-def test_what_somebody_else_did_meanwhile_is_a_conflict_and_kept(other: str, place: Place) -> None:
+def test_a_change_by_somebody_else_meanwhile_is_a_conflict_and_kept(other: str, place: Place) -> None:
     command, path, meanwhile = OTHERS[other]
-    number, _effects = place.effects(command)
+    proposed = place.rehearse(command)
     subprocess.run(["/bin/sh", "-c", meanwhile], cwd=place.root, check=True)
     theirs = snapshot(place.root)
-    answer = place.decide(number, commit=True)
+    answer = place.worker.decide(proposed, commit=True)
     assert isinstance(answer, messages.Failed)
     assert (answer.kind, answer.details) == ("conflict", {"path": path})
     assert f'"{path}"' in answer.message
     assert "Run it again" in answer.message
-    found = snapshot(place.root)
-    assert found.keys() == theirs.keys()
-    assert lasting(found) == lasting(theirs)
+    assert lasting(snapshot(place.root)) == lasting(theirs)
 
 
 def test_the_changes_of_a_command_have_so_much_room_and_the_next_one_has_it_anew(tmp_path: Path) -> None:
     with open_shell(tmp_path, disk_mb=3) as worker:
-        place = Place(worker, tmp_path)
         for _ in range(3):
-            number, effects = place.effects("head -c 2500000 /dev/zero > x")
-            assert effects.size == 2500000
-            place.decide(number, commit=False)
+            assert effects_of(worker, "head -c 2500000 /dev/zero > x").size == 2500000
         found = shell(worker, "head -c 5000000 /dev/zero > y")
     assert "No space left" in found["stderr"]
     assert not (tmp_path / "x").exists()
@@ -260,14 +240,11 @@ def test_the_changes_of_a_command_have_so_much_room_and_the_next_one_has_it_anew
 
 def test_a_worker_that_is_killed_with_a_proposal_has_changed_nothing(place: Place) -> None:
     before, mounts = snapshot(place.root), Path("/proc/self/mountinfo").read_text()
-    with open_shell(place.root) as worker, ExitStack() as stack:
-        answer = worker.propose("run_cmd", {"command": "rm -rf * .git; echo x > x"})
-        assert isinstance(answer, messages.Proposed)
-        ended = [os.pidfd_open(pid) for pid in children(worker.process.pid)]
-        for each in ended:
-            stack.callback(os.close, each)
+    with open_shell(place.root) as worker:
+        assert isinstance(propose(worker, "rm -rf * .git; echo x > x"), messages.Proposed)
+        family = Family(children(worker.process.pid))
         os.killpg(worker.process.pid, signal.SIGKILL)
-        assert all(map(gone, ended))
+        assert family.is_gone()
     assert snapshot(place.root) == before
     assert Path("/proc/self/mountinfo").read_text() == mounts
 
@@ -275,14 +252,23 @@ def test_a_worker_that_is_killed_with_a_proposal_has_changed_nothing(place: Plac
 # --- what cannot be rehearsed ------------------------------------------------------------------------------------
 
 
-def test_what_cannot_be_told_is_said_and_runs_on_the_root_itself_if_somebody_wants_it(tmp_path: Path) -> None:
+def is_unrehearsable(worker: RawWorker, command: str, why: str) -> None:
+    answer = propose(worker, command)
+    assert isinstance(answer, messages.Unrehearsable), answer
+    assert why in answer.why
+
+
+def runs_on_the_root(worker: RawWorker, command: str) -> None:
+    assert isinstance(propose(worker, command, without_rehearsal=True), messages.Done)
+
+
+def test_a_command_that_cannot_be_rehearsed_says_so_and_runs_on_the_root_itself_if_somebody_wants_it(
+    tmp_path: Path,
+) -> None:
     with open_shell(tmp_path, msgspec.structs.replace(LIMITS, file_mb=4096)) as worker:
-        command = {"command": "truncate -s 3G x; echo done"}
-        answer = worker.propose("run_cmd", command)
-        assert isinstance(answer, messages.Unrehearsable)
-        assert "more bytes" in answer.why
+        is_unrehearsable(worker, "truncate -s 3G x", "more bytes")
         assert os.listdir(tmp_path) == []
-        assert isinstance(worker.propose("run_cmd", command, without_rehearsal=True), messages.Done)
+        runs_on_the_root(worker, "truncate -s 3G x")
         assert os.listdir(tmp_path) == ["x"]
         assert shell(worker, "ls")["stdout"] == "x\n"
 
@@ -290,9 +276,7 @@ def test_what_cannot_be_told_is_said_and_runs_on_the_root_itself_if_somebody_wan
 def test_without_an_overlay_commands_say_so(tmp_path: Path) -> None:
     command = on_a_kernel_with(Fault("", "fsetxattr", errno.EOPNOTSUPP))
     with open_shell(tmp_path, command=command) as worker:
-        answer = worker.propose("run_cmd", {"command": "touch x"})
-        assert isinstance(answer, messages.Unrehearsable)
-        assert "no user attributes" in answer.why
+        is_unrehearsable(worker, "touch x", "no user attributes")
         assert os.listdir(tmp_path) == []
 
 
@@ -301,13 +285,9 @@ def test_a_file_of_another_group_cannot_be_changed_in_a_rehearsal(tmp_path: Path
     (tmp_path / "theirs").write_text("x\n")
     os.chown(tmp_path / "theirs", 0, USER)
     with open_shell(tmp_path) as worker:
-        assert isinstance(worker.propose("run_cmd", {"command": "cat theirs"}), messages.Done)
-        answer = worker.propose("run_cmd", {"command": "echo y >> theirs"})
-        assert isinstance(answer, messages.Unrehearsable)
-        assert "another user or group" in answer.why
-        assert isinstance(
-            worker.propose("run_cmd", {"command": "echo y >> theirs"}, without_rehearsal=True), messages.Done
-        )
+        assert isinstance(propose(worker, "cat theirs"), messages.Done)
+        is_unrehearsable(worker, "echo y >> theirs", "another user or group")
+        runs_on_the_root(worker, "echo y >> theirs")
     assert (tmp_path / "theirs").read_text() == "x\ny\n"
 
 
@@ -332,10 +312,8 @@ def with_a_mount(root: Path, at: Path, options: str) -> tuple[str, ...]:
 def test_a_root_in_which_something_is_mounted_is_told_apart(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     with open_shell(tmp_path, command=with_a_mount(tmp_path, tmp_path / "sub", "size=1m")) as worker:
-        answer = worker.propose("run_cmd", {"command": "touch x"})
-        assert isinstance(answer, messages.Unrehearsable), answer
-        assert "another file system is mounted in the root, at 'sub'" in answer.why
-        assert isinstance(worker.propose("run_cmd", {"command": "touch x"}, without_rehearsal=True), messages.Done)
+        is_unrehearsable(worker, "touch x", "another file system is mounted in the root, at 'sub'")
+        runs_on_the_root(worker, "touch x")
     assert (tmp_path / "x").exists()
 
 
@@ -365,10 +343,10 @@ os.unlink("own")
 
 def test_a_command_may_connect_to_what_it_has_bound_itself(place: Place) -> None:
     command = f"{python()} -Ic '{SERVE}'"
-    answer = place.propose(command)
+    answer = propose(place.worker, command)
     assert isinstance(answer, messages.Done), answer
     assert "connected" in answer.content
-    direct = place.propose(command, without_rehearsal=True)
+    direct = propose(place.worker, command, without_rehearsal=True)
     assert isinstance(direct, messages.Done)
     assert "PermissionError" in direct.content
     (place.root / "own").unlink()

@@ -6,9 +6,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from tests.raw_worker import RawWorker, receive, send
-from tests.workers.shell.conftest import LIMITS, make_program, open_shell, shell
+from tests.workers.shell.conftest import LIMITS, open_shell, shell, write
 from workers.wire import messages
 
 
@@ -91,9 +92,8 @@ def test_a_command_has_no_more_time_than_a_call(project: Path) -> None:
 
 
 def test_memory_is_counted_over_all_processes(project: Path) -> None:
-    limits = msgspec.structs.replace(LIMITS, memory_mb=96)
     hog = 'import os, time; open("n", "w"); os.fork(); os.fork(); data = bytearray(40 << 20); time.sleep(1000)'
-    with open_shell(project, limits) as worker:
+    with open_shell(project, replace(LIMITS, memory_mb=96)) as worker:
         answer = worker.failed("run_cmd", {"command": f"/usr/bin/python3 -c '{hog}'"})
     assert answer.kind == "resource_limit"
     assert "96 MB" in answer.message
@@ -101,23 +101,18 @@ def test_memory_is_counted_over_all_processes(project: Path) -> None:
 
 
 def test_shared_memory_is_counted_once(project: Path) -> None:
-    limits = msgspec.structs.replace(LIMITS, memory_mb=96)
-    shares = (
-        "import os, time; data = bytearray(50 << 20); children = [os.fork() for _ in range(2)]; time.sleep(0.5); "
-        "print(len(data))"
-    )
-    with open_shell(project, limits) as worker:
+    shares = "import os, time; data = bytearray(50 << 20); os.fork(); os.fork(); time.sleep(0.5); print(len(data))"
+    with open_shell(project, replace(LIMITS, memory_mb=96)) as worker:
         assert shell(worker, f"/usr/bin/python3 -c '{shares}'")["exit_code"] == 0
 
 
 def test_too_many_processes_are_ended(project: Path) -> None:
-    limits = msgspec.structs.replace(LIMITS, processes=20)
-    with open_shell(project, limits, timeout_s=2.0) as worker:
+    with open_shell(project, replace(LIMITS, processes=20), timeout_s=2.0) as worker:
         answer = worker.failed("run_cmd", {"command": "for i in $(seq 100); do sleep 1000 & done; wait"})
     assert answer.kind in ("resource_limit", "timeout")
 
 
-def test_what_a_command_writes_elsewhere_is_limited_in_all(project: Path) -> None:
+def test_writes_of_a_command_elsewhere_are_limited_in_all(project: Path) -> None:
     with open_shell(project, disk_mb=3) as worker:
         found = shell(worker, "for at in /tmp /dev/shm ~; do head -c 2000000 /dev/zero > $at/x || exit 1; done")
     assert found["exit_code"] == 1
@@ -179,7 +174,7 @@ def test_renaming_the_root_changes_nothing_for_its_worker(tmp_path: Path) -> Non
 def test_a_toolchain_is_shown_to_be_read_and_run(tmp_path: Path) -> None:
     tools, root = tmp_path / "tools", tmp_path / "root"
     root.mkdir()
-    make_program(tools / "git", "#!/bin/sh\necho mine; touch $0.new\n")
+    write(tools / "git", "#!/bin/sh\necho mine; touch $0.new\n", 0o755)
     with open_shell(root, toolchains=(str(tools),), path=(str(tools),)) as worker:
         found = stdout(worker, "git")
     assert found == "mine\n"
@@ -189,7 +184,7 @@ def test_a_toolchain_is_shown_to_be_read_and_run(tmp_path: Path) -> None:
 def test_a_toolchain_within_the_root_is_none(tmp_path: Path) -> None:
     """A command could change it, and the next one would run what it had written."""
     tools = tmp_path / "bin"
-    make_program(tools / "ls", "#!/bin/sh\necho mine\n")
+    write(tools / "ls", "#!/bin/sh\necho mine\n", 0o755)
     with open_shell(tmp_path, toolchains=(str(tools),), path=(str(tools),)) as worker:
         found = stdout(worker, "ls")
         path = shell(worker, "echo $PATH")["stdout"]
@@ -224,7 +219,7 @@ def test_arguments_that_are_too_many_are_typed(worker: RawWorker) -> None:
 def test_a_script_without_its_interpreter_is_not_found(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     tools = tmp_path / "tools"
-    make_program(tools / "git", "#!/no/such/interpreter\n")
+    write(tools / "git", "#!/no/such/interpreter\n", 0o755)
     with open_shell(tmp_path / "run", toolchains=(str(tools),), path=(str(tools),)) as worker:
         assert worker.failed(*program("git")).kind == "not_found"
 

@@ -13,8 +13,9 @@ import pytest
 
 from tests.forked import Forked
 from tests.hostile_worker import hostile_command
-from tests.raw_worker import gone, receive, send
-from tests.workers.shell.conftest import open_shell, shell
+from tests.raw_worker import receive, send
+from tests.supervisor.command import Family, children
+from tests.workers.shell.conftest import open_shell, propose, shell
 from workers.wire import messages
 
 PATIENCE_S = 5
@@ -45,26 +46,13 @@ COMMANDS = {
 
 
 class Victims(NamedTuple):
-    """The processes of one worker, each with a descriptor that says when it has ended."""
+    """The processes of one worker."""
 
     supervisor: "subprocess.Popen[bytes]"
     stub: int
     first: int
     """PID 1 of the worker's namespace."""
-    descriptors: dict[int, int]
-
-
-def children(pid: int) -> list[int]:
-    """Return the pids of all that a process has started, however deep."""
-    below = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return below + [each for child in below for each in _of(child)]
-
-
-def _of(pid: int) -> list[int]:
-    try:
-        return children(pid)
-    except OSError:  # it has just ended
-        return []
+    family: Family
 
 
 @contextmanager
@@ -76,15 +64,7 @@ def running(root: Path, command: str) -> Iterator[Victims]:
         stack.callback(supervisor.kill)
         assert supervisor.stdout
         stub = int(supervisor.stdout.readline())
-        first = children(stub)[0]
-        descriptors: dict[int, int] = {}
-        for pid in (stub, *children(stub)):
-            try:
-                descriptors[pid] = os.pidfd_open(pid)
-            except ProcessLookupError:  # a link of the chain
-                continue
-            stack.callback(os.close, descriptors[pid])
-        yield Victims(supervisor, stub, first, descriptors)
+        yield Victims(supervisor, stub, children(stub)[0], Family((stub, *children(stub))))
 
 
 ENDS: dict[str, Callable[[Victims], None]] = {
@@ -100,16 +80,16 @@ ENDS: dict[str, Callable[[Victims], None]] = {
 @pytest.mark.parametrize("command", COMMANDS)
 def test_nothing_is_left(command: str, end: str, tmp_path: Path) -> None:
     with running(tmp_path, COMMANDS[command]) as victims:
-        assert len(victims.descriptors) >= 3
+        assert len(victims.family.handles) >= 3
         ENDS[end](victims)
-        assert all(map(gone, victims.descriptors.values()))
+        assert victims.family.is_gone()
 
 
 def test_the_worker_dies_with_a_stopped_supervisor(tmp_path: Path) -> None:
     with running(tmp_path, COMMANDS["a plain one"]) as victims:
         os.killpg(victims.stub, signal.SIGSTOP)
         victims.supervisor.kill()
-        assert all(map(gone, victims.descriptors.values()))
+        assert victims.family.is_gone()
 
 
 def test_the_stub_ends_as_the_worker_does(tmp_path: Path) -> None:
@@ -142,10 +122,8 @@ def test_a_worker_is_as_good_after_a_command_as_before(tmp_path: Path) -> None:
         for command in (":", "exit 1", "kill -9 $$", "(sleep 1000 &)", "nonsense", "sleep 1000 & disown"):
             shell(worker, command)
         for commit in (True, False):
-            proposed = worker.propose("run_cmd", {"command": f"mkdir {commit}"})
-            assert isinstance(proposed, messages.Proposed)
-            send(worker.process, messages.Decide(proposed.id, commit))
-            assert isinstance(worker.answer(proposed.id), messages.Done)
+            proposed = propose(worker, f"mkdir {commit}")
+            assert isinstance(worker.decide(proposed, commit=commit), messages.Done)
         after = worker.attack(STATE)
         assert children(children(worker.process.pid)[0]) == []
     assert after == before
@@ -186,9 +164,7 @@ def test_cancelling_is_killing(tmp_path: Path) -> None:
     with open_shell(tmp_path) as worker:
         send(worker.process, messages.Call(1, "run_cmd", b'{"command": "echo begun; sleep 1000"}'))
         assert isinstance(receive(worker.process), messages.Output)
-        found = [os.pidfd_open(pid) for pid in children(worker.process.pid)]
+        family = Family(children(worker.process.pid))
         os.killpg(worker.process.pid, signal.SIGKILL)
-        assert all(map(gone, found))
+        assert family.is_gone()
         assert receive(worker.process) is None
-        for each in found:
-            os.close(each)

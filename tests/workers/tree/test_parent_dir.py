@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.raw_worker import committed
-from workers.errors import ToolError
+from tests.tool_calls import refused, told
 from workers.files.edit_file import edit_file
 from workers.files.write_file import write_file
 from workers.tool import ToolContext
-from workers.tree.parent_dir import sync_directory
+from workers.tree.root import closing, sync_directory
 
 
 def write(context: ToolContext, path: str) -> None:
-    committed(write_file.run(write_file.args(path=path, content="text\n"), context))
+    told(write_file, context, path=path, content="text\n")
 
 
 def names(root: Path) -> set[str]:
@@ -45,33 +44,27 @@ def test_directories_that_were_made_for_nothing_are_removed(
 ) -> None:
     for name in there:
         (root / name).mkdir()
-    with pytest.raises(ToolError) as caught:
+    with refused("resource_limit"):
         write(context, "a/b/c/x")
-    assert caught.value.kind == "resource_limit"
     assert names(root) == set(there)
 
 
 @pytest.mark.parametrize("path", ["a/", "a/.", "b/..", ".", "./"])
 def test_a_path_that_ends_in_a_directory_is_no_place_for_a_file(context: ToolContext, root: Path, path: str) -> None:
-    with pytest.raises(ToolError) as caught:
+    with refused("not_a_file"):
         write(context, path)
-    assert caught.value.kind == "not_a_file"
     assert names(root) == set()
 
 
 def test_for_an_edit_no_directory_is_made(context: ToolContext, root: Path) -> None:
-    with pytest.raises(ToolError) as caught:
+    with refused("not_found"):
         edit_file.run(edit_file.args(path="a/x", old="a", new="b"), context)
-    assert caught.value.kind == "not_found"
     assert names(root) == set()
 
 
 def test_a_file_system_that_cannot_sync_directories_is_no_failure() -> None:
-    directory = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
-    try:
+    with closing(os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)) as directory:
         sync_directory(directory)
-    finally:
-        os.close(directory)
 
 
 def test_any_other_failure_to_sync_is_one() -> None:

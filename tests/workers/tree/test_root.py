@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tool_calls import refused
 from workers import kernel
 from workers.errors import ToolError
 from workers.tree.root import PROBLEMS, Root, about, declined, open_beneath, parts_of, shown
@@ -16,23 +17,15 @@ PHRASES = ("Path escape", "Access denied: path outside sandbox directory")
 ESCAPES = ["/", "/etc/passwd", "//x", "..", "../x", "a/../..", "a/../../x", "./../x", "/\0", "../\0", "../" * 3000]
 
 ERRNOS = {
-    "EXDEV": "path_escape",
-    "ELOOP": "path_escape",
-    "EAGAIN": "path_escape",
-    "ENOENT": "not_found",
-    "ENOTDIR": "not_a_directory",
-    "EISDIR": "not_a_file",
-    "ENXIO": "not_a_file",
-    "EACCES": "permission_denied",
-    "EPERM": "permission_denied",
-    "EROFS": "permission_denied",
-    "ENAMETOOLONG": "invalid_arguments",
-    "ENOSPC": "disk_full",
-    "EDQUOT": "disk_full",
-    "EFBIG": "resource_limit",
-    "EMFILE": "resource_limit",
-    "EIO": "internal",
-    "ENOSYS": "internal",
+    "path_escape": "EXDEV ELOOP EAGAIN",
+    "not_found": "ENOENT",
+    "not_a_directory": "ENOTDIR",
+    "not_a_file": "EISDIR ENXIO",
+    "permission_denied": "EACCES EPERM EROFS",
+    "invalid_arguments": "ENAMETOOLONG",
+    "disk_full": "ENOSPC EDQUOT",
+    "resource_limit": "EFBIG EMFILE",
+    "internal": "EIO ENOSYS",
 }
 
 
@@ -46,19 +39,14 @@ def root(tmp_path: Path) -> Iterator[Root]:
 
 @pytest.mark.parametrize("path", ESCAPES, ids=lambda path: shown(path)[:20])
 def test_a_path_that_leads_out_is_refused_by_its_text_with_the_fixed_phrases(path: str) -> None:
-    with pytest.raises(ToolError) as caught:
+    with refused("path_escape", *PHRASES, shown(path), "relative to the root"):
         parts_of(path)
-    assert caught.value.kind == "path_escape"
-    assert all(phrase in caught.value.message for phrase in PHRASES)
-    assert shown(path) in caught.value.message
-    assert "relative to the root" in caught.value.message
 
 
 @pytest.mark.parametrize("path", ["", "a\0b", "a\ud800", "n" * 256, "é" * 128, "a/" * 2048 + "b"])
 def test_a_path_that_can_name_nothing_is_an_invalid_argument(path: str) -> None:
-    with pytest.raises(ToolError) as caught:
+    with refused("invalid_arguments"):
         parts_of(path)
-    assert caught.value.kind == "invalid_arguments"
 
 
 @pytest.mark.parametrize(
@@ -79,8 +67,8 @@ def test_an_ordinary_path_is_taken_apart(path: str, parts: tuple[str, ...]) -> N
     assert parts_of(path) == parts
 
 
-@pytest.mark.parametrize(("name", "kind"), ERRNOS.items())
-def test_an_errno_has_a_kind(name: str, kind: str) -> None:
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in ERRNOS.items() for name in names.split()])
+def test_an_errno_has_a_kind(kind: str, name: str) -> None:
     error = declined(OSError(getattr(errno, name), "text"), "a/b")
     assert error.kind == kind
     assert "a/b" in error.message
@@ -112,9 +100,8 @@ def test_an_error_of_the_system_never_tells_where_the_root_is(root: Root, tmp_pa
 
 def test_the_body_of_a_reading_has_its_errors_told_too(root: Root, tmp_path: Path) -> None:
     (tmp_path / "vault" / "a").write_text("x")
-    with pytest.raises(ToolError) as caught, root.open_file("a"):
+    with refused("internal"), root.open_file("a"):
         raise OSError(errno.EIO, "broken disk")
-    assert caught.value.kind == "internal"
 
 
 def test_no_descriptor_stays_open(root: Root, tmp_path: Path) -> None:
@@ -132,10 +119,8 @@ def test_no_descriptor_stays_open(root: Root, tmp_path: Path) -> None:
 def test_without_openat2_nothing_opens(root: Root, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "vault" / "a").write_text("x")
     monkeypatch.setattr(kernel, "OPENAT2", 9999)
-    with pytest.raises(ToolError) as caught, root.open_file("a"):
+    with refused("internal", "ENOSYS"), root.open_file("a"):
         pass
-    assert caught.value.kind == "internal"
-    assert "ENOSYS" in caught.value.message
 
 
 def test_a_race_with_a_rename_is_tried_again_but_not_for_ever(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,9 +131,8 @@ def test_a_race_with_a_rename_is_tried_again_but_not_for_ever(root: Root, monkey
         raise BlockingIOError(errno.EAGAIN, "a rename happened")
 
     monkeypatch.setattr(kernel, "syscall", busy)
-    with pytest.raises(ToolError) as caught, about("a/../b"):
+    with refused("path_escape"), about("a/../b"):
         open_beneath(root.fd, "a/../b", os.O_RDONLY, links=True)
-    assert caught.value.kind == "path_escape"
     assert 10 < len(tried) < 1000
 
 

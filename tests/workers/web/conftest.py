@@ -91,6 +91,11 @@ class Web:
     def done(self, url: str, offset: int = 0) -> messages.Done:
         return self.worker.done("fetch_url", {"url": url, "offset": offset})
 
+    def declined(self, url: str, kind: str, *words: str) -> None:
+        """Assert that a fetch fails in this way, and says so."""
+        failed = self.failed(url)
+        assert (failed.kind, [each for each in words if each not in failed.message]) == (kind, []), failed
+
     def text(self, url: str) -> str:
         return self.done(url).content
 

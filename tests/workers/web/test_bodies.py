@@ -20,6 +20,11 @@ class Bad(NamedTuple):
     headers: dict[str, str] = {}  # noqa: RUF012 - a tuple's default
 
 
+def raw(status: str, *headers: str, body: str = "") -> dict[str, str]:
+    """Return an answer as it goes over the wire."""
+    return {"raw": "\r\n".join((f"HTTP/1.1 {status}", *headers, "", body))}
+
+
 BODIES = [
     Bad("2 GiB of zeros in gzip", {"gzip_zeros": 2 * GIGABYTE}, "too_large", "4194304"),
     Bad("zeros in deflate", {"deflate_zeros": GIGABYTE // 8}, "too_large", "4194304"),
@@ -40,19 +45,9 @@ BODIES = [
     Bad("a reset", {"reset_after": 100}, "fetch_failed", "closed the connection too early"),
     Bad("nothing at all", {"raw": ""}, "fetch_failed", "did not answer in HTTP"),
     Bad("HTTP/2", {"raw": "HTTP/2 200\r\n\r\n"}, "fetch_failed", "did not answer in HTTP"),
-    Bad(
-        "two lengths",
-        {"raw": "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"},
-        "fetch_failed",
-        "",
-    ),
-    Bad("another protocol", {"raw": "HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n"}, "fetch_failed", "in HTTP"),
-    Bad(
-        "300 headers",
-        {"raw": "HTTP/1.1 200 OK\r\n" + "".join(f"X-{n}: 1\r\n" for n in range(300)) + "\r\n"},
-        "fetch_failed",
-        "headers",
-    ),
+    Bad("two lengths", raw("200 OK", "Content-Length: 1", "Content-Length: 2", body="ab"), "fetch_failed", ""),
+    Bad("another protocol", raw("101 Switching", "Upgrade: x"), "fetch_failed", "in HTTP"),
+    Bad("300 headers", raw("200 OK", *(f"X-{number}: 1" for number in range(300))), "fetch_failed", "headers"),
     Bad("a coding that nobody asked for", {"text": "x"}, "fetch_failed", "'br'", {"content-encoding": "br"}),
     Bad("no gzip", {"text": "plain"}, "fetch_failed", "broken", {"content-encoding": "gzip"}),
     Bad("half a gzip", {"b64": "H4sIAAAAAAAC"}, "fetch_failed", "is incomplete", {"content-encoding": "gzip"}),

@@ -17,7 +17,7 @@ Hostile = Callable[..., Web]
 
 LINE = """
 from workers.web.deadline import Deadline
-ours = context.engine._client._broker
+ours = context.engine._broker
 broker = ours._socket
 line = ours.connect('github.com', 443, Deadline(5))
 there = socket.inet_aton('127.0.0.1')
@@ -105,5 +105,5 @@ def test_the_worker_does_not_hold_the_root(removed: tuple[str, ...], outcome: st
 
 def test_the_worker_has_nothing_but_its_pipes_and_the_broker(open_web: OpenWeb) -> None:
     fresh = open_web(command=hostile_command("seccomp", category="web"), fetch_s=6.0)
-    code = "result = len(descriptors()), context.engine._client._broker._socket.fileno() in descriptors()"
+    code = "result = len(descriptors()), context.engine._broker._socket.fileno() in descriptors()"
     assert attack(fresh.worker, code, {}) == "did (6, True)"

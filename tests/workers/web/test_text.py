@@ -1,11 +1,13 @@
 """From bytes to text for a reader: compression, charsets, Markdown and what stands in for it. Pure."""
 
+import gc
 import gzip
 import zlib
 from collections.abc import Iterator
 from functools import partial
 
 import pytest
+from bs4 import BeautifulSoup
 
 from workers.url import parse
 from workers.web.charset import CODECS, text_of
@@ -74,7 +76,7 @@ def test_a_body_that_is_not_what_it_says_or_makes_more_than_the_limit_at_a_step_
         b"".join(decoded([data], codings, LIMIT))
 
 
-def test_what_is_left_of_a_bomb_is_not_read() -> None:
+def test_the_rest_of_a_bomb_is_not_read() -> None:
     data = zipped(bytes(64 * LIMIT))
     read = 0
 
@@ -161,15 +163,20 @@ MARKDOWN = [
     ("links", "<a href='../a'>a</a> <a href='#x'>b</a>", "[a](https://hexdocs.pm/a) b"),
     ("links that lead nowhere", "<a href='javascript:x()'>a</a> <a href='mailto:b@c'>b</a>", "a b"),
     ("a base", "<base href='https://github.com/x/'><a href='y'>a</a>", "[a](https://github.com/x/y)"),
+    ("two bases", "<base href='https://github.com/'><base href='/x/'><a href='y'>a</a>", "[a](https://github.com/y)"),
     ("lists", "<ul><li>a<li>b<ul><li>c</ul></ul><ol start=3><li>d</li></ol>", "- a\n- b\n  - c\n\n3. d"),
     ("terms", "<dl><dt>a<dd>b<dt>c<dd>d</dl>", "a\n:   b\n\nc\n:   d"),
     ("a table", "<table><tr><th>a<th>b<tr><td>1<td>2</table>", "| a | b |\n| --- | --- |\n| 1 | 2 |"),
     ("code", "<pre><code class='language-elixir'>a\n  b</code></pre>", "```elixir\na\n  b\n```"),
+    ("lines of code in elements", "<pre><code><b>a\n</b>\n<i>b</i></code></pre>", "```\na\n\nb\n```"),
+    ("lines of text in elements", "<p><span>a\n</span>\nb", "a\nb"),
     ("images", "<img src='/a.png' alt='A'><img src='/pixel.gif'>", "![A](https://hexdocs.pm/a.png)"),
     ("noise", "<nav>n</nav><script>s</script><style>t</style><p>text<footer>f</footer>", "text"),
+    ("noise in noise", "<nav><nav>a</nav><a href='x'>b</a><script>c</script></nav><p>d", "d"),
     ("hidden text", "<p hidden>a</p><p aria-hidden=true>b</p><p>c", "c"),
     ("comments", "<p>a<!-- b --><?c?><!d>e", "ae"),
     ("the main part", "<div>menu</div><main><p>text</main><div>more</div>", "text"),
+    ("a main part that is hidden", "<div hidden><main>a</main></div><main>b</main>c", "b"),
     ("several main parts", "<main>a</main><main>b</main>", "ab"),
     ("an empty main part", "<div>a</div><main></main>", "a"),
     ("paragraphs without ends", "<p>a<p>b<p>c", "a\n\nb\n\nc"),
@@ -220,3 +227,15 @@ def test_a_page_that_is_too_big_for_a_tree_is_flat(name: str, html: str) -> None
 
 def test_a_page_that_takes_too_long_is_flat() -> None:
     assert markdown("<blockquote>" * 20 + "<b>x</b><br>" * 9000, URL, 0.05).split() == ["x"] * 9000
+
+
+def test_the_tree_of_a_page_that_is_too_deep_is_freed_before_its_text_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    trees: list[int] = []
+
+    def counting(_page: str) -> str:
+        trees.append(sum(isinstance(each, BeautifulSoup) for each in gc.get_objects()))
+        return "the text"
+
+    monkeypatch.setattr("workers.web.markdown.flat_text", counting)
+    assert markdown("<div>" * (DEEPEST + 1), URL, 5.0) == "the text"
+    assert trees == [0]

@@ -37,26 +37,13 @@ def packed(**fields: object) -> bytes:
     return msgspec.msgpack.encode(fields)
 
 
-@pytest.mark.parametrize("message", DOWN, ids=lambda message: type(message).__name__)
-def test_a_message_to_the_worker_makes_the_round_trip(message: messages.Down) -> None:
-    assert frames.decode_down(payload(message)) == message
-
-
-@pytest.mark.parametrize("message", UP, ids=lambda message: type(message).__name__)
-def test_a_message_of_the_worker_makes_the_round_trip(message: messages.Up) -> None:
-    assert frames.decode_up(payload(message)) == message
-
-
-@pytest.mark.parametrize("message", UP, ids=lambda message: type(message).__name__)
-def test_the_supervisors_side_does_not_speak_as_a_worker(message: messages.Up) -> None:
+@pytest.mark.parametrize("message", [*DOWN, *UP], ids=lambda message: type(message).__name__)
+def test_a_message_makes_the_round_trip_in_its_own_direction_alone(message: messages.Down | messages.Up) -> None:
+    down, up = frames.decode_down, frames.decode_up
+    own, other = (down, up) if message in DOWN else (up, down)
+    assert own(payload(message)) == message
     with pytest.raises(frames.FrameError):
-        frames.decode_down(payload(message))
-
-
-@pytest.mark.parametrize("message", DOWN, ids=lambda message: type(message).__name__)
-def test_a_worker_does_not_speak_as_the_supervisor(message: messages.Down) -> None:
-    with pytest.raises(frames.FrameError):
-        frames.decode_up(payload(message))
+        other(payload(message))
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
@@ -70,13 +57,9 @@ def test_the_length_in_front_is_the_payloads(message: messages.Down | messages.U
     assert frames.payload_length(data[: frames.LENGTH.size]) == len(data) - frames.LENGTH.size
 
 
-def test_a_frame_at_the_limit_is_made() -> None:
+def test_a_frame_at_the_limit_is_made_and_none_over_it() -> None:
     room = frames.FRAME_LIMIT - len(payload(messages.Done(1, "x" * 2**20))) + 2**20
     assert len(payload(messages.Done(1, "x" * room))) == frames.FRAME_LIMIT
-
-
-def test_a_frame_over_the_limit_is_not_made() -> None:
-    room = frames.FRAME_LIMIT - len(payload(messages.Done(1, "x" * 2**20))) + 2**20
     with pytest.raises(frames.FrameTooLarge) as caught:
         frames.frame(messages.Done(1, "x" * (room + 1)))
     assert caught.value.size == frames.FRAME_LIMIT + 1
@@ -130,7 +113,7 @@ def test_a_length_outside_of_the_limits_is_refused(length: int) -> None:
     ],
     ids=lambda data: repr(data[:40]),
 )
-def test_what_is_no_message_is_refused(data: bytes) -> None:
+def test_data_that_is_no_message_is_refused(data: bytes) -> None:
     with pytest.raises(frames.FrameError):
         frames.decode_up(data)
 
@@ -177,25 +160,26 @@ def test_a_worker_tells_no_more_of_a_call_than_may_be_told(most: Effects, more: 
         frames.decode_up(payload(messages.Proposed(1, more)))
 
 
-@pytest.mark.parametrize("directory", ["", "vault", "./vault", "/a\x00b", "/" + "x" * 4096])
-def test_a_working_directory_is_absolute_and_of_a_sane_length(directory: str) -> None:
-    start = msgspec.to_builtins(DOWN[0]) | {"context": {"working_directory": directory}}
-    with pytest.raises(frames.FrameError):
-        frames.decode_down(msgspec.msgpack.encode(start))
+def in_context(**fields: str) -> dict[str, object]:
+    return {"context": {"working_directory": "/", **fields}}
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "a\nb", "a\x1bb", "x" * 129])
-def test_a_name_in_the_context_is_one_plain_word(name: str) -> None:
-    start = msgspec.to_builtins(DOWN[0]) | {"context": {"working_directory": "/", "group": name}}
-    with pytest.raises(frames.FrameError):
-        frames.decode_down(msgspec.msgpack.encode(start))
+STARTS = {
+    "a directory that is not absolute and of a sane length": [
+        in_context(working_directory=each) for each in ("", "vault", "./vault", "/a\x00b", "/" + "x" * 4096)
+    ],
+    "a name that is not one plain word": [in_context(group=each) for each in ("", "a/b", "a\nb", "a\x1bb", "x" * 129)],
+    "limits that no worker can live with": [
+        {"limits": each} for each in ({"memory_mb": 63}, {"cpu_s": 0}, {"open_files": 15}, {"file_mb": 0})
+    ],
+}
 
 
-@pytest.mark.parametrize("limits", [{"memory_mb": 63}, {"cpu_s": 0}, {"open_files": 15}, {"file_mb": 0}])
-def test_limits_that_no_worker_can_live_with_are_refused(limits: dict[str, int]) -> None:
-    start = msgspec.to_builtins(DOWN[0]) | {"limits": limits}
-    with pytest.raises(frames.FrameError):
-        frames.decode_down(msgspec.msgpack.encode(start))
+@pytest.mark.parametrize("starts", STARTS.values(), ids=STARTS)
+def test_a_start_with_nonsense_is_refused(starts: list[dict[str, object]]) -> None:
+    for fields in starts:
+        with pytest.raises(frames.FrameError):
+            frames.decode_down(msgspec.msgpack.encode(msgspec.to_builtins(DOWN[0]) | fields))
 
 
 @pytest.mark.parametrize("data", [b"\x80", b"\x81\xa7ripgrep\x01", msgspec.msgpack.encode(WebInputs()), b"", b"\xc1"])

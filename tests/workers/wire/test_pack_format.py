@@ -64,7 +64,7 @@ def test_a_pack_reads_back_as_what_was_written() -> None:
     assert read(written(*PARTS)) == (list(PARTS), b"old")
 
 
-def test_what_is_written_today_is_written_tomorrow() -> None:
+def test_the_format_of_a_pack_does_not_change() -> None:
     """Packs are read by later versions: who changes these bytes needs a new version of the format."""
     digest = "da52e76527860db21eec41198032ebfeafc5c63c62f80ce2819e5cc95f0510c1"
     assert hashlib.sha256(written(*PARTS)).hexdigest() == digest
@@ -79,3 +79,18 @@ def test_no_worker_says_what_stands_in_a_pack() -> None:
     for part in (PARTS[0], PARTS[2], PackEnd(bytes(32))):
         with pytest.raises(frames.FrameError):
             frames.decode_up(encoded(part)[frames.LENGTH.size :])
+
+
+def test_small_parts_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts: list[PackedName | PackedContent] = [PARTS[0]]
+    for number in range(1000):
+        parts += PackedName(f"f{number}", FILE, kept=True), PackedContent(b"old")
+    data, preads, system_pread = written(*parts), [0], os.pread
+
+    def pread(file: int, size: int, at: int) -> bytes:
+        preads[0] += 1
+        return system_pread(file, size, at)
+
+    monkeypatch.setattr(os, "pread", pread)
+    assert read(data) == (parts, b"old")
+    assert preads[0] < 10 + len(data) / 2**14

@@ -6,8 +6,8 @@ import json
 import subprocess
 import sys
 import traceback
-from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import ExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,11 +17,10 @@ import trio.testing
 
 from supervisor.agent.models.anthropic import DEFAULT_BASE_URL
 from supervisor.agent.models.messages_api import AnthropicModel
-from supervisor.agent.models.model import ModelRequest, Progress, Reply, Retrying, TextDelta, ThoughtDelta, ToolUse
+from supervisor.agent.models.model import ModelRequest, Progress, Reply, Retrying, TextDelta, ThoughtDelta
 from supervisor.agent.models.retry import RetryPolicy
 from supervisor.errors import ConfigError, ModelError
 from tests.messages_server import (
-    Call,
     MessagesServer,
     Recorded,
     Response,
@@ -36,6 +35,7 @@ from tests.messages_server import (
     start,
     text_block,
 )
+from tests.supervisor.command import CODE
 
 KEY: Final = "sk-ant-secret-CANARY-1"
 AT_ONCE: Final = RetryPolicy(first=0.0)
@@ -55,6 +55,8 @@ ASK: Final = ModelRequest("You are a test.", [TOOL], [user()], 0)
 
 class Asked:
     """A model, and all that it has shown."""
+
+    server: MessagesServer
 
     def __init__(self, model: AnthropicModel) -> None:
         self.model = model
@@ -79,35 +81,43 @@ class Asked:
 
 
 @asynccontextmanager
-async def asking(url: str, **options: Any) -> AsyncIterator[Asked]:
+async def asking_at(url: str, **options: Any) -> AsyncIterator[Asked]:
     options = {"retries": AT_ONCE, "chance": lambda: 0.0, "idle_timeout": 5.0, **options}
-    async with AnthropicModel("claude-test", KEY, url, **options) as model:
+    async with aclosing(AnthropicModel("claude-test", KEY, url, **options)) as model:
         await model.warm()
         with trio.fail_after(10):
             yield Asked(model)
+
+
+@asynccontextmanager
+async def asking(responses: Iterable[Response], **options: Any) -> AsyncIterator[Asked]:
+    """Ask a server that answers so, which is `asked.server`; it takes those of the options that are its own."""
+    its_own = {name: options.pop(name) for name in ("checked", "repeat_last", "on_request") if name in options}
+    with MessagesServer(responses, **its_own) as server:
+        async with asking_at(server.url, **options) as asked:
+            asked.server = server
+            yield asked
+
+
+async def replied(responses: Iterable[Response], request: ModelRequest = ASK, **options: Any) -> tuple[Reply, Asked]:
+    async with asking(responses, **options) as asked:
+        return await asked.reply(request), asked
+
+
+async def failed(responses: Iterable[Response], request: ModelRequest = ASK, **more: Any) -> tuple[ModelError, Asked]:
+    async with asking(responses, **more) as asked:
+        return await asked.error(request), asked
 
 
 # replies ---------------------------------------------------------------------------------------------------
 
 
 async def test_text_arrives_in_order_and_the_reply_is_whole() -> None:
-    with MessagesServer([reply(["he", "llo ", "café 😀"], usage={"input_tokens": 7, "output_tokens": 9})]) as server:
-        async with asking(server.url) as asked:
-            answer = await asked.reply()
+    answer, asked = await replied([reply(["he", "llo ", "café 😀"], usage={"input_tokens": 7, "output_tokens": 9})])
     assert answer == Reply(
         [{"type": "text", "text": "hello café 😀"}], "end_turn", {"input_tokens": 7, "output_tokens": 9}
     )
     assert asked.shown == [TextDelta("he"), TextDelta("llo "), TextDelta("café 😀")]
-
-
-async def test_parallel_tool_calls() -> None:
-    calls: list[Call] = [("read_file", {"path": "a"}), ("read_file", '{"path":')]
-    with MessagesServer([reply("Reading.", calls, ids=["t1", "t2"])]) as server:
-        async with asking(server.url) as asked:
-            answer = await asked.reply()
-    assert answer.calls == [ToolUse("t1", "read_file", '{"path": "a"}'), ToolUse("t2", "read_file", '{"path":')]
-    assert [kept.get("input") for kept in answer.content] == [None, {"path": "a"}, {}]
-    assert answer.stop_reason == "tool_use"
 
 
 async def test_thinking_is_shown_and_goes_back_unchanged() -> None:
@@ -117,13 +127,12 @@ async def test_thinking_is_shown_and_goes_back_unchanged() -> None:
         {"type": "thinking_delta", "thinking": "Hm."},
         {"type": "signature_delta", "signature": "c2ln"},
     )
-    with MessagesServer([start() + thinking + text_block(1, "ok") + end(), DONE]) as server:
-        async with asking(server.url) as asked:
-            answer = await asked.reply()
-            history = [user(), {"role": "assistant", "content": answer.content}, user("go on")]
-            await asked.reply(ModelRequest("", [], history, 1))
+    async with asking([start() + thinking + text_block(1, "ok") + end(), DONE]) as asked:
+        answer = await asked.reply()
+        history = [user(), {"role": "assistant", "content": answer.content}, user("go on")]
+        await asked.reply(ModelRequest("", [], history, 1))
     assert asked.shown[0] == ThoughtDelta("Hm.")
-    assert server.bodies[1]["messages"][1]["content"] == [
+    assert asked.server.bodies[1]["messages"][1]["content"] == [
         {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"},
         {"type": "text", "text": "ok"},
     ]
@@ -131,45 +140,40 @@ async def test_thinking_is_shown_and_goes_back_unchanged() -> None:
 
 async def test_the_events_are_shown_as_they_come_and_not_at_the_end() -> None:
     seen = trio.Event()
-    with MessagesServer([{"sse": HALF, "then": "hang"}]) as server:
-        async with asking(server.url) as asked, trio.open_nursery() as nursery:
-            nursery.start_soon(asked.model.reply, ASK, lambda _: seen.set())
-            await seen.wait()
-            nursery.cancel_scope.cancel()
+    async with asking([{"sse": HALF, "then": "hang"}]) as asked, trio.open_nursery() as nursery:
+        nursery.start_soon(asked.model.reply, ASK, lambda _: seen.set())
+        await seen.wait()
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_connection_serves_many_requests() -> None:
-    with MessagesServer([DONE] * 3) as server:
-        async with asking(server.url) as asked:
-            for _ in range(3):
-                await asked.reply()
-    assert {request.connection for request in server.requests} == {0}
+    async with asking([DONE] * 3) as asked:
+        for _ in range(3):
+            await asked.reply()
+    assert {request.connection for request in asked.server.requests} == {0}
 
 
 @pytest.mark.parametrize("then", ["reset", "hang"])
 async def test_a_complete_reply_stays_complete_whatever_follows(then: str) -> None:
-    with MessagesServer([{"sse": reply("all of it"), "then": then}, DONE]) as server:
-        async with asking(server.url) as asked:
-            assert (await asked.reply()).text == "all of it"
-            assert (await asked.reply()).text == "done"
+    async with asking([{"sse": reply("all of it"), "then": then}, DONE]) as asked:
+        assert (await asked.reply()).text == "all of it"
+        assert (await asked.reply()).text == "done"
     assert asked.retries == []
 
 
-async def test_what_comes_after_the_end_is_read_and_ignored() -> None:
+async def test_data_after_the_end_is_read_and_ignored() -> None:
     late = "event: ping\ndata: {}\n\n" * 3
-    with MessagesServer([{"sse": DONE + late, "gap": 0.001}, DONE]) as server:
-        async with asking(server.url) as asked:
-            assert (await asked.reply()).text == "done"
-            await asked.reply()
-    assert {request.connection for request in server.requests} == {0}
+    async with asking([{"sse": DONE + late, "gap": 0.001}, DONE]) as asked:
+        assert (await asked.reply()).text == "done"
+        await asked.reply()
+    assert {request.connection for request in asked.server.requests} == {0}
 
 
 async def test_the_model_can_be_used_again_after_it_was_closed() -> None:
-    with MessagesServer([DONE] * 2) as server:
-        async with asking(server.url) as asked:
-            await asked.reply()
-            await asked.model.aclose()
-            assert (await asked.reply()).text == "done"
+    async with asking([DONE] * 2) as asked:
+        await asked.reply()
+        await asked.model.aclose()
+        assert (await asked.reply()).text == "done"
 
 
 # requests --------------------------------------------------------------------------------------------------
@@ -177,11 +181,9 @@ async def test_the_model_can_be_used_again_after_it_was_closed() -> None:
 
 async def test_the_request_says_what_was_asked_and_marks_the_prefix_for_the_cache() -> None:
     history = [user("one"), {"role": "assistant", "content": [{"type": "text", "text": "two"}]}, user("three")]
-    with MessagesServer([DONE]) as server:
-        async with asking(server.url, max_tokens=77) as asked:
-            await asked.reply(ModelRequest("Be brief.", [TOOL], history, 1))
+    _, asked = await replied([DONE], ModelRequest("Be brief.", [TOOL], history, 1), max_tokens=77)
     mark = {"type": "ephemeral"}
-    assert server.bodies == [
+    assert asked.server.bodies == [
         {
             "model": "claude-test",
             "max_tokens": 77,
@@ -197,13 +199,12 @@ async def test_the_request_says_what_was_asked_and_marks_the_prefix_for_the_cach
 
 
 async def test_without_a_system_prompt_the_last_tool_is_marked() -> None:
-    with MessagesServer([DONE, DONE]) as server:
-        async with asking(server.url) as asked:
-            await asked.reply(ModelRequest("", [TOOL, {**TOOL, "name": "other"}], [user()], 0))
-            await asked.reply(ModelRequest("", [], [user()], 0))
-    assert "system" not in server.bodies[0]
-    assert ["cache_control" in tool for tool in server.bodies[0]["tools"]] == [False, True]
-    assert "tools" not in server.bodies[1]
+    async with asking([DONE, DONE]) as asked:
+        await asked.reply(ModelRequest("", [TOOL, {**TOOL, "name": "other"}], [user()], 0))
+        await asked.reply(ModelRequest("", [], [user()], 0))
+    assert "system" not in asked.server.bodies[0]
+    assert ["cache_control" in tool for tool in asked.server.bodies[0]["tools"]] == [False, True]
+    assert "tools" not in asked.server.bodies[1]
 
 
 async def test_a_history_with_calls_never_goes_without_tools() -> None:
@@ -212,11 +213,9 @@ async def test_a_history_with_calls_never_goes_without_tools() -> None:
         {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "gone", "input": {}}]},
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "x"}]},
     ]
-    with MessagesServer([DONE]) as server:
-        async with asking(server.url) as asked:
-            await asked.reply(ModelRequest("Be brief.", [], history, 1))
-    assert [tool["name"] for tool in server.bodies[0]["tools"]] == ["no_tool"]
-    assert server.bodies[0]["tool_choice"] == {"type": "none"}
+    _, asked = await replied([DONE], ModelRequest("Be brief.", [], history, 1))
+    assert [tool["name"] for tool in asked.server.bodies[0]["tools"]] == ["no_tool"]
+    assert asked.server.bodies[0]["tool_choice"] == {"type": "none"}
 
 
 @pytest.mark.parametrize(
@@ -224,23 +223,20 @@ async def test_a_history_with_calls_never_goes_without_tools() -> None:
     [[{"type": "thinking", "thinking": "x", "signature": "y"}], "plain", []],
     ids=["a thought", "a string", "nothing"],
 )
-async def test_what_cannot_be_marked_is_sent_as_it_is(content: Any) -> None:
+async def test_a_message_that_cannot_be_marked_is_sent_as_it_is(content: Any) -> None:
     history = [{"role": "user", "content": content}]
-    with MessagesServer([DONE], checked=False) as server:
-        async with asking(server.url) as asked:
-            await asked.reply(ModelRequest("", [], history, 0))
-    assert server.bodies[0]["messages"] == history
+    _, asked = await replied([DONE], ModelRequest("", [], history, 0), checked=False)
+    assert asked.server.bodies[0]["messages"] == history
 
 
 async def test_the_callers_history_is_not_touched() -> None:
     request = ModelRequest("s", [TOOL], [user()], 0)
     before = copy.deepcopy(request)
-    with MessagesServer([DONE, error(529, "busy"), DONE]) as server:
-        async with asking(server.url) as asked:
-            await asked.reply(request)
-            await asked.reply(request)
+    async with asking([DONE, error(529, "busy"), DONE]) as asked:
+        await asked.reply(request)
+        await asked.reply(request)
     assert request == before
-    assert server.bodies[0] == server.bodies[1] == server.bodies[2]
+    assert asked.server.bodies[0] == asked.server.bodies[1] == asked.server.bodies[2]
 
 
 async def test_the_environment_decides_nothing_about_keys(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,13 +244,28 @@ async def test_the_environment_decides_nothing_about_keys(monkeypatch: pytest.Mo
     monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "evil")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "authorization: Bearer evil\nX-Api-Key: evil")
-    with MessagesServer([DONE]) as server:
-        async with asking(server.url) as asked:
-            await asked.reply()
-    headers = server.requests[0].headers
+    _, asked = await replied([DONE])
+    headers = asked.server.requests[0].headers
     assert "evil" not in headers.values()
     assert KEY in headers.get("authorization", "") + headers.get("x-api-key", "")
     assert "Bearer evil" not in headers.values()
+
+
+async def test_headers_that_no_request_can_have_are_an_error_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "X-A: \udcff")
+    async with aclosing(AnthropicModel("m", KEY, DEFAULT_BASE_URL)) as model:
+        for _ in range(2):
+            caught = await Asked(model).error()
+            assert caught.kind == "invalid_request"
+            assert "ANTHROPIC_CUSTOM_HEADERS" in str(caught)
+
+
+async def test_a_request_has_the_headers_of_the_library_and_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Mine: yes\nContent-Type: multipart/form-data")
+    _, asked = await replied([DONE])
+    headers = asked.server.requests[0].headers
+    assert (headers["x-mine"], headers["content-type"]) == ("yes", "application/json")
+    assert {"anthropic-version", "user-agent", "x-stainless-lang", "accept-encoding"} <= set(headers)
 
 
 def nested(levels: int) -> list[Any]:
@@ -265,16 +276,13 @@ def nested(levels: int) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    "odd",
-    [{"text": "\ud83d"}, {"text": float("nan")}, {"text": "x", "deep": nested(3000)}],
-    ids=["not Unicode", "not finite", "nested too deep"],
+    "odd", [{"text": "\ud83d"}, {"text": "x", "deep": nested(3000)}], ids=["not Unicode", "nested too deep"]
 )
 async def test_a_history_that_is_not_json_is_an_error_like_any_other(odd: dict[str, Any]) -> None:
     history = [{"role": "user", "content": [{"type": "text", **odd}]}]
-    with MessagesServer([DONE]) as server:
-        async with asking(server.url) as asked:
-            assert (await asked.error(ModelRequest("", [], history, 0))).kind == "invalid_request"
-    assert server.requests == []
+    caught, asked = await failed([DONE], ModelRequest("", [], history, 0))
+    assert caught.kind == "invalid_request"
+    assert asked.server.requests == []
 
 
 # errors that pass ------------------------------------------------------------------------------------------
@@ -303,10 +311,9 @@ async def test_a_history_that_is_not_json_is_an_error_like_any_other(odd: dict[s
         (event({"type": "error", "error": {"type": "rate_limit_error", "message": "x"}}), "rate_limited"),
     ],
 )
-async def test_what_may_pass_is_tried_again_and_told(fault: Response, kind: str) -> None:
-    with MessagesServer([fault, DONE]) as server:
-        async with asking(server.url) as asked:
-            assert (await asked.reply()).text == "done"
+async def test_a_fault_that_may_pass_is_tried_again_and_told(fault: Response, kind: str) -> None:
+    async with asking([fault, DONE]) as asked:
+        assert (await asked.reply()).text == "done"
     (retry,) = asked.retries
     assert (retry.attempt, retry.kind) == (1, kind)
     assert "http://127.0.0.1:" in retry.message
@@ -320,30 +327,25 @@ async def test_the_delay_is_the_servers_or_grows() -> None:
         error(529, "x", retry_after="Tue, 14 Nov 2023 22:13:20 GMT"),
         error(529, "x", retry_after="nonsense"),
     ]
-    with MessagesServer([*faults, DONE]) as server:
-        async with asking(server.url, retries=RetryPolicy(first=0.001), clock=lambda: 1_699_999_999.99) as asked:
-            await asked.reply()
+    _, asked = await replied([*faults, DONE], retries=RetryPolicy(first=0.001), clock=lambda: 1_699_999_999.99)
     assert [retry.delay for retry in asked.retries] == [0.007, 0.002, pytest.approx(0.01, abs=1e-3), 0.008]
     assert [retry.attempt for retry in asked.retries] == [1, 2, 3, 4]
 
 
 async def test_gives_up_after_the_retries_and_the_next_request_is_new() -> None:
-    with MessagesServer([*[error(529, "Overloaded")] * 5, DONE]) as server:
-        async with asking(server.url) as asked:
-            caught = await asked.error()
-            assert caught.kind == "overloaded"
-            assert "HTTP 529: Overloaded. Tried 5 times." in str(caught)
-            assert len(asked.retries) == 4
-            assert (await asked.reply()).text == "done"
-    assert len(server.requests) == 6
+    async with asking([*[error(529, "Overloaded")] * 5, DONE]) as asked:
+        caught = await asked.error()
+        assert caught.kind == "overloaded"
+        assert "HTTP 529: Overloaded. Tried 5 times." in str(caught)
+        assert len(asked.retries) == 4
+        assert (await asked.reply()).text == "done"
+    assert len(asked.server.requests) == 6
 
 
 async def test_a_stream_that_is_always_cut_is_never_a_reply() -> None:
-    with MessagesServer([RESET, CUT], repeat_last=True) as server:
-        async with asking(server.url) as asked:
-            caught = await asked.error()
+    caught, asked = await failed([RESET, CUT], repeat_last=True)
     assert caught.kind == "stream_truncated"
-    assert len(server.requests) == 5
+    assert len(asked.server.requests) == 5
 
 
 @pytest.mark.parametrize(
@@ -351,12 +353,10 @@ async def test_a_stream_that_is_always_cut_is_never_a_reply() -> None:
     [(error(429, "x", retry_after="86400"), "rate_limited"), (error(529, "x", retry_after_ms="31000"), "overloaded")],
 )
 async def test_a_server_that_asks_for_too_much_patience_ends_the_turn(fault: Response, kind: str) -> None:
-    with MessagesServer([fault]) as server:
-        async with asking(server.url) as asked:
-            caught = await asked.error()
+    caught, asked = await failed([fault])
     assert caught.kind == kind
     assert "asks to wait" in str(caught)
-    assert len(server.requests) == 1
+    assert len(asked.server.requests) == 1
 
 
 async def test_a_port_that_refuses_until_the_server_starts() -> None:
@@ -368,13 +368,13 @@ async def test_a_port_that_refuses_until_the_server_starts() -> None:
                 refusing.close()
                 serving.enter_context(MessagesServer([DONE], port=port))
 
-        async with asking(f"http://127.0.0.1:{port}") as asked:
+        async with asking_at(f"http://127.0.0.1:{port}") as asked:
             assert (await asked.model.reply(ASK, open_on_retry)).text == "done"
 
 
 async def test_a_port_that_always_refuses() -> None:
     with refusing_port() as port:
-        async with asking(f"http://127.0.0.1:{port}") as asked:
+        async with asking_at(f"http://127.0.0.1:{port}") as asked:
             caught = await asked.error()
     assert caught.kind == "connection"
     assert f"http://127.0.0.1:{port} cannot be reached" in str(caught)
@@ -383,7 +383,9 @@ async def test_a_port_that_always_refuses() -> None:
 
 async def test_a_host_that_never_answers() -> None:
     with silent_port() as port:
-        async with asking(f"http://127.0.0.1:{port}", connect_timeout=0.05, retries=RetryPolicy(1, first=0)) as asked:
+        async with asking_at(
+            f"http://127.0.0.1:{port}", connect_timeout=0.05, retries=RetryPolicy(1, first=0)
+        ) as asked:
             caught = await asked.error()
     assert caught.kind == "timeout"
     assert len(asked.retries) == 1
@@ -391,17 +393,15 @@ async def test_a_host_that_never_answers() -> None:
 
 @pytest.mark.parametrize("fault", [{"connect": "hang"}, {"sse": "", "then": "hang"}, {"sse": start(), "then": "hang"}])
 async def test_silence_is_a_timeout(fault: Response) -> None:
-    with MessagesServer([fault, DONE]) as server:
-        async with asking(server.url, idle_timeout=0.1) as asked:
-            assert (await asked.reply()).text == "done"
+    async with asking([fault, DONE], idle_timeout=0.1) as asked:
+        assert (await asked.reply()).text == "done"
     assert [retry.kind for retry in asked.retries] == ["timeout"]
 
 
 async def test_pings_are_no_silence() -> None:
     pings = 'event: ping\ndata: {"type": "ping"}\n\n' * 8
-    with MessagesServer([{"sse": start() + pings + text_block(0, "x") + end(), "gap": 0.02}]) as server:
-        async with asking(server.url, idle_timeout=0.2) as asked:
-            assert (await asked.reply()).text == "x"
+    async with asking([{"sse": start() + pings + text_block(0, "x") + end(), "gap": 0.02}], idle_timeout=0.2) as asked:
+        assert (await asked.reply()).text == "x"
     assert asked.retries == []
 
 
@@ -433,41 +433,35 @@ async def test_pings_are_no_silence() -> None:
         (event({"type": "error", "error": {"type": "authentication_error", "message": "sk-CANARY"}}), "authentication"),
     ],
 )
-async def test_what_cannot_pass_is_asked_once_and_the_key_stays_secret(fault: Response, kind: str) -> None:
-    with MessagesServer([fault, DONE]) as server:
-        async with asking(server.url) as asked:
-            caught = await asked.error()
+async def test_a_fault_that_cannot_pass_is_asked_once_and_the_key_stays_secret(fault: Response, kind: str) -> None:
+    caught, asked = await failed([fault, DONE])
     assert caught.kind == kind
     assert str(caught).startswith("http://127.0.0.1:")
     assert str(caught).endswith(".")
-    assert len(server.requests) == 1
+    assert len(asked.server.requests) == 1
     assert asked.retries == []
 
 
 @pytest.mark.filterwarnings("ignore:Async generator 'httpcore2:ResourceWarning")  # the library's own slip
 async def test_an_answer_that_cannot_be_unpacked() -> None:
-    with MessagesServer([{"sse": DONE, "headers": {"content-encoding": "gzip"}}]) as server:
-        async with asking(server.url) as asked:
-            assert (await asked.error()).kind == "bad_response"
-            gc.collect()
-            await trio.testing.wait_all_tasks_blocked()
+    async with asking([{"sse": DONE, "headers": {"content-encoding": "gzip"}}]) as asked:
+        assert (await asked.error()).kind == "bad_response"
+        gc.collect()
+        await trio.testing.wait_all_tasks_blocked()
 
 
 async def test_a_message_says_who_said_what_and_what_to_do() -> None:
-    with MessagesServer([error(401, "invalid x-api-key\n")]) as server:
-        async with asking(server.url) as asked:
-            caught = await asked.error()
-    assert str(caught) == f"{server.url} answered HTTP 401: invalid x-api-key. Check the API key."
+    caught, asked = await failed([error(401, "invalid x-api-key\n")])
+    assert str(caught) == f"{asked.server.url} answered HTTP 401: invalid x-api-key. Check the API key."
 
 
 async def test_a_fault_of_whoever_looks_on_is_not_the_models() -> None:
     def look(_: Progress) -> None:
         raise ValueError("from the caller")
 
-    with MessagesServer([DONE]) as server:
-        async with asking(server.url) as asked:
-            with pytest.raises(ValueError, match="from the caller"):
-                await asked.model.reply(ASK, look)
+    async with asking([DONE]) as asked:
+        with pytest.raises(ValueError, match="from the caller"):
+            await asked.model.reply(ASK, look)
 
 
 # cancellation ----------------------------------------------------------------------------------------------
@@ -479,21 +473,19 @@ async def test_a_fault_of_whoever_looks_on_is_not_the_models() -> None:
     ids=["silent", "talking"],
 )
 async def test_a_cancelled_reply_closes_its_connection(response: Response) -> None:
-    with MessagesServer([response, DONE]) as server:
-        async with asking(server.url) as asked:
-            with trio.CancelScope() as scope:
-                await asked.model.reply(ASK, lambda _: scope.cancel())
-            assert scope.cancelled_caught
-            left = server.requests[0].client_left
-            assert await trio.to_thread.run_sync(left.wait, 5)
-            assert (await asked.reply()).text == "done"
+    async with asking([response, DONE]) as asked:
+        with trio.CancelScope() as scope:
+            await asked.model.reply(ASK, lambda _: scope.cancel())
+        assert scope.cancelled_caught
+        left = asked.server.requests[0].client_left
+        assert await trio.to_thread.run_sync(left.wait, 5)
+        assert (await asked.reply()).text == "done"
 
 
 async def test_a_retry_can_be_cancelled_while_it_waits() -> None:
-    with MessagesServer([error(529, "x", retry_after="29")]) as server:
-        async with asking(server.url) as asked:
-            with trio.CancelScope() as scope:
-                await asked.model.reply(ASK, lambda _: scope.cancel())
+    async with asking([error(529, "x", retry_after="29")]) as asked:
+        with trio.CancelScope() as scope:
+            await asked.model.reply(ASK, lambda _: scope.cancel())
     assert scope.cancelled_caught
 
 
@@ -510,7 +502,7 @@ def test_importing_the_module_imports_neither_the_library_nor_its_http() -> None
 
 async def test_a_reply_waits_for_the_import_and_the_client_is_made_once() -> None:
     with MessagesServer([DONE] * 2) as server, trio.fail_after(10):
-        async with AnthropicModel("m", KEY, server.url) as model:
+        async with aclosing(AnthropicModel("m", KEY, server.url)) as model:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(model.warm)
                 nursery.start_soon(model.reply, ASK, lambda _: None)
@@ -521,6 +513,25 @@ async def test_a_reply_waits_for_the_import_and_the_client_is_made_once() -> Non
     assert len(server.requests) == 2
 
 
+async def test_a_crowd_shares_several_clients_and_one_that_is_alone_has_the_first() -> None:
+    counts = []
+
+    def count(_request: object) -> None:
+        counts.append(len(clients))
+
+    async with asking([DONE], repeat_last=True, on_request=count) as asked:
+        assert asked.model._sdk is not None
+        clients = asked.model._sdk.clients
+        first = clients[0]
+        async with trio.open_nursery() as nursery:
+            for _ in range(30):
+                nursery.start_soon(asked.reply)
+        for _ in range(3):
+            await asked.reply()
+    assert (max(counts), clients) == (4, [first])
+    assert len({request.connection for request in asked.server.requests[-3:]}) == 1
+
+
 async def test_a_broken_library_is_an_error_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     model = AnthropicModel("m", KEY, DEFAULT_BASE_URL)
     monkeypatch.setitem(sys.modules, "anthropic", None)
@@ -529,7 +540,7 @@ async def test_a_broken_library_is_an_error_of_the_model(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("key", ["", "two words", "line\n", "clé", "tab\t"])
-def test_what_cannot_be_a_key_is_refused_and_not_repeated(key: str) -> None:
+def test_text_that_cannot_be_a_key_is_refused_and_not_repeated(key: str) -> None:
     with pytest.raises(ConfigError, match="The API key") as caught:
         AnthropicModel("m", key, DEFAULT_BASE_URL)
     assert not key or key not in str(caught.value)
@@ -538,13 +549,13 @@ def test_what_cannot_be_a_key_is_refused_and_not_repeated(key: str) -> None:
 @pytest.mark.parametrize(
     "url", ["localhost:8080", "ftp://host", "http://", "http://host:99999", "http://[::1", "http://a b", "http://a\n"]
 )
-def test_what_cannot_be_a_server_is_refused(url: str) -> None:
+def test_a_url_that_cannot_be_a_server_is_refused(url: str) -> None:
     with pytest.raises(ConfigError, match="base URL"):
         AnthropicModel("m", KEY, url)
 
 
 async def test_a_model_that_was_never_used_closes_without_the_library() -> None:
-    async with AnthropicModel("m", KEY, DEFAULT_BASE_URL) as model:
+    async with aclosing(AnthropicModel("m", KEY, DEFAULT_BASE_URL)) as model:
         pass
     assert model._sdk is None
 
@@ -568,7 +579,7 @@ async def test_an_environment_that_keeps_the_client_from_being_made_is_named(
     variable: str, value: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, value)
-    async with AnthropicModel("m", KEY, DEFAULT_BASE_URL) as model:
+    async with aclosing(AnthropicModel("m", KEY, DEFAULT_BASE_URL)) as model:
         for wanted in (model.warm, Asked(model).reply):
             with pytest.raises(ModelError) as caught:
                 await wanted()
@@ -618,12 +629,11 @@ def hastened(response: Any) -> Any:
 async def test_model_corpus(case: dict[str, Any]) -> None:
     hangs = "hang" in json.dumps(case["responses"])
     outcome: Reply | ModelError
-    with MessagesServer(map(hastened, case["responses"]), repeat_last=True) as server:
-        async with asking(server.url, idle_timeout=0.05 if hangs else 5.0) as asked:
-            try:
-                outcome = await asked.reply()
-            except ModelError as caught:
-                outcome = caught
+    async with asking(map(hastened, case["responses"]), repeat_last=True, idle_timeout=0.05 if hangs else 5.0) as asked:
+        try:
+            outcome = await asked.reply()
+        except ModelError as caught:
+            outcome = caught
     if isinstance(outcome, ModelError):
         assert case["expect"] in {"turn_error", "either"}
         assert outcome.kind in case["kind"]
@@ -631,7 +641,7 @@ async def test_model_corpus(case: dict[str, Any]) -> None:
     else:
         assert case["expect"] in {"turn_ok", "either"}
         assert outcome.stop_reason
-    assert len(server.requests) == case.get("requests", len(server.requests))
+    assert len(asked.server.requests) == case.get("requests", len(asked.server.requests))
 
 
 # the server that these tests rely on -----------------------------------------------------------------------
@@ -733,14 +743,13 @@ def test_the_server_judges_the_rest_of_the_request(changes: dict[str, Any], mess
 
 
 async def test_a_refused_request_uses_up_nothing_of_the_script() -> None:
-    with MessagesServer([DONE]) as server:
-        async with asking(server.url) as asked:
-            caught = await asked.error(ModelRequest("", [], [user("")], 0))
-            assert "HTTP 400: messages.0: text content blocks" in str(caught)
-            assert server.left == 1
-            assert (await asked.reply()).text == "done"
-            assert "used up" in str(await asked.error())
-    assert [request.refused is None for request in server.requests] == [False, True, True]
+    async with asking([DONE]) as asked:
+        caught = await asked.error(ModelRequest("", [], [user("")], 0))
+        assert "HTTP 400: messages.0: text content blocks" in str(caught)
+        assert asked.server.left == 1
+        assert (await asked.reply()).text == "done"
+        assert "used up" in str(await asked.error())
+    assert [request.refused is None for request in asked.server.requests] == [False, True, True]
 
 
 def test_the_server_tells_a_mistake_in_its_script() -> None:
@@ -752,9 +761,8 @@ def test_the_server_tells_a_mistake_in_its_script() -> None:
 def test_the_server_as_a_program(stop: str, tmp_path: Path) -> None:
     script, record = tmp_path / "script.json", tmp_path / "record.jsonl"
     script.write_text(json.dumps([{"$repeat_response": [DONE, 2]}]), encoding="utf-8")
-    program = str(Path(__file__).parents[3] / "messages_server.py")
-    command = [sys.executable, program, "--script", str(script), "--record", str(record)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    command = [sys.executable, "-m", "tests.messages_server", "--script", str(script), "--record", str(record)]
+    with subprocess.Popen(command, cwd=CODE, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin
         assert process.stdout
         trio.run(ask_once, f"http://127.0.0.1:{int(process.stdout.readline())}")
@@ -769,14 +777,13 @@ def test_the_server_as_a_program(stop: str, tmp_path: Path) -> None:
 
 
 async def ask_once(url: str) -> None:
-    async with asking(url) as asked:
+    async with asking_at(url) as asked:
         await asked.reply()
 
 
 async def test_the_server_tells_of_each_request_before_it_answers() -> None:
     seen: list[Recorded] = []
     look: Callable[[Recorded], None] = seen.append
-    with MessagesServer([DONE], on_request=look) as server:
-        async with asking(server.url) as asked:
-            await asked.reply()
-            assert seen == server.requests
+    async with asking([DONE], on_request=look) as asked:
+        await asked.reply()
+        assert seen == asked.server.requests

@@ -7,8 +7,10 @@ import json
 import os
 import signal
 import threading
+from collections.abc import Sequence
+from contextlib import aclosing
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pytest
 import trio
@@ -17,7 +19,7 @@ from supervisor.agent.models.messages_api import AnthropicModel
 from supervisor.agent.models.retry import RetryPolicy
 from supervisor.journal.facts import CallEnded, Fact, ModelRetried, TurnEnded
 from tests.forked import ForkedStrongroom
-from tests.messages_server import MessagesServer, Recorded, Response, end, error, fault_in, reply, start, text_block
+from tests.messages_server import MessagesServer, Recorded, Response, error, fault_in, reply, start, text_block
 from tests.supervisor.bench import Bench, kinds
 from tests.supervisor.command import finished
 from tests.supervisor.histories import fault_in_facts
@@ -53,48 +55,51 @@ def runs(facts: list[Fact]) -> int:
     return sum(isinstance(fact, CallEnded) and fact.kind not in NOT_RUN for fact in facts)
 
 
-async def ended(bench: Bench, server: MessagesServer, lines: tuple[str, ...] = ("go",)) -> tuple[TurnEnded, list[Fact]]:
-    """Ask, and return how the first turn ended with all facts."""
-    with trio.fail_after(30):
-        async with AnthropicModel("m", KEY, server.url, retries=AT_ONCE) as model:
-            session = bench.session(model)
-            ends = [await session.conversation.run_turn(line) for line in lines]
-    return ends[0], bench.facts(session)
+class Ended(NamedTuple):
+    """How a first turn ended, with all facts, and what the server was sent."""
+
+    turn: TurnEnded
+    facts: list[Fact]
+    bodies: list[Any]
+
+
+async def ended(
+    bench: Bench, responses: Sequence[Response], *lines: str, session: str | None = None, checked: bool = True
+) -> Ended:
+    """Ask a server that answers so."""
+    with trio.fail_after(30), MessagesServer(responses, checked=checked) as server:
+        async with aclosing(AnthropicModel("m", KEY, server.url, retries=AT_ONCE)) as model:
+            asked = bench.session(model, session=session)
+            ends = [await asked.conversation.run_turn(line) for line in lines or ("go",)]
+    return Ended(ends[0], bench.facts(asked), server.bodies)
 
 
 @pytest.mark.parametrize("row", TURNS, ids=[f"{row['id']} {row['why'][:40]}" for row in TURNS])
 async def test_a_turn_with_this_model_ends_as_the_corpus_says(bench: Bench, row: dict[str, Any]) -> None:
     prepare(bench.root, row)
-    with MessagesServer(row["responses"], checked=False) as server:
-        end, facts = await ended(bench, server)
+    end, facts, bodies = await ended(bench, row["responses"], checked=False)
     assert end.status in STATUSES[row["expect"]]
     assert end.kind in {"", *(OURS.get(kind, kind) for kind in row.get("kind", []))}
     assert runs(facts) == row.get("tool_runs", runs(facts))
     assert row.get("mentions", "") in end.answer
-    assert {fault_in(body) for body in server.bodies} <= {None, PAUSES}
+    assert {fault_in(body) for body in bodies} <= {None, PAUSES}
     assert fault_in_facts(facts) is None
 
 
 @pytest.mark.parametrize("row", TURNS, ids=[row["id"] for row in TURNS])
 async def test_the_line_after_it_is_taken_by_a_strict_server(bench: Bench, row: dict[str, Any]) -> None:
     prepare(bench.root, row)
-    with MessagesServer(row["responses"], checked=False) as server:
-        _, facts = await ended(bench, server)
+    assert (await ended(bench, row["responses"], checked=False)).facts
     (session,) = [entry.session for entry in bench.journal.opened()]
-    with MessagesServer([reply("and on")]) as strict:
-        async with AnthropicModel("m", KEY, strict.url, retries=AT_ONCE) as model:
-            with trio.fail_after(10):
-                end = await bench.session(model, session=session).conversation.run_turn("next")
+    end, _, _ = await ended(bench, [reply("and on")], "next", session=session)
     assert (end.status, end.answer) == ("ok", "and on")
-    assert facts
 
 
 async def test_three_parallel_results_come_back_in_order(bench: Bench) -> None:
     calls = [("read_file", {"path": "a.txt"}), ("read_file", {"path": "missing"}), ("list_files", {"pattern": "*"})]
-    with MessagesServer([reply("", calls, ids=["t1", "t2", "t3"]), reply("done")]) as server:
-        end, _ = await ended(bench, server)
+    end, _, bodies = await ended(bench, [reply("", calls, ids=["t1", "t2", "t3"]), reply("done")])
     assert end.status == "ok"
-    results = server.bodies[1]["messages"][-1]["content"]
+    results = bodies[1]["messages"][-1]["content"]
     assert [(each["tool_use_id"], each.get("is_error", False)) for each in results] == [
         ("t1", False),
         ("t2", True),
@@ -103,9 +108,8 @@ async def test_three_parallel_results_come_back_in_order(bench: Bench) -> None:
 
 
 async def test_the_server_is_offered_the_tools_of_the_profile(bench: Bench) -> None:
-    with MessagesServer([reply("done")]) as server:
-        await ended(bench, server)
-    names = [tool["name"] for tool in server.bodies[0]["tools"]]
+    _, _, bodies = await ended(bench, [reply("done")])
+    names = [tool["name"] for tool in bodies[0]["tools"]]
     assert names == ["read_file", "write_file", "edit_file", "list_files", "list_directory"]
 
 
@@ -119,16 +123,14 @@ FAULTS: Final[list[tuple[str, list[Response], str]]] = [
 
 @pytest.mark.parametrize(("faults", "kind"), [fault[1:] for fault in FAULTS], ids=[fault[0] for fault in FAULTS])
 async def test_a_request_made_again_is_in_the_journal(bench: Bench, faults: list[Response], kind: str) -> None:
-    with MessagesServer([*faults, reply("done")]) as server:
-        end, facts = await ended(bench, server)
+    end, facts, _ = await ended(bench, [*faults, reply("done")])
     assert (end.status, end.answer) == ("ok", "done")
     retries = [fact for fact in facts if isinstance(fact, ModelRetried)]
     assert [(retry.attempt, retry.kind) for retry in retries] == [(n, kind) for n in range(1, len(faults) + 1)]
 
 
 async def test_a_request_that_never_succeeds_leaves_a_session_that_does(bench: Bench) -> None:
-    with MessagesServer([*[error(529, "busy")] * 5, reply("done")]) as server:
-        end, facts = await ended(bench, server, ("go", "again"))
+    end, facts, _ = await ended(bench, [*[error(529, "busy")] * 5, reply("done")], "go", "again")
     assert (end.status, end.kind) == ("error", "overloaded")
     assert isinstance(facts[-1], TurnEnded)
     assert facts[-1].answer == "done"
@@ -137,21 +139,13 @@ async def test_a_request_that_never_succeeds_leaves_a_session_that_does(bench: B
 
 async def test_half_a_reply_is_never_kept(bench: Bench) -> None:
     cut = {"sse": start() + text_block(0, "half")}
-    with MessagesServer([cut] * 5) as server:
-        end, facts = await ended(bench, server)
+    end, facts, _ = await ended(bench, [cut] * 5)
     assert (end.status, end.kind) == ("error", "stream_truncated")
     assert "Replied" not in kinds(facts)
 
 
-async def test_an_answer_that_stops_for_no_reason_is_an_answer(bench: Bench) -> None:
-    with MessagesServer([start() + text_block(0, "so") + end(None)]) as server:
-        finish, _ = await ended(bench, server)
-    assert (finish.status, finish.answer, finish.stop_reason) == ("ok", "so", "end_turn")
-
-
 async def test_the_key_is_in_no_fact(bench: Bench) -> None:
-    with MessagesServer([error(401, f"your key {KEY} is bad", "authentication_error")]) as server:
-        end, facts = await ended(bench, server)
+    end, facts, _ = await ended(bench, [error(401, f"your key {KEY} is bad", "authentication_error")])
     assert (end.status, end.kind) == ("error", "authentication")
     assert "CANARY" not in repr(facts)
 

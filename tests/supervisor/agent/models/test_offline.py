@@ -9,7 +9,7 @@ from supervisor.agent.models.immediate import ImmediateModel
 from supervisor.agent.models.model import ModelRequest, Progress, TextDelta
 from supervisor.agent.models.offline import answer
 from supervisor.journal.facts import ToolsChanged
-from supervisor.tools.availability import availability_notice
+from supervisor.tools.outcomes import availability_notice
 from tests.supervisor.bench import Bench
 from tests.supervisor.histories import fault_in_facts
 
@@ -71,7 +71,7 @@ def test_a_command_becomes_calls(command: Command) -> None:
     assert command.calls or reply.text
 
 
-def test_what_it_does_not_understand_it_says_with_what_it_is() -> None:
+def test_to_a_line_that_it_does_not_understand_it_says_what_it_is() -> None:
     shown: list[Progress] = []
     reply = answer(request("what is love?", VAULT), shown.append)
     assert "not a language model" in reply.text
@@ -122,14 +122,27 @@ def test_only_results_since_the_last_line_count() -> None:
     assert [block["input"] for block in reply.content] == [{"path": "b"}]
 
 
-async def test_a_digest_is_listed_read_and_written(bench: Bench) -> None:
-    (bench.root / "b.txt").write_text("# Title of b\n\nFirst paragraph\nof b.\n\nSecond.\n")
+DIGESTS: Final = {
+    "titles and first paragraphs": (
+        {"b.txt": b"# Title of b\n\nFirst paragraph\nof b.\n\nSecond.\n"},
+        "## a.txt\n\nhello ([a.txt])\n\n## Title of b\n\nFirst paragraph of b. ([b.txt])\n",
+    ),
+    "the last cannot be read": ({"b.txt": b"\xff\xfe"}, "## a.txt\n\nhello ([a.txt])\n\n- b.txt: could not be read\n"),
+    "the first cannot be read": (
+        {"a.txt": b"\xff\xfe", "b.txt": b"b"},
+        "- a.txt: could not be read\n## b.txt\n\nb ([b.txt])\n",
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "digest"), DIGESTS.values(), ids=DIGESTS)
+async def test_a_digest_is_listed_read_and_written(bench: Bench, files: dict[str, bytes], digest: str) -> None:
+    for name, content in files.items():
+        (bench.root / name).write_bytes(content)
     session = bench.session(ImmediateModel("offline", answer))
     end = await session.conversation.run_turn("digest *.txt into notes/digest.md")
     assert end.answer.startswith("The digest is in notes/digest.md.")
-    assert (bench.root / "notes/digest.md").read_text() == (
-        "# Digest\n\n## a.txt\n\nhello ([a.txt])\n\n## Title of b\n\nFirst paragraph of b. ([b.txt])\n"
-    )
+    assert (bench.root / "notes/digest.md").read_text() == f"# Digest\n\n{digest}"
     assert fault_in_facts(bench.facts(session)) is None
 
 
@@ -137,19 +150,6 @@ async def test_a_digest_of_nothing_writes_nothing(bench: Bench) -> None:
     end = await bench.session(ImmediateModel("offline", answer)).conversation.run_turn("digest *.md into d.md")
     assert end.answer == "No file matches *.md: there is nothing to digest."
     assert not (bench.root / "d.md").exists()
-
-
-async def test_a_digest_goes_past_what_cannot_be_read(bench: Bench) -> None:
-    (bench.root / "b.txt").write_bytes(b"\xff\xfe")
-    await bench.session(ImmediateModel("offline", answer)).conversation.run_turn("digest *.txt into d.md")
-    assert "- b.txt: could not be read" in (bench.root / "d.md").read_text()
-
-
-async def test_a_digest_goes_on_when_the_first_cannot_be_read(bench: Bench) -> None:
-    (bench.root / "a.txt").write_bytes(b"\xff\xfe")
-    (bench.root / "b.txt").write_text("b")
-    await bench.session(ImmediateModel("offline", answer)).conversation.run_turn("digest *.txt into d.md")
-    assert (bench.root / "d.md").read_text() == "# Digest\n\n- a.txt: could not be read\n## b.txt\n\nb ([b.txt])\n"
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ async def test_a_digest_goes_on_when_the_first_cannot_be_read(bench: Bench) -> N
         ("read ../../etc/passwd", "read_file ../../etc/passwd failed: "),
     ],
 )
-async def test_what_leads_out_is_refused_and_told(line: str, words: str, bench: Bench) -> None:
+async def test_a_path_that_leads_out_is_refused_and_told(line: str, words: str, bench: Bench) -> None:
     end = await bench.session(ImmediateModel("offline", answer)).conversation.run_turn(line)
     assert end.answer.startswith(words)
     assert end.answer.endswith(" (path_escape)")
@@ -168,7 +168,7 @@ async def test_what_leads_out_is_refused_and_told(line: str, words: str, bench: 
 
 
 @pytest.mark.parametrize("because", ["", "The workers died too often."])
-def test_what_is_told_of_tools_is_no_line_of_the_person(because: str) -> None:
+def test_a_notice_about_tools_is_no_line_of_the_person(because: str) -> None:
     """Neither beside the line nor beside results."""
     notice = {"type": "text", "text": f"({availability_notice(ToolsChanged(1, 'search', ('search_files',), because))})"}
     begun = request("read a", VAULT)

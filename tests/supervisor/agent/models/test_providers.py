@@ -71,7 +71,7 @@ REFUSED: Final = [
 
 
 @pytest.mark.parametrize(("name", "has", "words"), REFUSED, ids=[f"{name} {has}" for name, has, _ in REFUSED])
-def test_what_cannot_be_used_is_refused_at_once(name: str | None, has: dict[str, str], words: str) -> None:
+def test_a_model_that_cannot_be_used_is_refused_at_once(name: str | None, has: dict[str, str], words: str) -> None:
     with pytest.raises(ConfigError) as caught:
         open_model(name, settings(key=has.get("key"), url=has.get("url")))
     assert words in str(caught.value)

@@ -1,5 +1,7 @@
 """What a failed request means, without a clock and without a server."""
 
+from typing import Final
+
 import pytest
 
 from supervisor.agent.models.retry import (
@@ -28,23 +30,19 @@ def test_backoff_doubles_up_to_its_limit_and_then_gives_up() -> None:
     assert delays == [0.5, 1.0, 2.0, 4.0, 8.0, 8.0, None]
 
 
-def test_chance_only_shortens_a_delay() -> None:
-    assert RetryPolicy().delay(failure(), 2, 1.0) == pytest.approx(0.75)
+DELAYS: Final = {
+    "chance only shortens it": (failure(), 2, 1.0, 0.75),
+    "what the server asks for goes before the backoff": (failure(retry_after=3.0), 1, 0.5, 3.0),
+    "also where it asks for nothing": (failure(retry_after=0.0), 4, 0.5, 0.0),
+    "as long as there is patience": (failure(retry_after=30.0), 1, 0.0, 30.0),
+    "a wait beyond all patience is no retry": (failure(retry_after=30.5), 1, 0.0, None),
+    "a failure that cannot pass is not retried": (failure(retried=False), 1, 0.0, None),
+}
 
 
-def test_what_the_server_asks_for_goes_before_the_backoff() -> None:
-    assert RetryPolicy().delay(failure(retry_after=3.0), 1, 0.5) == 3.0
-    assert RetryPolicy().delay(failure(retry_after=0.0), 4, 0.5) == 0.0
-
-
-def test_a_wait_beyond_all_patience_is_no_retry() -> None:
-    policy = RetryPolicy(patience=30)
-    assert policy.delay(failure(retry_after=30.0), 1, 0.0) == 30.0
-    assert policy.delay(failure(retry_after=30.5), 1, 0.0) is None
-
-
-def test_what_cannot_pass_is_not_retried() -> None:
-    assert RetryPolicy().delay(failure(retried=False), 1, 0.0) is None
+@pytest.mark.parametrize(("failed", "attempt", "chance", "delay"), DELAYS.values(), ids=DELAYS)
+def test_a_failed_request_is_delayed(failed: RequestFailure, attempt: int, chance: float, delay: float | None) -> None:
+    assert RetryPolicy(patience=30).delay(failed, attempt, chance) == delay
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import random
 import tracemalloc
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pytest
@@ -53,33 +53,24 @@ def test_events_are_the_same_wherever_the_bytes_are_cut(newline: str) -> None:
         assert decoded(raw[:cut], b"", raw[cut:]) == whole
 
 
-@pytest.mark.parametrize(
-    ("raw", "events"),
-    [
-        (b"data: 1\n\n", [Event("", b"1")]),
-        (b"data:1\n\n", [Event("", b"1")]),
-        (b"data:  1\n\n", [Event("", b" 1")]),
-        (b"event: x\n\n", []),
-        (b"data\n\n", [Event("", b"")]),
-        (b"\n\n\n", []),
-        (b"event: x\n\ndata: 1\n\n", [Event("", b"1")]),
-        (b"event: x\ndata: 1\n", []),
-        (b"event: \xff\ndata: \xff\n\n", [Event("\ufffd", b"\xff")]),
-        (b"data: a\xe2\x80\xa8b\xc2\x85c\x0bd\n\n", [Event("", b"a\xe2\x80\xa8b\xc2\x85c\x0bd")]),
-    ],
-    ids=[
-        "no name",
-        "no space",
-        "two spaces",
-        "no data",
-        "no colon",
-        "only blank lines",
-        "a name ends with its event",
-        "no blank line at the end",
-        "not UTF-8",
-        "what only Python calls a line end",
-    ],
-)
+EVENTS: Final[dict[str, tuple[bytes, list[Event]]]] = {
+    "no name": (b"data: 1\n\n", [Event("", b"1")]),
+    "no space": (b"data:1\n\n", [Event("", b"1")]),
+    "two spaces": (b"data:  1\n\n", [Event("", b" 1")]),
+    "no data": (b"event: x\n\n", []),
+    "no colon": (b"data\n\n", [Event("", b"")]),
+    "only blank lines": (b"\n\n\n", []),
+    "a name ends with its event": (b"event: x\n\ndata: 1\n\n", [Event("", b"1")]),
+    "no blank line at the end": (b"event: x\ndata: 1\n", []),
+    "not UTF-8": (b"event: \xff\ndata: \xff\n\n", [Event("\ufffd", b"\xff")]),
+    "what only Python calls a line end": (
+        b"data: a\xe2\x80\xa8b\xc2\x85c\x0bd\n\n",
+        [Event("", b"a\xe2\x80\xa8b\xc2\x85c\x0bd")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("raw", "events"), EVENTS.values(), ids=EVENTS)
 def test_reads_events_as_the_standard_says(raw: bytes, events: list[Event]) -> None:
     assert decoded(raw) == events
 
@@ -125,25 +116,27 @@ def test_text_that_comes_with_the_start_of_its_block_counts() -> None:
     assert shown == [TextDelta("he"), TextDelta("llo")]
 
 
+NOT_PARSED: Final = {
+    "none": "",
+    "cut": '{"path":',
+    "cut string": '{"path": "a.t',
+    "list": "[1]",
+    "number": "7",
+    "surrogate": '{"a": "\\ud83d"}',
+    "two": '{"a": 1} {"b": 2}',
+    "deep": '{"a": ' + "[" * 70 + "]" * 70 + "}",
+    "deeper": "[" * 100_000,
+}
+
+
 @pytest.mark.parametrize(
-    ("raw", "arguments", "parsed"),
-    [
-        ('{"path": "a.txt"}', '{"path": "a.txt"}', {"path": "a.txt"}),
-        ("", "{}", {}),
-        ('{"path":', '{"path":', {}),
-        ('{"path": "a.t', '{"path": "a.t', {}),
-        ("[1]", "[1]", {}),
-        ("7", "7", {}),
-        ('{"a": "\\ud83d"}', '{"a": "\\ud83d"}', {}),
-        ('{"a": 1} {"b": 2}', '{"a": 1} {"b": 2}', {}),
-        ('{"a": ' + "[" * 70 + "]" * 70 + "}", '{"a": ' + "[" * 70 + "]" * 70 + "}", {}),
-        ("[" * 100_000, "[" * 100_000, {}),
-    ],
-    ids=["whole", "none", "cut", "cut string", "list", "number", "surrogate", "two", "deep", "deeper"],
+    ("raw", "parsed"),
+    [('{"path": "a.txt"}', {"path": "a.txt"}), *((raw, {}) for raw in NOT_PARSED.values())],
+    ids=["whole", *NOT_PARSED],
 )
-def test_keeps_arguments_as_the_model_wrote_them(raw: str, arguments: str, parsed: dict[str, Any]) -> None:
+def test_keeps_arguments_as_the_model_wrote_them(raw: str, parsed: dict[str, Any]) -> None:
     answer = replied(reply(calls=[("read_file", raw)], ids=["t1"]))
-    assert answer.calls == [ToolUse("t1", "read_file", arguments)]
+    assert answer.calls == [ToolUse("t1", "read_file", raw or "{}")]
     assert answer.content == [{"type": "tool_use", "id": "t1", "name": "read_file", "input": parsed}]
     assert answer.stop_reason == "tool_use"
 
@@ -205,7 +198,7 @@ def test_citations_are_gathered() -> None:
     assert [citation["cited_text"] for citation in kept["citations"]] == ["a", "b"]
 
 
-def test_what_the_api_may_yet_invent_is_ignored_or_kept() -> None:
+def test_unknown_parts_of_the_api_are_ignored_or_kept() -> None:
     strange = (
         event({"type": "brand_new_event", "anything": [1]})
         + "event: ping\ndata: not even JSON\n\n"
@@ -330,7 +323,7 @@ def test_an_error_event_may_have_its_type_in_its_name_alone() -> None:
         block(0, {"type": "tool_use", "id": "t", "name": None, "input": {}}),
     ],
 )
-def test_what_is_not_this_api_is_a_bad_response(odd: str) -> None:
+def test_a_stream_that_is_not_this_api_is_a_bad_response(odd: str) -> None:
     assert failed(odd).kind == "bad_response"
 
 

@@ -1,6 +1,7 @@
 """A batch's input and output as data: what is an item, what is refused, and what a kill leaves behind."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -72,37 +73,23 @@ def result(name: str | int, status: Any = "ok", **more: Any) -> Result:
     return Result(name, status, "yes", "s", 1, [CallLine("read_file", {"path": "a"}, True)], {"t": 1}, 0.5, **more)
 
 
-def fields(**more: Any) -> dict[str, Any]:
-    call = {"tool": "read_file", "arguments": {"path": "a"}, "ok": True, "error_kind": None}
-    return {
-        "id": "a",
-        "status": "ok",
-        "answer": "yes",
-        "session": "s",
-        "steps": 1,
-        "tool_calls": [call],
-        "usage": {"t": 1},
-        "seconds": 0.5,
-        **more,
-    }
-
-
 def test_a_line_has_every_field() -> None:
-    assert json.loads(result("a").line()) == fields()
-    failed = result("a", "error", error={"kind": "x", "message": "y"})
-    assert json.loads(failed.line()) == fields(status="error", error={"kind": "x", "message": "y"})
+    line = {"id": "a", "status": "ok", "answer": "yes", "session": "s", "steps": 1, "usage": {"t": 1}, "seconds": 0.5}
+    call = {"tool": "read_file", "arguments": {"path": "a"}, "ok": True, "error_kind": None}
+    error = {"kind": "x", "message": "y"}
+    assert json.loads(result("a").line()) == {**line, "tool_calls": [call]}
+    failed = json.loads(result("a", "error", error=error).line())
+    assert failed == {**line, "tool_calls": [call], "status": "error", "error": error}
 
 
 def test_results_are_read_back_on_resume(tmp_path: Path) -> None:
     path = tmp_path / "out"
-    first = OutputFile(path, resume=False)
-    first.write(result("a"))
-    first.write(result(2, "error"))
-    first.close()
-    again = OutputFile(path, resume=True)
-    assert again.statuses == {"a": "ok", "2": "error"}
-    again.write(result("c"))
-    again.close()
+    with closing(OutputFile(path, resume=False)) as first:
+        first.write(result("a"))
+        first.write(result(2, "error"))
+    with closing(OutputFile(path, resume=True)) as again:
+        assert again.statuses == {"a": "ok", "2": "error"}
+        again.write(result("c"))
     assert [json.loads(line)["id"] for line in path.read_text().splitlines()] == ["a", 2, "c"]
 
 
@@ -110,9 +97,8 @@ def test_results_are_read_back_on_resume(tmp_path: Path) -> None:
 def test_a_torn_last_line_is_cut_off(tmp_path: Path, kept: int) -> None:
     path = tmp_path / "out"
     path.write_bytes(result("a").line() + result("b").line()[:kept])
-    file = OutputFile(path, resume=True)
-    file.close()
-    assert file.statuses == {"a": "ok"}
+    with closing(OutputFile(path, resume=True)) as file:
+        assert file.statuses == {"a": "ok"}
     assert path.read_bytes() == result("a").line()
 
 
@@ -138,10 +124,9 @@ def test_a_file_of_somebody_else_and_without_resume_one_of_results_is_left_as_it
 
 
 def test_two_batches_cannot_write_one_output(tmp_path: Path) -> None:
-    first = OutputFile(tmp_path / "out", resume=False)
-    with pytest.raises(ConfigError, match="Another batch is writing to"):
+    output = OutputFile(tmp_path / "out", resume=False)
+    with closing(output), pytest.raises(ConfigError, match="Another batch is writing to"):
         OutputFile(tmp_path / "out", resume=True)
-    first.close()
     OutputFile(tmp_path / "out", resume=True).close()
 
 

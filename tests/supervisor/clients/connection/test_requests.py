@@ -13,18 +13,16 @@ from tests.daemon_process import DaemonProcess, scripted
 from tests.forked import ForkedStrongroom
 
 NEEDS: Final = "The model needs a key: set ANTHROPIC_API_KEY."
-EXPLAINED: Final = [
-    ("a key that is here alone", NEEDS, "sk", False, True),
-    ("no key anywhere", NEEDS, None, False, False),
-    ("another problem", "The root does not exist.", "sk", False, False),
-    ("another variable", "It needs ANTHROPIC_BASE_URL.", "sk", False, False),
-    ("a private daemon", NEEDS, "sk", True, False),
-]
+EXPLAINED: Final = {
+    "a key that is here alone": (NEEDS, "sk", False, True),
+    "no key anywhere": (NEEDS, None, False, False),
+    "another problem": ("The root does not exist.", "sk", False, False),
+    "another variable": ("It needs ANTHROPIC_BASE_URL.", "sk", False, False),
+    "a private daemon": (NEEDS, "sk", True, False),
+}
 
 
-@pytest.mark.parametrize(
-    ("words", "key", "private", "why"), [row[1:] for row in EXPLAINED], ids=[row[0] for row in EXPLAINED]
-)
+@pytest.mark.parametrize(("words", "key", "private", "why"), EXPLAINED.values(), ids=EXPLAINED)
 def test_a_daemon_that_misses_what_is_set_here_is_explained(
     words: str, key: str | None, private: bool, why: bool, home: Path
 ) -> None:

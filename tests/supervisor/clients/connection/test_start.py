@@ -1,7 +1,7 @@
 """Finding a daemon that is just ending, mute, another home's or of another version; most of them are played here."""
 
-import io
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -16,18 +16,22 @@ import msgspec
 import pytest
 
 from supervisor.acp import extensions, jsonrpc, schema
-from supervisor.clients.connection.introduction import Patience, version_notices
 from supervisor.clients.connection.link_events import LinkEvent, decline
-from supervisor.clients.connection.start import ConnectedDaemon, connect, connect_or_private, find
-from supervisor.config.settings import Settings, load
-from supervisor.daemon.process.lock import hold
+from supervisor.clients.connection.patience import Patience, version_notices
+from supervisor.clients.connection.spawn import StartingPrivate, background_if_none_runs, private_if_none_runs
+from supervisor.clients.connection.start import ConnectedDaemon, connect, connect_or_private, connect_running, find
+from supervisor.clients.connection.stop import stop
+from supervisor.config.settings import Settings
+from supervisor.daemon.process.lock import Lock, hold
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused
 from supervisor.system import unix_socket
 from supervisor.version import VERSION
 from tests.daemon_process import Lines
+from tests.supervisor.clients.shared import Errors
 from tests.supervisor.command import CODE, HANG_GUARD
 
-ABOUT: Final = extensions.Daemon(pid=os.getpid(), version=VERSION, home="", model="", profile="vault")
+PID: Final = os.getpid()
+ABOUT: Final = extensions.Daemon(pid=PID, version=VERSION, home="", model="", profile="vault")
 STOPPING: Final = jsonrpc.fault(jsonrpc.INTERNAL_ERROR, "The daemon is stopping; connect again.", "stopping")
 OTHER: Final = jsonrpc.fault(jsonrpc.INTERNAL_ERROR, "Something else.", "internal")
 
@@ -74,11 +78,6 @@ class Played:
                 client.line()  # until it leaves
 
 
-@pytest.fixture
-def settings(home: Path) -> Settings:
-    return load({"STRONGROOM_HOME": str(home)})
-
-
 @contextmanager
 def playing(settings: Settings, *deeds: Deed) -> Iterator[Played]:
     """Hold the lock and listen; the daemon ends when it has done its deeds."""
@@ -113,10 +112,36 @@ def test_a_daemon_that_is_just_stopping_is_not_the_last_one(settings: Settings, 
     assert heard == []
 
 
-def test_where_the_daemon_has_ended_another_is_started(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_daemon_is_started_in_place_of_one_that_ended(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("STRONGROOM_HOME", str(settings.home))
     with playing(settings, "close"), connect_or_private(settings, decline, "test") as connected:
         assert connected.private
+
+
+@pytest.mark.parametrize("reach", [connect, connect_or_private])
+def test_a_daemon_that_starts_already_is_the_one_that_is_connected_to(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, reach: Reach
+) -> None:
+    monkeypatch.setenv("STRONGROOM_HOME", str(settings.home))
+    private = reach is connect_or_private
+    starting = private_if_none_runs(settings) if private else background_if_none_runs(settings)
+    with reach(settings, decline, "test", starting=starting) as connected:
+        assert connected.private == private
+        assert connected.link.daemon is not None
+        if isinstance(starting, StartingPrivate):
+            assert connected.link.daemon.pid == starting.process.pid
+        else:
+            assert stop(settings) == connected.link.daemon.pid
+
+
+def test_no_daemon_is_begun_where_one_runs(settings: Settings) -> None:
+    with playing(settings, "close"):
+        assert private_if_none_runs(settings) is None
+        assert background_if_none_runs(settings) is None
+        with pytest.raises(DaemonLost):
+            connect_running(settings, decline, "test", NO_PATIENCE)
 
 
 def test_three_daemons_that_go_away_are_enough(settings: Settings) -> None:
@@ -136,46 +161,22 @@ def test_a_daemon_that_refuses_is_asked_once(settings: Settings) -> None:
 def test_a_daemon_that_does_not_answer_is_given_up_with_what_to_do(
     settings: Settings, reach: Reach, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = rf"\(pid {os.getpid()}\) does not answer\. It may be very busy.*`kill -KILL {os.getpid()}`.*{settings.logs}"
+    words = rf"\(pid {PID}\) does not answer\. It may be very busy.*`kill -KILL {PID}`.*{settings.logs}"
     with playing(settings, "mute"), pytest.raises(DaemonLost, match=words):
         reach(settings, decline, "test", patience=NO_PATIENCE)
     assert capsys.readouterr().err == (
-        f"note: The daemon (pid {os.getpid()}) does not answer. It may be stopped or busy; waiting for it.\n"
+        f"note: The daemon (pid {PID}) does not answer. It may be stopped or busy; waiting for it.\n"
     )
 
 
-class Told(io.StringIO):
-    """Standard error, and an event: somebody was told something."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.event = threading.Event()
-
-    def write(self, text: str, /) -> int:
-        self.event.set()
-        return super().write(text)
-
-
 def test_a_daemon_that_answers_late_is_as_good_as_any(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = Told()
+    event = threading.Event()
+    told = Errors(event.set)
     monkeypatch.setattr(sys, "stderr", told)
     late = Patience(0, HANG_GUARD)
-    with playing(settings, told.event), connect(settings, decline, "test", late) as connected:
+    with playing(settings, event), connect(settings, decline, "test", late) as connected:
         assert connected.link.daemon == ABOUT
     assert "does not answer" in told.getvalue()
-
-
-def test_a_daemon_with_a_full_queue_is_not_waited_for_for_ever(settings: Settings) -> None:
-    with (
-        hold(settings) as lock,
-        socket.socket(socket.AF_UNIX) as server,
-        unix_socket.address(str(settings.socket)) as name,
-    ):
-        server.bind(name)
-        server.listen(0)
-        lock.publish(settings.socket)
-        with unix_socket.connect(name), pytest.raises(DaemonLost, match="does not answer"):
-            find(settings, time.monotonic())
 
 
 def test_the_daemon_of_another_home_is_refused(settings: Settings) -> None:
@@ -192,52 +193,61 @@ def test_a_home_has_other_names_too(settings: Settings, tmp_path: Path) -> None:
         connect(settings, decline, "test").close()
 
 
-def test_a_daemon_that_stops_for_long_is_told_of_with_what_to_do(settings: Settings) -> None:
+# not to be found ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def published(settings: Settings) -> Iterator[Lock]:
+    """The lock, held for a daemon that says where it listens, and does not."""
     with hold(settings) as lock:
         lock.publish(settings.socket)
-        lock.retire()
-        with pytest.raises(
-            DaemonLost, match=rf"\(pid {os.getpid()}\) .* stopping, .* still running.*`kill {os.getpid()}`"
-        ):
-            find(settings, time.monotonic())
+        yield lock
 
 
-def nothing(_path: Path) -> None:
-    pass
+def why(settings: Settings) -> str:
+    """Return why the daemon is not found."""
+    with pytest.raises(DaemonLost) as caught:
+        find(settings, time.monotonic())
+    return str(caught.value)
 
 
-def a_file(path: Path) -> None:
-    path.write_text("precious")
-
-
-def a_dead_socket(path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as server, unix_socket.address(str(path)) as name:
+def test_a_daemon_with_a_full_queue_is_not_waited_for_for_ever(settings: Settings, published: Lock) -> None:
+    with socket.socket(socket.AF_UNIX) as server, unix_socket.address(str(settings.socket)) as name:
         server.bind(name)
+        server.listen(0)
+        with unix_socket.connect(name):
+            assert "does not answer" in why(settings)
 
 
-TAKEN_AWAY: Final = [(nothing, "is gone"), (a_file, "is not its socket any more"), (a_dead_socket, "nobody listens at")]
+def test_a_daemon_that_stops_for_long_is_told_of_with_what_to_do(settings: Settings, published: Lock) -> None:
+    published.retire()
+    assert re.search(rf"\(pid {PID}\) .* stopping, .* still running.*`kill {PID}`", why(settings))
 
 
-@pytest.mark.parametrize(("plant", "what"), TAKEN_AWAY)
+TAKEN_AWAY: Final = {
+    "import sys": "is gone",
+    "import sys; open(sys.argv[1], 'w').write('precious')": "is not its socket any more",
+    "import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])": "nobody listens at",
+}
+
+
+@pytest.mark.parametrize(("deed", "what"), TAKEN_AWAY.items())
 def test_of_a_daemon_whose_socket_was_taken_away_that_is_told(
-    settings: Settings, plant: Callable[[Path], None], what: str
+    settings: Settings, published: Lock, deed: str, what: str
 ) -> None:
-    with hold(settings) as lock:
-        lock.publish(settings.socket)
-        plant(settings.socket)
-        with pytest.raises(DaemonLost, match=rf"\(pid {os.getpid()}\) runs, but .*{what}.* --stop`"):
-            find(settings, time.monotonic())
+    subprocess.run([sys.executable, "-c", deed, settings.socket.name], cwd=settings.socket.parent, check=True)
+    assert re.search(rf"\(pid {PID}\) runs, but .*{what}.* --stop`", why(settings))
 
 
 @pytest.mark.parametrize("text", ["", "garbage", '{"pid": 1, "version": "x", "socket": "/nowhere"}'])
-def test_where_the_lock_s_file_is_of_no_use_the_kernel_says_who_holds_it(settings: Settings, text: str) -> None:
-    with hold(settings) as lock:
-        lock.publish(settings.socket)
-        settings.lock.write_text(text)
-        with pytest.raises(DaemonLost, match=r"does not say who it is") as caught:
-            find(settings, time.monotonic())
-    assert f"process {os.getpid()} holds the lock; `kill {os.getpid()}` ends it" in str(caught.value)
-    assert "kill 1`" not in str(caught.value)
+def test_the_kernel_names_the_lock_s_holder_if_its_file_is_of_no_use(
+    settings: Settings, published: Lock, text: str
+) -> None:
+    settings.lock.write_text(text)
+    said = why(settings)
+    assert "does not say who it is" in said
+    assert f"process {PID} holds the lock; `kill {PID}` ends it" in said
+    assert "kill 1`" not in said
 
 
 def test_only_another_version_is_worth_a_note() -> None:

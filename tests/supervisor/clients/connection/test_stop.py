@@ -1,23 +1,22 @@
 """`strongroom daemon --stop`: who is signalled, and what is said of a daemon that does not end."""
 
-import io
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 import pytest
 
-from supervisor.clients.connection.introduction import Patience
+from supervisor.clients.connection.patience import Patience
 from supervisor.clients.connection.stop import stop
-from supervisor.config.settings import Settings, load
+from supervisor.config.settings import Settings
 from supervisor.daemon.process.lock import hold
 from supervisor.errors import StrongroomError
-from tests.supervisor.command import CODE, HANG_GUARD
+from tests.supervisor.clients.shared import Errors
+from tests.supervisor.command import CODE, HANG_GUARD, Strongroom
 
 HOLDER: Final = """
 import signal, sys
@@ -36,10 +35,9 @@ NO_PATIENCE: Final = Patience(0, 0)
 
 
 @pytest.fixture
-def settings(home: Path) -> Settings:
-    home.mkdir(mode=0o700)
-    (home / "config.toml").write_text("[daemon]\ndrain_s = 0\n")
-    return load({"STRONGROOM_HOME": str(home)})
+def settings(strongroom: Strongroom) -> Settings:
+    strongroom.configure("[daemon]\ndrain_s = 0\n")
+    return strongroom.settings
 
 
 @contextmanager
@@ -84,22 +82,10 @@ def test_a_daemon_that_does_not_end_is_not_waited_for_for_ever(settings: Setting
         assert process.poll() is None
 
 
-class Ending(io.StringIO):
-    """Standard error; what is written there ends a process."""
-
-    def __init__(self, input_: IO[bytes]) -> None:
-        super().__init__()
-        self._input = input_
-
-    def write(self, text: str, /) -> int:
-        self._input.close()
-        return super().write(text)
-
-
-def test_who_waits_for_turns_to_finish_is_told_so(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_person_is_told_that_turns_have_time_to_finish(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     with holding(settings, "whatever") as process:
         assert process.stdin
-        errors = Ending(process.stdin)
+        errors = Errors(process.stdin.close)
         monkeypatch.setattr(sys, "stderr", errors)
         assert stop(settings, Patience(0, HANG_GUARD)) == process.pid
     assert errors.getvalue() == (

@@ -6,13 +6,7 @@ from typing import Any
 import pytest
 
 from tests.supervisor.clients.console.fake_daemon import FakeDaemon
-from tests.supervisor.clients.console.terminals import ENTER, Parent, Terminal
-
-
-@pytest.fixture(scope="session")
-def parent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parent]:
-    with Parent(tmp_path_factory.mktemp("parent")) as process:
-        yield process
+from tests.supervisor.clients.console.terminals import ENTER, Terminal
 
 
 @pytest.fixture
@@ -22,12 +16,12 @@ def daemon(home: Path, root: Path) -> Iterator[FakeDaemon]:
 
 
 @pytest.fixture
-def terminal(parent: Parent, home: Path, root: Path, daemon: FakeDaemon) -> Iterator[Callable[..., Terminal]]:
+def terminal(home: Path, root: Path, daemon: FakeDaemon) -> Iterator[Callable[..., Terminal]]:
     """Open a console on a terminal, ready for a line."""
     with ExitStack() as stack:
 
-        def opened(columns: int = 80, rows: int = 24, **options: Any) -> Terminal:
-            console = stack.enter_context(Terminal(parent, home, root.parent, columns, rows, **options))
+        def opened(*options: str, **more: Any) -> Terminal:
+            console = stack.enter_context(Terminal(home, root.parent, *options, **more))
             console.until(lambda screen: "Input" in screen and ">" in screen)
             return console
 
@@ -35,18 +29,23 @@ def terminal(parent: Parent, home: Path, root: Path, daemon: FakeDaemon) -> Iter
 
 
 @pytest.fixture
-def console(terminal: Callable[..., Terminal], daemon: FakeDaemon) -> Terminal:
-    """A console in a turn that the test plays, begun with the line `go`."""
-    console = terminal()
-    console.type("go" + ENTER)
-    assert daemon.prompt() == "go"
-    return console
+def ready(terminal: Callable[..., Terminal]) -> Terminal:
+    """A console where nothing was typed yet."""
+    return terminal()
 
 
 @pytest.fixture
-def held(parent: Parent, home: Path, root: Path, daemon: FakeDaemon) -> Iterator[Terminal]:
+def console(ready: Terminal, daemon: FakeDaemon) -> Terminal:
+    """A console in a turn that the test plays, begun with the line `go`."""
+    ready.type("go" + ENTER)
+    assert daemon.prompt() == "go"
+    return ready
+
+
+@pytest.fixture
+def held(home: Path, root: Path, daemon: FakeDaemon) -> Iterator[Terminal]:
     """A console whose session is not open until `daemon.release`."""
     daemon.hold = True
-    with Terminal(parent, home, root.parent) as console:
+    with Terminal(home, root.parent) as console:
         console.until(lambda screen: "Connecting" in screen and ">" in screen)
         yield console

@@ -11,33 +11,29 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from socket import SHUT_RDWR, socket
-from types import TracebackType
 from typing import Any, Final, Self
 
 from supervisor.acp import extensions, jsonrpc, schema
-from supervisor.acp.line_buffer import LineBuffer
+from supervisor.acp.jsonrpc import LineBuffer
 from supervisor.config.config_file import Config
 from supervisor.config.settings import Settings
 from supervisor.daemon.process import lock
 from supervisor.daemon.process.listener import listening
+from tests.supervisor.command import HANG_GUARD
 
 SESSION: Final = "20260101-000000-abcdef"
-PATIENCE: Final = 10.0
 OPTIONS: Final = [
     schema.ConfigOption(
-        id="model",
-        name="Model",
-        category="model",
-        current_value="offline",
-        options=[schema.OptionValue(value=name, name=name) for name in ("offline", "claude-haiku-5-5")],
-    ),
-    schema.ConfigOption(
-        id="profile",
-        name="Profile",
-        category="mode",
-        current_value="vault",
-        options=[schema.OptionValue(value=name, name=name) for name in ("vault", "project")],
-    ),
+        id=name,
+        name=name.title(),
+        category=category,
+        current_value=values[0],
+        options=[schema.OptionValue(value=value, name=value) for value in values],
+    )
+    for name, category, values in (
+        ("model", "model", ("offline", "claude-haiku-5-5")),
+        ("profile", "mode", ("vault", "project")),
+    )
 ]
 
 
@@ -49,12 +45,11 @@ class Asked:
     message: jsonrpc.Request
 
     @property
-    def method(self) -> str:
-        return self.message.method
-
-    @property
     def params(self) -> Any:
         return json.loads(self.message.params)
+
+    def refuse(self, code: int, message: str, kind: str) -> None:
+        self.connection.sendall(jsonrpc.failure(self.message.id, jsonrpc.fault(code, message, kind)))
 
 
 class FakeDaemon:
@@ -91,9 +86,7 @@ class FakeDaemon:
         threading.Thread(target=self._accept, daemon=True).start()
         return self
 
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.shutdown(SHUT_RDWR)
         self.drop()
         self._stack.close()
@@ -101,8 +94,8 @@ class FakeDaemon:
     # --- what the test does -----------------------------------------------------------------------------------------
 
     def next(self, method: str) -> Asked:
-        asked = self._requests.get(timeout=PATIENCE)
-        assert asked.method == method
+        asked = self._requests.get(timeout=HANG_GUARD)
+        assert asked.message.method == method
         return asked
 
     def prompt(self) -> str:
@@ -117,17 +110,17 @@ class FakeDaemon:
         summary = {"turn": 1, "status": status, "answer": "", **facts}
         self.answer(self._prompt, schema.PromptResult(stop_reason=reason, meta={extensions.TURN: summary}))
 
-    def continued(self, *, by: schema.PromptResult | None = None, wait: bool = False) -> None:
+    def continued(self, *, wait: bool = False) -> None:
         """Wait for a continuation; answer it, or let `end` do that."""
         self._prompt = self.next(extensions.CONTINUE_METHOD)
         if not wait:
-            self.answer(self._prompt, by)
+            self.answer(self._prompt, None)
 
     def release(self, *, refused: str = "") -> None:
         """Answer the request for a new session that was held, or refuse it."""
         asked = self.next("session/new")
         if refused:
-            asked.connection.sendall(jsonrpc.failure(asked.message.id, jsonrpc.fault(-32602, refused, "config")))
+            asked.refuse(-32602, refused, "config")
         else:
             self.answer(asked, self._results()["session/new"])
 
@@ -136,15 +129,19 @@ class FakeDaemon:
 
     def refuse(self, message: str, kind: str) -> None:
         """Answer the last prompt with an error."""
-        self._prompt.connection.sendall(jsonrpc.failure(self._prompt.message.id, jsonrpc.fault(-32603, message, kind)))
+        self._prompt.refuse(-32603, message, kind)
 
     def tell(self, *updates: schema.Update) -> None:
         for update in updates:
-            params = schema.SessionUpdate(session_id=SESSION, update=update)
-            self._connections[-1].sendall(jsonrpc.notification("session/update", params))
+            self._connections[-1].sendall(_updated(update))
 
     def say(self, text: str, message: str = "turn-1-step-0") -> None:
         self.tell(said(text, message))
+
+    def reply(self, text: str, message: str = "turn-1-step-0") -> None:
+        """Say something, and answer the last prompt."""
+        self.say(text, message)
+        self.end()
 
     def state(self, state: str, retry: str = "") -> None:
         params = extensions.TurnState(session_id=SESSION, state=state, turn=1, retry=retry)
@@ -170,12 +167,12 @@ class FakeDaemon:
 
     def answered(self) -> dict[str, Any]:
         """Wait for the answer to a question: its option, and what else it says."""
-        result = json.loads(self._answers.get(timeout=PATIENCE).result or b"null")
+        result = json.loads(self._answers.get(timeout=HANG_GUARD).result or b"null")
         return {"option": result["outcome"]["optionId"], **result.get("_meta", {})}
 
     def noted(self, method: str) -> None:
         """Wait for a notification."""
-        assert self._notes.get(timeout=PATIENCE).method == method
+        assert self._notes.get(timeout=HANG_GUARD).method == method
 
     def drop(self) -> None:
         """End all connections, as a daemon does that ends; not one that comes meanwhile, to the next."""
@@ -206,9 +203,7 @@ class FakeDaemon:
             case jsonrpc.Request():
                 self.seen.append(message.method)
                 if message.method == "session/load":
-                    for update in self.history:
-                        params = schema.SessionUpdate(session_id=SESSION, update=update)
-                        connection.sendall(jsonrpc.notification("session/update", params))
+                    connection.sendall(b"".join(map(_updated, self.history)))
                 result = self._results().get(message.method)
                 if result is None or (self.hold and message.method == "session/new"):
                     self._requests.put(Asked(connection, message))
@@ -244,6 +239,10 @@ def _introduction() -> schema.InitializeResult:
         auth_methods=[],
         meta={extensions.DAEMON: about},
     )
+
+
+def _updated(update: schema.Update) -> bytes:
+    return jsonrpc.notification("session/update", schema.SessionUpdate(session_id=SESSION, update=update))
 
 
 def said(text: str, message: str = "turn-1-step-0") -> schema.AgentMessageChunk:

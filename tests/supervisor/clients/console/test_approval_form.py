@@ -9,8 +9,8 @@ from supervisor.acp import extensions
 from supervisor.clients.console.approval_form import ApprovalForm, wider_approvals
 
 
-def form(arguments: str, *, editable: bool = True) -> ApprovalForm:
-    return ApprovalForm(extensions.ApprovalRequest(tool="run_cmd", arguments=arguments, reason="", editable=editable))
+def form(arguments: str, tool: str = "run_cmd", **more: Any) -> ApprovalForm:
+    return ApprovalForm(extensions.ApprovalRequest(tool=tool, arguments=arguments, reason="", **more))
 
 
 LAID_OUT: Final = [
@@ -64,7 +64,7 @@ REFUSED: Final = [
 ]
 
 
-def test_what_is_no_object_is_not_sent() -> None:
+def test_text_that_is_no_object_is_not_sent() -> None:
     for text, why in REFUSED:
         found = form('{"a": 1, "b": 2}')
         assert why in found.settle(text)
@@ -86,7 +86,7 @@ def test_an_unseen_character_is_shown_before_it_is_sent(arguments: str, unseen: 
     assert json.loads(found.edited or "")["command"] == f"ls {unseen}x"
 
 
-def test_what_may_not_be_edited_is_not() -> None:
+def test_a_call_that_may_not_be_edited_is_not() -> None:
     found = form('{"command": "ls"}', editable=False)
     assert found.settle("rm") == "This call cannot be edited."
     assert found.settle(found.text) == ""
@@ -98,7 +98,7 @@ LS: Final = '{"command": "ls", "args": ["-l"]}'
 
 
 def command(arguments: str = LS, **more: Any) -> ApprovalForm:
-    return ApprovalForm(extensions.ApprovalRequest(tool="exec_shell", arguments=arguments, reason="", **more))
+    return form(arguments, "exec_shell", **more)
 
 
 def test_a_command_is_edited_as_words() -> None:

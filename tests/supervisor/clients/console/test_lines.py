@@ -7,10 +7,10 @@ from typing import Any, Final
 import pytest
 
 from supervisor.acp import extensions, schema
-from supervisor.clients.console import input_history
+from supervisor.clients.console import input_line
 from supervisor.clients.console.completion import offers, paths
 from supervisor.clients.console.session_state import SessionState
-from supervisor.clients.console.shown import Note, ShownCall, ShownEnd, ShownProposal
+from supervisor.clients.console.shown import Note, ShownCall, ShownProposal
 from supervisor.clients.console.status_bar import bar, money, progress, tokens
 from supervisor.clients.console.styled_text import call_document, lines_of, plain, styled
 
@@ -44,7 +44,7 @@ def test_the_bar_shows_what_fits_and_is_never_too_wide() -> None:
             assert len(plain(progress(view, max(width, 20), 12.0))) <= max(width, 20)
 
 
-def test_what_goes_on_is_said() -> None:
+def test_progress_says_what_goes_on() -> None:
     view = busy()
     assert plain(progress(view, 60, 3.2)) == "⠹ Thinking  3 s"
     view.retry = "overloaded: Asked again in 1.0 s."
@@ -72,7 +72,7 @@ def test_without_colour_only_weight_is_left() -> None:
 def ran(columns: int, *, wrap: bool = False, **facts: Any) -> tuple[ShownCall, list[str]]:
     """Return a command that has ended, and the lines that tell so."""
     call = ShownCall("1", 3, "run_cmd", "run_cmd", command=True, **{"status": "completed", **facts})
-    return call, [plain(line) for line in lines_of(ShownEnd(call), columns, wrap=wrap)]
+    return call, [plain(line) for line in lines_of(call, columns, wrap=wrap)]
 
 
 def test_a_long_output_is_shown_by_its_head() -> None:
@@ -85,7 +85,7 @@ def test_a_long_output_is_shown_by_its_head() -> None:
 WHY: Final = "The turn was cancelled, and the worker that ran this call was stopped. It may have had its effect or not."
 
 
-def test_why_a_command_failed_is_broken_between_words_and_what_it_wrote_is_not() -> None:
+def test_the_reason_of_a_failure_is_broken_between_words_and_output_is_not() -> None:
     failed: dict[str, Any] = {"status": "failed", "kind": "outcome_unknown", "output": WHY}
     _, (head, *lines) = ran(40, wrap=True, **failed)
     assert "outcome_unknown" in head
@@ -95,14 +95,14 @@ def test_why_a_command_failed_is_broken_between_words_and_what_it_wrote_is_not()
     assert ran(40, wrap=True, output="x " * 60)[1][1:] == ["  " + "x " * 60]
 
 
-def test_what_a_call_has_changed_is_its_last_line() -> None:
+def test_the_changes_of_a_call_are_its_last_line() -> None:
     result = '{"stdout":"a\\n","stderr":"","exit_code":0}\n\n[a note]'
     assert ran(80, output=result, outcome="1 file changed")[1][1:] == ["  a", "  1 file changed"]
 
 
 def test_a_long_note_has_a_line_of_its_own() -> None:
     call = ShownCall("1", 3, "t", "read_file", '{"path": "notes/idea.md"}', status="completed", note="word " * 12)
-    first, *rest = [plain(line) for line in lines_of(ShownEnd(call), 80, wrap=True)]
+    first, *rest = [plain(line) for line in lines_of(call, 80, wrap=True)]
     assert first == "· read_file notes/idea.md  0.00 s  #3"
     assert " ".join(rest).split() == ["word"] * 12
 
@@ -133,7 +133,7 @@ def test_a_proposal_is_cut_to_the_screen_and_shown_whole_when_it_is_asked_for() 
     assert len(proposal(0)) == 152
 
 
-def test_what_is_protected_is_never_cut() -> None:
+def test_a_protected_path_is_never_cut() -> None:
     lines = proposal(5, protected=30)
     assert [line for line in lines if line.startswith("! ")] == lines[2:32]
     assert len(lines) == 33
@@ -202,34 +202,36 @@ def test_offers(before: str, found: list[str], tree: Path) -> None:
     assert [offer.text for offer in given] == found
 
 
-def test_what_was_typed_is_remembered_for_its_owner_alone(tmp_path: Path) -> None:
-    file = tmp_path / "history"
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "history"
+
+
+def test_typed_lines_are_remembered_for_their_owner_alone(file: Path) -> None:
     for line in ("one", "two\nlines", 'é "'):
-        input_history.append(file, line)
-    assert input_history.load(file) == ["one", "two\nlines", 'é "']
+        input_line.append(file, line)
+    assert input_line.load(file) == ["one", "two\nlines", 'é "']
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_long_memory_is_cut(tmp_path: Path) -> None:
-    file = tmp_path / "history"
-    file.write_text("".join(f'"{number}"\n' for number in range(2 * input_history.CAP)))
-    input_history.append(file, "last")
+def test_a_long_memory_is_cut(file: Path) -> None:
+    file.write_text("".join(f'"{number}"\n' for number in range(2 * input_line.CAP)))
+    input_line.append(file, "last")
     lines = file.read_text().splitlines()
-    assert (len(lines), lines[-1]) == (input_history.CAP, '"last"')
-    assert list(tmp_path.iterdir()) == [file]
+    assert (len(lines), lines[-1]) == (input_line.CAP, '"last"')
+    assert list(file.parent.iterdir()) == [file]
 
 
-def test_a_broken_memory_stops_nothing(tmp_path: Path) -> None:
-    file = tmp_path / "history"
+def test_a_broken_memory_stops_nothing(file: Path) -> None:
     file.write_bytes(b'"ok"\n\xff\n{"no": 1}\n"torn')
-    assert input_history.load(file) == ["ok"]
-    input_history.append(tmp_path, "to a directory")
-    input_history.append(tmp_path / "missing" / "history", "nowhere")
-    input_history.append(file, "x" * 20_000)
-    assert input_history.load(file) == ["ok"]
+    assert input_line.load(file) == ["ok"]
+    input_line.append(file.parent, "to a directory")
+    input_line.append(file.parent / "missing" / "history", "nowhere")
+    input_line.append(file, "x" * 20_000)
+    assert input_line.load(file) == ["ok"]
 
 
-def test_a_history_that_is_a_fifo_is_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "history")
-    assert input_history.load(tmp_path / "history") == []
-    input_history.append(tmp_path / "history", "a line")
+def test_a_history_that_is_a_fifo_is_not_waited_for(file: Path) -> None:
+    os.mkfifo(file)
+    assert input_line.load(file) == []
+    input_line.append(file, "a line")

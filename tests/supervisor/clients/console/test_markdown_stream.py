@@ -49,7 +49,7 @@ def test_pieces_look_like_the_whole(text: str, longest: int) -> None:
         stream.feed(text[at : at + size])
         at += size
         out += stream.finished(WIDTH)
-        assert stream.text == text[: stream.shown] + stream.tail
+        assert stream.text == text[: stream._done] + stream.tail
     assert out + stream.end_answer(WIDTH) == whole(text)
     assert stream.tail == ""
 
@@ -85,7 +85,7 @@ def test_nothing_acts_on_the_terminal() -> None:
     assert "\\x1b[31m" in shown
 
 
-def test_what_was_handed_out_stays_when_the_rest_comes_again() -> None:
+def test_finished_blocks_stay_when_the_rest_comes_again() -> None:
     stream = Stream(RichMarkdown(colour=False))
     stream.feed("One.\n\nTw")
     assert stream.finished(WIDTH) == "One.\n"

@@ -8,9 +8,9 @@ import pytest
 
 from supervisor.acp import extensions, schema
 from supervisor.clients.console.session_state import SessionState
-from supervisor.clients.console.shown import AnswerEnds, Item, Note, Said, ShownEnd, ShownPrompt
+from supervisor.clients.console.shown import AnswerEnds, Item, Note, Said, ShownCall, ShownPrompt
 from supervisor.journal.facts import ToolsChanged
-from supervisor.tools.availability import availability_notice
+from supervisor.tools.outcomes import availability_notice
 from tests.supervisor.clients.console.fake_daemon import called, ended, heard, said
 
 
@@ -21,8 +21,8 @@ def shown(items: Sequence[Item]) -> list[str]:
         match item:
             case Said() | ShownPrompt() | Note():
                 words.append(item.text)
-            case ShownEnd():
-                words.append(f"{item.call.tool} {item.call.kind or item.call.status}")
+            case ShownCall():
+                words.append(f"{item.tool} {item.kind or item.status}")
             case _:
                 words.append("|")
     return words
@@ -30,6 +30,12 @@ def shown(items: Sequence[Item]) -> list[str]:
 
 def take(view: SessionState, *updates: schema.Update) -> list[str]:
     return shown([item for update in updates for item in view.take(update)])
+
+
+def loaded(*updates: schema.Update) -> SessionState:
+    view = SessionState()
+    take(view, *updates)
+    return view
 
 
 def test_an_answer_ends_where_a_call_begins() -> None:
@@ -45,9 +51,8 @@ def test_a_call_that_ends_twice_is_shown_once() -> None:
 
 
 def test_a_call_s_arguments_are_kept_from_its_beginning() -> None:
-    view = SessionState()
-    take(view, called(1, "read_file", '{"path": "a"}'), ended(1, "read_file", "x"))
-    assert (view.calls[0].arguments, view.calls[0].seconds) == ('{"path": "a"}', 0.25)
+    (call,) = loaded(called(1, "read_file", '{"path": "a"}'), ended(1, "read_file", "x")).calls
+    assert (call.arguments, call.seconds) == ('{"path": "a"}', 0.25)
 
 
 AGAIN = [
@@ -61,22 +66,13 @@ AGAIN = [
 
 @pytest.mark.parametrize(("seen", "pieces", "new"), [row[1:] for row in AGAIN], ids=[row[0] for row in AGAIN])
 def test_an_answer_that_is_told_again_is_shown_from_where_it_was(seen: str, pieces: list[str], new: list[str]) -> None:
-    view = SessionState()
-    take(view, said(f"{seen} and what was not finished"))
+    view = loaded(said(f"{seen} and what was not finished"))
     view.rewind_answer(len(seen))
     assert take(view, *(said(piece, "again") for piece in pieces)) == new
-    assert [entry.text for entry in view.entries if not hasattr(entry, "id") or hasattr(entry, "text")] == [
-        "".join(pieces)
-    ]
+    assert [entry.text for entry in view.entries if not isinstance(entry, ShownCall)] == ["".join(pieces)]
 
 
 HISTORY = (heard("go"), said("Look."), called(1, "read_file", "{}"), ended(1, "read_file", "x"), said("One. ", "2"))
-
-
-def loaded(*updates: schema.Update) -> SessionState:
-    view = SessionState()
-    take(view, *updates)
-    return view
 
 
 def test_of_a_history_only_what_is_new_is_shown() -> None:
@@ -104,10 +100,11 @@ def test_a_whole_history_is_shown_to_an_empty_screen() -> None:
     assert fresh.finished(None) == [AnswerEnds()]
 
 
+FAILED: Final = extensions.TurnSummary(turn=1, status="error", answer="", kind="timeout", message="No.")
 ENDS = [
     (extensions.TurnSummary(turn=1, status="ok", answer="x"), []),
     (extensions.TurnSummary(turn=1, status="cancelled", answer=""), ["cancelled"]),
-    (extensions.TurnSummary(turn=1, status="error", answer="", kind="timeout", message="No."), ["timeout: No."]),
+    (FAILED, ["timeout: No."]),
     (None, []),
 ]
 
@@ -124,7 +121,7 @@ def test_a_failure_is_told_once() -> None:
     view = SessionState()
     failure = schema.AgentThoughtChunk(content=schema.Text(text="\n\n(timeout: No.)\n"), message_id="turn-1-end")
     assert take(view, failure) == ["timeout: No."]
-    assert view.finished(extensions.TurnSummary(turn=1, status="error", answer="", kind="timeout", message="No.")) == []
+    assert view.finished(FAILED) == []
 
 
 def test_that_tools_are_gone_or_back_is_told_and_remembered() -> None:
@@ -140,9 +137,8 @@ def test_that_tools_are_gone_or_back_is_told_and_remembered() -> None:
 
 
 def test_options_say_what_the_session_is() -> None:
-    view = SessionState()
     option = schema.ConfigOption(id="model", name="", category="", current_value="other", options=[])
-    take(view, schema.ConfigOptions(config_options=[option]), schema.UsageUpdate(used=5, size=10))
+    view = loaded(schema.ConfigOptions(config_options=[option]), schema.UsageUpdate(used=5, size=10))
     assert (view.facts.model, view.used, view.size) == ("other", 5, 10)
 
 
@@ -150,9 +146,7 @@ def test_options_say_what_the_session_is() -> None:
 
 
 def update(status: schema.ToolStatus | None, *texts: str, **facts: Any) -> schema.ToolCallUpdate:
-    content: list[schema.Content | schema.DiffContent] = [
-        schema.Content(content=schema.Text(text=text)) for text in texts
-    ]
+    content: list[Any] = [schema.Content(content=schema.Text(text=text)) for text in texts]
     meta = {extensions.CALL: msgspec.to_builtins(extensions.CallFacts(tool="exec_shell", **facts))}
     return schema.ToolCallUpdate(tool_call_id="call-1", status=status, content=content or None, meta=meta)
 
@@ -176,11 +170,10 @@ OUTPUTS: Final = [
 
 
 @pytest.mark.parametrize(("updates", "output", "outcome"), OUTPUTS, ids=range(len(OUTPUTS)))
-def test_what_a_call_printed_is_not_mixed_up_with_what_it_would_change(
+def test_output_of_a_call_is_not_mixed_up_with_its_effects(
     updates: list[schema.ToolCallUpdate], output: str, outcome: str
 ) -> None:
-    view = SessionState()
-    take(view, called(1, "exec_shell", "{}", "execute"), *updates)
+    view = loaded(called(1, "exec_shell", "{}", "execute"), *updates)
     (call,) = view.calls
     assert (call.output, call.outcome) == (output, outcome)
     assert view.output_of("call-1") == output

@@ -3,8 +3,7 @@
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,9 +21,13 @@ from tests.messages_server import MessagesServer, Recorded
 from tests.supervisor.clients.shared import asked
 from tests.supervisor.histories import call
 
+Output = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
+Types = Callable[..., None]
+
 
 @pytest.fixture(autouse=True)
-def here(daemon: DaemonProcess, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def here(daemon: DaemonProcess, place: Path, monkeypatch: Patch) -> None:
     """Where the person stands."""
     monkeypatch.setenv("STRONGROOM_HOME", str(daemon.home))
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[4]))
@@ -37,13 +40,30 @@ def agent() -> Iterator[Agent]:
         yield agent
 
 
+@pytest.fixture
+def types(monkeypatch: Patch) -> Types:
+    """Have a person at a terminal type these lines, and end the input."""
+
+    def begin(*lines: str) -> None:
+        def answer(_question: str) -> str:
+            if not left:
+                raise EOFError
+            return left.pop(0)
+
+        left = list(lines)
+        monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+        monkeypatch.setattr("builtins.input", answer)
+
+    return begin
+
+
 def test_without_an_agent_it_says_what_to_do() -> None:
     for function in (lambda: repl.chat("hello"), repl.history, repl.clear):
         with pytest.raises(StrongroomError, match=r"call start\(\) first"):
             function()
 
 
-def test_the_day_of_one_agent(daemon: DaemonProcess, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_day_of_one_agent(daemon: DaemonProcess, capsys: Output) -> None:
     assert repl.start(model="offline") == ("ok", daemon.pid)
     assert repl.chat("read a.txt") == "ok"
     assert capsys.readouterr().out == "[read_file a.txt]\nread_file a.txt:\nhello\n"
@@ -71,37 +91,33 @@ def test_it_works_on_the_root_that_is_named(place: Path) -> None:
         assert "a.txt" in agent.history()[1]["output"]
 
 
-def test_what_cannot_be_started_says_why() -> None:
+def test_an_agent_that_cannot_be_started_says_why() -> None:
     with pytest.raises(ConfigError, match="No model 'nope'"):
         Agent("nope")
     with pytest.raises(ConfigError, match="does not exist"):
         Agent("offline", root="nowhere")
 
 
-def test_without_a_key_a_notice_tells_who_answers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_key_a_notice_tells_who_answers(capsys: Output) -> None:
     with Agent() as agent:
         assert "NO LANGUAGE MODEL" in capsys.readouterr().out
         assert agent.chat("read a.txt") == "ok"
 
 
-def test_a_key_that_the_daemon_does_not_have_is_explained(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_key_that_the_daemon_does_not_have_is_explained(monkeypatch: Patch, capsys: Output) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-example")
     with Agent():
         assert "`strongroom daemon --stop` ends it." in capsys.readouterr().out
 
 
-def test_what_a_model_says_cannot_reach_the_terminal(
-    place: Path, agent: Agent, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_control_characters_of_a_model_cannot_reach_the_terminal(place: Path, agent: Agent, capsys: Output) -> None:
     (place / "vault" / "evil.txt").write_text("\x1b[2Jgone")
     assert agent.chat("read evil.txt") == "ok"
     assert "\x1b" not in capsys.readouterr().out
     assert agent.history()[1]["output"] == "\x1b[2Jgone"
 
 
-def test_a_model_that_fails_is_a_line_and_a_kind(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_that_fails_is_a_line_and_a_kind(place: Path, capsys: Output) -> None:
     with Agent(scripted(place / "fails.jsonl", {"fault": "overloaded"}, {"text": "better"})) as agent:
         assert agent.chat("go") == ("error", "overloaded")
         assert capsys.readouterr().out.startswith("error (overloaded): ")
@@ -109,7 +125,7 @@ def test_a_model_that_fails_is_a_line_and_a_kind(place: Path, capsys: pytest.Cap
         assert agent.history()[-1] == {"role": "assistant", "content": "better"}
 
 
-def test_what_is_said_again_stands_once(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_retried_answer_stands_once(place: Path, capsys: Output) -> None:
     with Agent(scripted(place / "retried.jsonl", {"fault": "overloaded", "times": 2, "text": "at last"})) as agent:
         assert agent.chat("go") == "ok"
         assert capsys.readouterr().out.count("(overloaded: ") == 2
@@ -121,10 +137,9 @@ ANSWERS: Any = [("y", True, ""), ("", False, ""), ("no", False, ""), ("too long"
 
 @pytest.mark.parametrize(("said", "written", "words"), ANSWERS)
 def test_a_person_at_a_terminal_decides(
-    place: Path, agent: Agent, monkeypatch: pytest.MonkeyPatch, said: str, written: bool, words: str
+    place: Path, agent: Agent, types: Types, said: str, written: bool, words: str
 ) -> None:
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr("builtins.input", lambda _question: said)
+    types(said)
     assert agent.chat("write new.txt: x") == "ok"
     assert (place / "vault" / "new.txt").exists() == written
     (place / "vault" / "new.txt").unlink(missing_ok=True)
@@ -144,25 +159,12 @@ LONGER: Final[list[tuple[list[str], dict[str, Any], str, dict[str, Any]]]] = [
 
 @pytest.mark.parametrize(("said", "review", "option", "meta"), LONGER)
 def test_a_rule_is_printed_before_it_is_made(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    said: list[str],
-    review: dict[str, Any],
-    option: str,
-    meta: dict[str, Any],
+    types: Types, capsys: Output, said: list[str], review: dict[str, Any], option: str, meta: dict[str, Any]
 ) -> None:
-    def answer(_question: str) -> str:
-        if not left:
-            raise EOFError
-        return left.pop(0)
-
-    left = list(said)
+    types(*said)
     question, answers = asked(tool="exec_shell", arguments='{"command": "touch", "args": ["a b"]}', **review)
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr("builtins.input", answer)
     Printer().take(question)
-    with suppress(EOFError):
-        decide(question)
+    decide(question)
     (given,) = answers
     assert (given.outcome.option_id, given.meta or {}) == (option, meta)
     out = capsys.readouterr().out
@@ -170,9 +172,7 @@ def test_a_rule_is_printed_before_it_is_made(
     assert ("Would change 1 file" in out, "the rule\\x1b" in out) == (bool(review), bool(review) and said[0] in "sa")
 
 
-def test_where_nobody_can_be_asked_it_is_declined(
-    place: Path, agent: Agent, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_with_nobody_to_ask_a_change_is_declined(place: Path, agent: Agent, capsys: Output) -> None:
     assert agent.chat("write new.txt: x") == "ok"
     assert "nobody can be asked here" in capsys.readouterr().out
     assert not (place / "vault" / "new.txt").exists()
@@ -181,7 +181,7 @@ def test_where_nobody_can_be_asked_it_is_declined(
 # interrupted -----------------------------------------------------------------------------------------------------
 
 
-def test_ctrl_c_cancels_the_turn(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_cancels_the_turn(place: Path, monkeypatch: Patch) -> None:
     def interrupt(_request: Recorded) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -213,7 +213,7 @@ def test_a_daemon_that_died_is_followed_by_another(daemon: DaemonProcess, agent:
 
 
 def test_a_turn_that_was_cut_off_goes_on_in_the_next_daemon(
-    daemon: DaemonProcess, place: Path, monkeypatch: pytest.MonkeyPatch
+    daemon: DaemonProcess, place: Path, monkeypatch: Patch
 ) -> None:
     asks: dict[str, Any] = {"calls": [call("write_file", path="x", content="x")]}
     with Agent(scripted(place / "cut.jsonl", asks, {"text": "done"}, {"text": "next"})) as agent:
@@ -227,11 +227,7 @@ def test_a_turn_that_was_cut_off_goes_on_in_the_next_daemon(
             patch.setattr("supervisor.clients.repl.api.decide", die)
             assert agent.chat("go") == ("error", "daemon_lost")
         assert agent.chat("and now?") == "ok"
-        assert [each["content"] for each in agent.history() if each["role"] != "tool"] == [
-            "go",
-            "done",
-            "and now?",
-            "next",
-        ]
+        contents = [each["content"] for each in agent.history() if each["role"] != "tool"]
+        assert contents == ["go", "done", "and now?", "next"]
         sessions = [fact.origin for fact in daemon.sessions[agent.session] if isinstance(fact, SessionOpened)]
         assert sessions == ["repl"]

@@ -16,7 +16,7 @@ import trio
 from supervisor.daemon.process.listener import listening
 from supervisor.errors import ConfigError, DaemonRuns
 from supervisor.system import unix_socket
-from supervisor.system.own_files import own_directory
+from supervisor.system.safe_files import own_directory
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ def test_the_socket_of_a_killed_daemon_is_replaced(path: Path) -> None:
         assert os.listdir(path.parent) == ["daemon.sock"]
 
 
-def test_what_a_daemon_left_that_was_killed_just_there_is_cleared_away(path: Path) -> None:
+def test_the_socket_of_a_daemon_killed_just_there_is_cleared_away(path: Path) -> None:
     stale(path.with_name(".daemon.sock.new"))
     with listening(path) as place:
         assert answers(path, place.socket)
@@ -208,7 +208,7 @@ def test_nobody_else_looks_while_a_socket_is_replaced(path: Path, monkeypatch: p
     assert looked == [str(path)]
 
 
-def test_what_has_taken_its_place_meanwhile_is_not_removed(path: Path) -> None:
+def test_a_file_that_has_taken_its_place_meanwhile_is_not_removed(path: Path) -> None:
     with listening(path) as place:
         path.unlink()
         place.socket.close()  # only its descriptor keeps the file's number from being given again
@@ -217,20 +217,16 @@ def test_what_has_taken_its_place_meanwhile_is_not_removed(path: Path) -> None:
     assert stat.S_ISSOCK(path.stat().st_mode)
 
 
-def nothing(_path: Path) -> None:
-    pass
-
-
-def another_socket(path: Path) -> None:
-    stale(path)
-
-
 def a_link_to_itself(path: Path) -> None:
     path.with_name("moved").rename(path.with_name("elsewhere"))
     path.symlink_to("elsewhere")
 
 
-@pytest.mark.parametrize("plant", [nothing, another_socket, a_link_to_itself])
+def nothing(_path: Path) -> None:
+    pass
+
+
+@pytest.mark.parametrize("plant", [nothing, stale, a_link_to_itself])
 def test_it_knows_whether_its_name_leads_to_it(path: Path, plant: Callable[[Path], None]) -> None:
     with listening(path) as place:
         assert place.is_named()
@@ -257,20 +253,14 @@ def a_file(path: Path) -> None:
     path.write_text("precious")
 
 
-def a_directory(path: Path) -> None:
-    path.mkdir()
-
-
-def a_pipe(path: Path) -> None:
-    os.mkfifo(path)
-
-
-OBSTACLES: Final = [a_link_to_a_socket, a_link_to_a_file, a_link_to_nothing, a_file, a_directory, a_pipe]
+OBSTACLES: Final = [a_link_to_a_socket, a_link_to_a_file, a_link_to_nothing, a_file, Path.mkdir, os.mkfifo]
 
 
 @pytest.mark.parametrize("name", ["daemon.sock", ".daemon.sock.new"])
 @pytest.mark.parametrize("plant", OBSTACLES)
-def test_what_is_no_socket_is_named_and_not_touched(path: Path, plant: Callable[[Path], None], name: str) -> None:
+def test_a_file_that_is_no_socket_is_named_and_not_touched(
+    path: Path, plant: Callable[[Path], None], name: str
+) -> None:
     path.parent.mkdir(mode=0o700)
     plant(path.with_name(name))
     before = {file.name: file.lstat() for file in path.parent.iterdir()}

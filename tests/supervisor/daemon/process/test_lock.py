@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Final
@@ -42,7 +42,16 @@ except DaemonRuns as error:
 
 @pytest.fixture
 def settings(home: Path) -> Settings:
+    """The settings of a home that is not made yet."""
     return load({"STRONGROOM_HOME": str(home)})
+
+
+@pytest.fixture
+def left(settings: Settings) -> Path:
+    """The lock's file, as a daemon leaves it that has ended."""
+    with hold(settings):
+        pass
+    return settings.lock
 
 
 def said(process: "subprocess.Popen[str]") -> str:
@@ -98,7 +107,7 @@ def test_a_killed_daemon_holds_nothing(settings: Settings) -> None:
             assert running(settings) == Published()  # and not what the dead one said
 
 
-def test_who_is_refused_is_told_by_whom_and_what_to_do(settings: Settings) -> None:
+def test_a_second_daemon_is_told_who_holds_the_lock_and_what_to_do(settings: Settings) -> None:
     with hold(settings) as lock:
         lock.publish(Path("/run/the.sock"))
         with pytest.raises(DaemonRuns) as caught, hold(settings):
@@ -120,7 +129,7 @@ def test_a_daemon_that_has_not_said_who_it_is_holds_the_lock_all_the_same(settin
 
 
 @pytest.mark.parametrize("text", [b"garbage", b'{"pid": "x"}', b"\xff", b'{"pid": 1, "vers'])
-def test_what_stands_in_the_file_is_not_trusted(settings: Settings, text: bytes) -> None:
+def test_the_text_of_the_lock_file_is_not_trusted(settings: Settings, text: bytes) -> None:
     with hold(settings):
         settings.lock.write_bytes(text)
         assert running(settings) == Published()
@@ -148,7 +157,7 @@ def test_the_kernel_says_who_holds_the_lock_whatever_the_file_says(settings: Set
 
 
 @pytest.mark.parametrize("text", ["", "{" * 4000], ids=["truncated", "overwritten"])
-def test_what_the_file_said_is_said_again(settings: Settings, text: str) -> None:
+def test_a_changed_lock_file_is_written_again(settings: Settings, text: str) -> None:
     with hold(settings) as lock:
         lock.publish(Path("/run/the.sock"))
         before = settings.lock.read_bytes()
@@ -179,19 +188,16 @@ def fails() -> None:
     raise KeyError
 
 
-@pytest.mark.parametrize("end", [lambda: None, fails])
+@pytest.mark.parametrize("end", [lambda: None, fails], ids=["well", "badly"])
 def test_nothing_is_left_in_the_file_when_the_daemon_ends(settings: Settings, end: Callable[[], None]) -> None:
-    try:
-        with hold(settings) as lock:
-            lock.publish(Path("/run/the.sock"))
-            end()
-    except KeyError:
-        pass
+    with suppress(KeyError), hold(settings) as lock:
+        lock.publish(Path("/run/the.sock"))
+        end()
     assert settings.lock.read_bytes() == b""
     assert running(settings) is None
 
 
-def test_what_is_published_is_one_line_of_json(settings: Settings) -> None:
+def test_the_lock_publishes_one_line_of_json(settings: Settings) -> None:
     with hold(settings) as lock:
         lock.publish(Path("/a\nb\udcff/s"))
         lines = settings.lock.read_text().splitlines()
@@ -203,10 +209,10 @@ def test_no_daemon_runs_where_there_is_no_home(settings: Settings) -> None:
     assert not settings.home.exists()
 
 
-def test_a_client_that_looks_keeps_no_daemon_from_starting(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    with hold(settings):
-        pass
-    looker = os.open(settings.lock, os.O_RDONLY)
+def test_a_client_that_looks_keeps_no_daemon_from_starting(
+    settings: Settings, left: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looker = os.open(left, os.O_RDONLY)
     fcntl.flock(looker, fcntl.LOCK_SH)
     monkeypatch.setattr(time, "sleep", lambda _seconds: os.close(looker))
     with hold(settings):
@@ -214,20 +220,16 @@ def test_a_client_that_looks_keeps_no_daemon_from_starting(settings: Settings, m
 
 
 def test_a_client_that_never_ceases_to_look_is_not_waited_for_for_ever(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, left: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with hold(settings):
-        pass
     monkeypatch.setattr(time, "sleep", lambda _seconds: None)
-    with open(settings.lock) as looker:
+    with open(left) as looker:
         fcntl.flock(looker, fcntl.LOCK_SH)
         with pytest.raises(DaemonRuns), hold(settings):
             pass
 
 
-def test_looking_takes_no_lock_that_stays(settings: Settings) -> None:
-    with hold(settings):
-        pass
+def test_looking_takes_no_lock_that_stays(settings: Settings, left: Path) -> None:
     before = os.listdir("/proc/self/fd")
     assert running(settings) is None
     assert os.listdir("/proc/self/fd") == before
@@ -263,16 +265,8 @@ def a_dangling_link(file: Path) -> None:
     file.symlink_to("nowhere")
 
 
-def a_pipe(file: Path) -> None:
-    os.mkfifo(file)
-
-
-def a_directory(file: Path) -> None:
-    file.mkdir()
-
-
-@pytest.mark.parametrize("plant", [a_link, a_dangling_link, a_pipe, a_directory])
-def test_what_is_no_file_of_ours_is_refused(settings: Settings, plant: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize("plant", [a_link, a_dangling_link, os.mkfifo, Path.mkdir])
+def test_a_lock_that_is_no_file_of_ours_is_refused(settings: Settings, plant: Callable[[Path], None]) -> None:
     settings.home.mkdir(mode=0o700)
     plant(settings.lock)
     before = sorted(os.listdir(settings.home))

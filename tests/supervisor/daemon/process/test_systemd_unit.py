@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from supervisor.config.config_file import Config, DaemonConfig
-from supervisor.config.settings import Settings, load
+from supervisor.config.settings import load
 from supervisor.daemon.process.systemd_unit import unit
 from supervisor.errors import ConfigError
 from tests.supervisor.command import HANG_GUARD
@@ -28,6 +28,10 @@ def executable(tmp_path: Path) -> Path:
     found.write_text("#!/bin/sh\n")
     found.chmod(0o755)
     return found
+
+
+def made(home: Path | str, executable: Path | str = "/usr/bin/strongroom") -> str:
+    return unit(load({"STRONGROOM_HOME": str(home)}), str(executable))
 
 
 def lines(text: str, key: str) -> list[str]:
@@ -62,7 +66,7 @@ def complaints(text: str, folder: Path) -> str:
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 def test_systemd_has_nothing_against_it(home: Path, tmp_path: Path, executable: Path) -> None:
-    assert complaints(unit(load({"STRONGROOM_HOME": str(home)}), str(executable)), tmp_path) == ""
+    assert complaints(made(home, executable), tmp_path) == ""
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
@@ -73,7 +77,7 @@ def test_systemd_finds_the_executable_whatever_its_path(tmp_path: Path, executab
         moved = tmp_path / name / "strongroom"
         moved.parent.mkdir()
         shutil.copy(executable, moved)
-        text = unit(load({"STRONGROOM_HOME": str(tmp_path / name)}), str(moved))
+        text = made(tmp_path / name, moved)
         (tmp_path / f"u{number}").mkdir()
         assert complaints(text, tmp_path / f"u{number}") == "", name
     assert "not executable" in complaints(text.replace("trailing", "elsewhere"), tmp_path)
@@ -82,28 +86,26 @@ def test_systemd_finds_the_executable_whatever_its_path(tmp_path: Path, executab
 @pytest.mark.parametrize("name", [*NAMES, *ODD_NAMES])
 def test_the_path_of_the_home_comes_through(name: str) -> None:
     home = Path("/srv", name)
-    text = unit(load({"STRONGROOM_HOME": str(home)}), "/usr/bin/strongroom")
-    assert [words(line) for line in lines(text, "Environment")] == [[f"STRONGROOM_HOME={home}"]]
+    assert [words(line) for line in lines(made(home), "Environment")] == [[f"STRONGROOM_HOME={home}"]]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_path_of_the_program_comes_through(home: Path, name: str) -> None:
-    text = unit(load({"STRONGROOM_HOME": str(home)}), f"/opt/{name}/strongroom")
+    text = made(home, f"/opt/{name}/strongroom")
     assert [words(line) for line in lines(text, "ExecStart")] == [[f"/opt/{name}/strongroom", "daemon"]]
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)
 def test_a_program_that_systemd_would_not_start_is_refused(home: Path, name: str) -> None:
     with pytest.raises(ConfigError, match="no quotes and backslashes"):
-        unit(load({"STRONGROOM_HOME": str(home)}), f"/opt/{name}/strongroom")
+        made(home, f"/opt/{name}/strongroom")
 
 
 @pytest.mark.parametrize("path", ["/a\nExecStartPre=evil", "/a\tb", "/a\x1bb", "/a\udcffb"])
 def test_a_path_that_no_unit_can_hold_is_refused(home: Path, path: str) -> None:
-    with pytest.raises(ConfigError, match="control characters"):
-        unit(load({"STRONGROOM_HOME": str(home)}), path)
-    with pytest.raises(ConfigError, match="control characters"):
-        unit(load({"STRONGROOM_HOME": path}), "/usr/bin/strongroom")
+    for arguments in ((home, path), (path,)):
+        with pytest.raises(ConfigError, match="control characters"):
+            made(*arguments)
 
 
 ENVIRONMENTS: Final[list[tuple[Mapping[str, str], list[str]]]] = [
@@ -136,28 +138,25 @@ def test_the_key_has_a_file_beside_the_configuration(folder: str, line: str) -> 
     assert lines(text, "EnvironmentFile") == [line]
 
 
-def draining(home: Path, seconds: float) -> Settings:
-    return replace(load({"STRONGROOM_HOME": str(home)}), config=Config(daemon=DaemonConfig(drain_s=seconds)))
-
-
 @pytest.mark.parametrize("seconds", [0, 10, 10.5, 600])
 def test_systemd_waits_longer_than_the_daemon_drains(home: Path, seconds: float) -> None:
-    (value,) = lines(unit(draining(home, seconds), "/usr/bin/strongroom"), "TimeoutStopSec")
+    config = Config(daemon=DaemonConfig(drain_s=seconds))
+    settings = replace(load({"STRONGROOM_HOME": str(home)}), config=config)
+    (value,) = lines(unit(settings, "/usr/bin/strongroom"), "TimeoutStopSec")
     assert int(value) >= seconds + 10
 
 
 def test_a_relative_executable_is_made_absolute(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    text = unit(load({"STRONGROOM_HOME": str(home)}), ".venv/bin/strongroom")
-    assert [words(line)[0] for line in lines(text, "ExecStart")] == [str(tmp_path / ".venv/bin/strongroom")]
+    executables = [words(line)[0] for line in lines(made(home, ".venv/bin/strongroom"), "ExecStart")]
+    assert executables == [str(tmp_path / ".venv/bin/strongroom")]
 
 
 def test_it_says_how_it_is_installed(home: Path) -> None:
-    text = unit(load({"STRONGROOM_HOME": str(home)}), "/usr/bin/strongroom")
-    comments = [line[1:].strip() for line in text.splitlines() if line.startswith("#")]
+    comments = [line[1:].strip() for line in made(home).splitlines() if line.startswith("#")]
     assert "strongroom daemon --print-unit > ~/.config/systemd/user/strongroom.service" in comments
     assert "systemctl --user enable --now strongroom" in comments
 
 
-def test_it_asks_for_a_cgroup_in_which_workers_can_be_limited(home: Path, executable: Path) -> None:
-    assert lines(unit(load({"STRONGROOM_HOME": str(home)}), str(executable)), "Delegate") == ["memory pids"]
+def test_it_asks_for_a_cgroup_in_which_workers_can_be_limited(home: Path) -> None:
+    assert lines(made(home), "Delegate") == ["memory pids"]

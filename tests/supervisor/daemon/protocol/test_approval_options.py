@@ -4,22 +4,18 @@ import json
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from supervisor.acp import extensions
+from supervisor.acp.extensions import EDITED, SCOPE, UNCONFINED
 from supervisor.daemon.protocol.approval_options import filled, form, options, understood
 from supervisor.tools.approval import ApprovalDecision
 
 TOUCH: Final = '{"command": "touch", "args": ["a"]}'
 PLAIN: Final = extensions.ApprovalRequest(tool="exec_shell", arguments=TOUCH, reason="", stage="effects")
-RULE: Final = extensions.ApprovalRequest(
-    tool="exec_shell", arguments=TOUCH, reason="", stage="effects", covers="touch\n a"
-)
-ESCALATION: Final = extensions.ApprovalRequest(
-    tool="exec_shell", arguments=TOUCH, reason="", stage="effects", escalation=True
-)
-NETWORK: Final = extensions.ApprovalRequest(
-    tool="exec_shell", arguments=TOUCH, reason="", stage="network", editable=False
-)
+RULE: Final = replace(PLAIN, covers="touch\n a")
+ESCALATION: Final = replace(PLAIN, escalation=True)
+NETWORK: Final = replace(PLAIN, stage="network", editable=False)
 
 
 def answer(
@@ -40,33 +36,28 @@ def test_the_options_say_what_they_do_and_which_rule_they_make() -> None:
     ]
 
 
-STAGES: Final[list[tuple[extensions.Stage, str]]] = [
-    ("call", "Run it"),
-    ("effects", "Apply these changes"),
-    ("direct", "Run it on the root itself"),
-    ("network", "Rehearse it with the network"),
-]
+STAGES: Final = {
+    "call": "Run it",
+    "effects": "Apply these changes",
+    "direct": "Run it on the root itself",
+    "network": "Rehearse it with the network",
+}
 
 
-@pytest.mark.parametrize(("stage", "name"), STAGES)
+@pytest.mark.parametrize(("stage", "name"), STAGES.items())
 def test_a_yes_is_named_by_what_it_does(stage: extensions.Stage, name: str) -> None:
-    told = extensions.ApprovalRequest(tool="exec_shell", arguments=TOUCH, reason="", stage=stage, escalation=True)
+    told = replace(ESCALATION, stage=stage)
     assert [each.name for each in options(told, forms=False)] == [name, "Reject"]
 
 
 YES: Final[list[tuple[extensions.ApprovalRequest, str, dict[str, Any], dict[str, Any]]]] = [
     (PLAIN, "allow_once", {}, {}),
-    (
-        PLAIN,
-        "allow_once",
-        {extensions.SCOPE: "once", extensions.UNCONFINED: False, extensions.REMARK: "why"},
-        {"remark": "why"},
-    ),
+    (PLAIN, "allow_once", {SCOPE: "once", UNCONFINED: False, extensions.REMARK: "why"}, {"remark": "why"}),
     (RULE, "allow_session", {}, {"scope": "session"}),
     (RULE, "allow_always", {}, {"scope": "always"}),
-    (RULE, "allow_once", {extensions.SCOPE: "session"}, {"scope": "session"}),
-    (RULE, "allow_always", {extensions.EDITED: {"command": "ls"}}, {"edited": '{"command":"ls"}'}),
-    (ESCALATION, "allow_once", {extensions.UNCONFINED: True}, {"unconfined": True}),
+    (RULE, "allow_once", {SCOPE: "session"}, {"scope": "session"}),
+    (RULE, "allow_always", {EDITED: {"command": "ls"}}, {"edited": '{"command":"ls"}'}),
+    (ESCALATION, "allow_once", {UNCONFINED: True}, {"unconfined": True}),
 ]
 
 
@@ -78,20 +69,20 @@ def test_a_clear_yes_is_one(
 
 
 NO: Final[list[tuple[extensions.ApprovalRequest, str, dict[str, Any], bool]]] = [
-    (RULE, "reject_once", {extensions.SCOPE: "always"}, True),
+    (RULE, "reject_once", {SCOPE: "always"}, True),
     (RULE, "something", {}, True),
     (PLAIN, "allow_always", {}, True),
-    (PLAIN, "allow_once", {extensions.SCOPE: "always"}, True),
-    (RULE, "allow_once", {extensions.SCOPE: "for ever"}, True),
-    (RULE, "allow_once", {extensions.SCOPE: ["always"]}, True),
-    (RULE, "allow_once", {extensions.UNCONFINED: True}, True),
-    (ESCALATION, "allow_once", {extensions.UNCONFINED: 1}, True),
-    (ESCALATION, "allow_once", {extensions.UNCONFINED: "yes"}, True),
-    (ESCALATION, "allow_once", {extensions.UNCONFINED: True, extensions.SCOPE: "session"}, True),
-    (NETWORK, "allow_once", {extensions.EDITED: {"command": "ls"}}, True),
-    (RULE, "allow_once", {extensions.SCOPE: "always"}, False),
-    (ESCALATION, "allow_once", {extensions.UNCONFINED: True}, False),
-    (PLAIN, "allow_once", {extensions.EDITED: {"command": "ls"}}, False),
+    (PLAIN, "allow_once", {SCOPE: "always"}, True),
+    (RULE, "allow_once", {SCOPE: "for ever"}, True),
+    (RULE, "allow_once", {SCOPE: ["always"]}, True),
+    (RULE, "allow_once", {UNCONFINED: True}, True),
+    (ESCALATION, "allow_once", {UNCONFINED: 1}, True),
+    (ESCALATION, "allow_once", {UNCONFINED: "yes"}, True),
+    (ESCALATION, "allow_once", {UNCONFINED: True, SCOPE: "session"}, True),
+    (NETWORK, "allow_once", {EDITED: {"command": "ls"}}, True),
+    (RULE, "allow_once", {SCOPE: "always"}, False),
+    (ESCALATION, "allow_once", {UNCONFINED: True}, False),
+    (PLAIN, "allow_once", {EDITED: {"command": "ls"}}, False),
 ]
 
 
@@ -105,10 +96,9 @@ def test_everything_else_declines(
 
 
 @pytest.mark.parametrize("given", [b"null", b"{}", b'{"outcome": {"outcome": "cancelled"}}', b'"allow_once"', b"["])
-def test_what_is_no_answer_declines(given: bytes) -> None:
-    assert understood(RULE, given, ["allow_once"], by="x", knows_extensions=True) == ApprovalDecision(
-        approved=False, by="x"
-    )
+def test_a_result_that_is_no_answer_declines(given: bytes) -> None:
+    found = understood(RULE, given, ["allow_once"], by="x", knows_extensions=True)
+    assert found == ApprovalDecision(approved=False, by="x")
 
 
 FORMS: Final = [
@@ -131,6 +121,6 @@ def test_a_command_is_edited_in_a_form_as_words(words: str, edited: str | None) 
 
 
 def test_there_is_no_form_for_what_it_would_not_show() -> None:
-    hidden = extensions.ApprovalRequest(tool="exec_shell", arguments='{"command": "a\\u202eb"}', reason="")
+    hidden = replace(PLAIN, arguments='{"command": "a\\u202eb"}')
     assert form(hidden, {}) is None
     assert form(NETWORK, {}) is None

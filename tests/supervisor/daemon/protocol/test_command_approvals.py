@@ -1,19 +1,19 @@
 """Commands that people are asked about: as a text, then by their effects; what they decide is what happens."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from supervisor.acp import extensions, schema
+from supervisor.acp import extensions
 from supervisor.daemon.protocol.approval_request import PendingApproval
+from supervisor.daemon.protocol.tool_calls import awaiting_approval
 from supervisor.display.command_text import as_arguments
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
-from tests.daemon_process import DaemonProcess, Lines, scripted
-from tests.supervisor.histories import call
+from tests.daemon_process import ASK, DaemonProcess, Lines, scripted
+from tests.supervisor.histories import DONE, call
 
 CORPUS: Final = Path(__file__).parents[3] / "corpus" / "commands.json"
 CONFIG: Final = """
@@ -26,25 +26,11 @@ ask = ["exec_shell"]
 root = "."
 tools = ["exec_shell"]
 """
-ASK: Final = "session/request_permission"
-YES: Final = {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
-NO: Final = {"outcome": {"outcome": "selected", "optionId": "reject_once"}}
 
 Row = dict[str, Any]
 ROWS: Final[dict[str, Row]] = {
     row["id"]: row for row in json.loads(CORPUS.read_text())["cases"] if row["class"] == "review"
 }
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
-    folder = tmp_path_factory.mktemp("commands")
-    home = folder / "home"
-    home.mkdir(mode=0o700)
-    (home / "config.toml").write_text(CONFIG)
-    with DaemonProcess(home, folder) as running:
-        yield running
-    assert "internal error" not in running.log
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +47,7 @@ class Turn:
 
     def __init__(self, daemon: DaemonProcess, client: Lines, root: Path, profile: str, *commands: list[str]) -> None:
         replies = [{"calls": [call("exec_shell", command=argv[0], args=argv[1:])]} for argv in commands]
-        model = scripted(root.parent / "model.jsonl", *replies, {"text": "Done."})
+        model = scripted(root.parent / "model.jsonl", *replies, DONE)
         self._daemon = daemon
         self.client = client
         self.session = client.new_session(root, model=model, profile=profile)
@@ -80,16 +66,11 @@ class Turn:
     def ended(self) -> CallEnded:
         """Wait for the turn's end; return that of its only call."""
         self.wait()
-        (ended,) = self.facts(CallEnded)
-        found: CallEnded = ended
-        return found
+        (ended,) = self._daemon.facts_of(self.session, CallEnded)
+        return ended
 
-    def facts(self, kind: type[Any]) -> list[Any]:
-        return [fact for fact in self._daemon.sessions[self.session] if isinstance(fact, kind)]
-
-
-def edited(argv: dict[str, Any]) -> dict[str, Any]:
-    return {**YES, "_meta": {extensions.EDITED: argv}}
+    def edit(self, question: dict[str, Any], argv: dict[str, Any]) -> None:
+        self.client.choose(question, "allow_once", **{extensions.EDITED: argv})
 
 
 def shown(question: dict[str, Any]) -> str:
@@ -111,27 +92,25 @@ EDITS: Final = [
 def test_an_edited_command_is_judged_anew(daemon: DaemonProcess, project: Path, row: Row, edit: Any) -> None:
     with daemon.client(_meta={extensions.CLIENT: True}) as client:
         turn = Turn(daemon, client, project, "asking", row["proposed"])
-        client.reply(turn.asked("call"), edited(edit(row)))
+        turn.edit(turn.asked("call"), edit(row))
         assert turn.ended().kind in row["kind"]
 
 
-def test_a_rejected_command_never_runs(daemon: DaemonProcess, project: Path) -> None:
+def test_a_rejected_command_never_runs(daemon: DaemonProcess, client: Lines, project: Path) -> None:
     row = ROWS["C089"]
-    with daemon.client() as client:
-        turn = Turn(daemon, client, project, "asking", row["proposed"])
-        client.reply(turn.asked("call"), YES)
-        client.reply(turn.asked("effects"), NO)
-        assert turn.ended().kind in row["kind"]
+    turn = Turn(daemon, client, project, "asking", row["proposed"])
+    client.allow(turn.asked("call"))
+    client.choose(turn.asked("effects"), "reject_once")
+    assert turn.ended().kind in row["kind"]
     assert (project / "d" / "b.txt").exists()
 
 
-def test_no_answer_is_no_approval(daemon: DaemonProcess, project: Path) -> None:
+def test_no_answer_is_no_approval(daemon: DaemonProcess, client: Lines, project: Path) -> None:
     row = ROWS["C090"]
-    with daemon.client() as client:
-        turn = Turn(daemon, client, project, "rehearsing", row["proposed"])
-        turn.asked("effects")
-        client.notify("session/cancel", {"sessionId": turn.session})
-        assert turn.ended().kind in row["kind"]
+    turn = Turn(daemon, client, project, "rehearsing", row["proposed"])
+    turn.asked("effects")
+    client.notify("session/cancel", {"sessionId": turn.session})
+    assert turn.ended().kind in row["kind"]
     assert (project / "d" / "b.txt").exists()
 
 
@@ -140,20 +119,20 @@ def test_two_who_approve_let_it_run_once(daemon: DaemonProcess, project: Path) -
     with daemon.client() as client, daemon.client() as other:
         turn = Turn(daemon, client, project, "asking", row["proposed"])
         first = turn.asked("call")
-        other.request("session/load", {"sessionId": turn.session, "cwd": "/", "mcpServers": []})
+        other.load(turn.session)
         for stage in ("call", "effects"):
             question = first if stage == "call" else turn.asked("effects")
-            client.reply(question, YES)
-            other.reply(other.until(ASK), YES)
+            client.allow(question)
+            other.allow(other.until(ASK))
         assert turn.ended().ok
-    assert len([fact for fact in turn.facts(CallDecided) if fact.committed]) == row["checks"][0]["runs"]
+    committed = [fact.committed for fact in daemon.facts_of(turn.session, CallDecided)]
+    assert committed.count(True) == row["checks"][0]["runs"]
     assert (project / "r.txt").exists()
 
 
 def test_of_two_answers_the_first_counts() -> None:
     started = CallStarted(1, "c", "exec_shell", "{}", True, "ask", "")
-    shown = schema.ToolCall(tool_call_id="c", title="exec_shell")
-    question = PendingApproval("s", ApprovalQuestion(started, "call", "why"), shown)
+    question = PendingApproval("s", *awaiting_approval(ApprovalQuestion(started, "call", "why"), "/root"))
     question.decide(ApprovalDecision(approved=False, by="first"))
     question.decide(ApprovalDecision(approved=True, by="second"))
     assert question.decision == ApprovalDecision(approved=False, by="first")
@@ -163,14 +142,15 @@ HIDING: Final = {"C092": "\\u202e/cte", "C093": " blanks] -la'", "C094": "a\\x1b
 
 
 @pytest.mark.parametrize(("number", "seen"), HIDING.items(), ids=HIDING)
-def test_what_would_hide_in_a_review_is_seen(daemon: DaemonProcess, project: Path, number: str, seen: str) -> None:
-    with daemon.client() as client:
-        turn = Turn(daemon, client, project, "asking", ROWS[number]["proposed"])
-        question = turn.asked("call")
-        assert seen in shown(question)
-        assert not set("\u202e\x1b") & set(shown(question))
-        client.reply(question, NO)
-        assert turn.ended().kind == "denied"
+def test_hidden_characters_of_a_command_are_seen(
+    daemon: DaemonProcess, client: Lines, project: Path, number: str, seen: str
+) -> None:
+    turn = Turn(daemon, client, project, "asking", ROWS[number]["proposed"])
+    question = turn.asked("call")
+    assert seen in shown(question)
+    assert not set("\u202e\x1b") & set(shown(question))
+    client.choose(question, "reject_once")
+    assert turn.ended().kind == "denied"
 
 
 def test_every_row_of_the_class_is_here() -> None:
@@ -186,35 +166,34 @@ def test_an_edited_command_is_rehearsed_anew_and_a_late_answer_to_the_first_ques
     with daemon.client(_meta={extensions.CLIENT: True}) as client:
         turn = Turn(daemon, client, project, "rehearsing", ["touch", "first.txt"])
         first = turn.asked("effects")
-        client.reply(first, edited({"command": "touch", "args": ["second.txt"]}))
+        turn.edit(first, {"command": "touch", "args": ["second.txt"]})
         second = turn.asked("effects")
         assert [each["path"] for each in second["params"]["_meta"][extensions.REVIEW]["effects"]["changes"]] == [
             "second.txt"
         ]
-        client.reply(first, YES)
-        client.request(extensions.STATUS_METHOD, {})
+        client.allow(first)
+        client.status()
         assert not (project / "second.txt").exists()
-        client.reply(second, YES)
+        client.allow(second)
         assert turn.ended().ok
     assert (project / "second.txt").exists()
     assert not (project / "first.txt").exists()
-    started = turn.facts(CallStarted)
+    started = daemon.facts_of(turn.session, CallStarted)
     assert [json.loads(effective(each))["args"] for each in started] == [["first.txt"], ["second.txt"]]
-    assert [(each.committed, each.edited is not None) for each in turn.facts(CallDecided)] == [
+    assert [(each.committed, each.edited is not None) for each in daemon.facts_of(turn.session, CallDecided)] == [
         (False, True),
         (True, False),
     ]
 
 
-def test_a_yes_for_the_session_covers_the_next_one(daemon: DaemonProcess, project: Path) -> None:
-    with daemon.client() as client:
-        turn = Turn(daemon, client, project, "rehearsing", ["touch", "s.txt"], ["rm", "s.txt"], ["touch", "s.txt"])
-        question = turn.asked("effects")
-        longer = next(each for each in question["params"]["options"] if each["optionId"] == "allow_session")
-        assert "s.txt" in longer["name"]
-        client.reply(question, {"outcome": {"outcome": "selected", "optionId": "allow_session"}})
-        client.reply(turn.asked("effects"), YES)  # of the deletion, which the rule does not cover
-        turn.wait()  # without another question
-    decided = turn.facts(CallDecided)
+def test_a_yes_for_the_session_covers_the_next_one(daemon: DaemonProcess, client: Lines, project: Path) -> None:
+    turn = Turn(daemon, client, project, "rehearsing", ["touch", "s.txt"], ["rm", "s.txt"], ["touch", "s.txt"])
+    question = turn.asked("effects")
+    longer = next(each for each in question["params"]["options"] if each["optionId"] == "allow_session")
+    assert "s.txt" in longer["name"]
+    client.choose(question, "allow_session")
+    client.allow(turn.asked("effects"))  # of the deletion, which the rule does not cover
+    turn.wait()  # without another question
+    decided = daemon.facts_of(turn.session, CallDecided)
     assert [(each.decision, each.scope) for each in decided] == [("ask", "session"), ("ask", "once"), ("allow", "once")]
     assert (project / "s.txt").exists()

@@ -3,7 +3,6 @@
 import json
 import os
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -12,11 +11,10 @@ import trio
 
 from supervisor.acp import extensions, jsonrpc
 from supervisor.daemon.protocol.connection import ClientRequest, Connection
-from supervisor.journal.facts import CallEnded, CallStarted, Fact, Replied, SessionOpened, TurnEnded, TurnStarted
-from supervisor.journal.journal import open_journal
-from tests.daemon_process import DaemonProcess, Lines
+from supervisor.journal.facts import CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnStarted
+from tests.daemon_process import DaemonProcess, Lines, named
 from tests.supervisor.command import HANG_GUARD
-from workers.wire.messages import Context
+from tests.supervisor.histories import opening_fact
 
 LARGE: Final = "20260101-000001-aaaaaaaaaaaa"
 """A session with a few large calls."""
@@ -27,8 +25,8 @@ SIZE: Final = 400_000
 TURNS: Final = 2000
 
 
-def large(folder: Path) -> list[Fact]:
-    facts: list[Fact] = [opened(folder), TurnStarted(1, "go")]
+def large(root: Path) -> list[Fact]:
+    facts: list[Fact] = [opening_fact(root, "offline", "project", "read_file", "write_file"), TurnStarted(1, "go")]
     for number in range(WRITES):
         given = {"path": f"{number}.txt", "content": "x" * SIZE}
         use = {"type": "tool_use", "id": f"call_{number}", "name": "write_file", "input": given}
@@ -40,8 +38,8 @@ def large(folder: Path) -> list[Fact]:
     return [*facts, TurnEnded(1, "ok", "")]
 
 
-def long(folder: Path) -> list[Fact]:
-    facts: list[Fact] = [opened(folder)]
+def long(root: Path) -> list[Fact]:
+    facts: list[Fact] = [opening_fact(root, "offline", "project", "read_file", "write_file")]
     for turn in range(1, TURNS + 1):
         use = {"type": "tool_use", "id": f"call_{turn}", "name": "read_file", "input": {"path": "a.txt"}}
         facts += [
@@ -54,28 +52,13 @@ def long(folder: Path) -> list[Fact]:
     return facts
 
 
-def opened(folder: Path) -> SessionOpened:
-    context = Context(working_directory=str(folder))
-    return SessionOpened("project", "offline", context, ("read_file", "write_file"), "acp", "0", cwd=str(folder))
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
-    """A daemon with two sessions that take a while to load."""
-    folder = tmp_path_factory.mktemp("connection")
-    home, root = folder / "home", folder / "root"
-    home.mkdir(mode=0o700)
+@pytest.fixture(scope="module", autouse=True)
+def _left(stopped: DaemonProcess) -> None:
+    """Two sessions that take a while to load."""
+    root = stopped.folder / "root"
     root.mkdir()
-    with open_journal(home / "journal.db") as journal:
-        journal.append(LARGE, *large(root))
-        journal.append(LONG, *long(root))
-    with DaemonProcess(home, folder) as running:
-        yield running
-    assert "internal error" not in running.log
-
-
-def begin_load(client: Lines, session: str) -> int:
-    return client.begin("session/load", {"sessionId": session, "cwd": "/", "mcpServers": []})
+    stopped.record(LARGE, *large(root))
+    stopped.record(LONG, *long(root))
 
 
 def calls(client: Lines, session: str) -> dict[str, list[str]]:
@@ -90,34 +73,31 @@ def calls(client: Lines, session: str) -> dict[str, list[str]]:
 # --- histories --------------------------------------------------------------------------------------------------------
 
 
-def test_a_session_of_large_calls_arrives_whole_at_a_client_that_reads(daemon: DaemonProcess) -> None:
-    with daemon.client() as client:
-        assert "result" in client.answer(begin_load(client, LARGE))
-        assert calls(client, LARGE) == {f"call_{number}": ["in_progress", "completed"] for number in range(WRITES)}
-        sizes = {len(each["rawInput"]["content"]) for each in client.updates(LARGE) if "rawInput" in each}
-        assert sizes == {SIZE}
+def test_a_session_of_large_calls_arrives_whole_at_a_client_that_reads(client: Lines) -> None:
+    client.load(LARGE)
+    assert calls(client, LARGE) == {f"call_{number}": ["in_progress", "completed"] for number in range(WRITES)}
+    sizes = {len(each["rawInput"]["content"]) for each in client.updates(LARGE) if "rawInput" in each}
+    assert sizes == {SIZE}
 
 
 def test_others_are_answered_while_a_large_session_is_loaded(daemon: DaemonProcess, root: Path) -> None:
     with daemon.client() as slow, daemon.client() as other:
-        number = begin_load(slow, LARGE)
+        number = slow.begin("session/load", named(LARGE))
         slow.heard.append(slow.read())  # it has begun, and the rest does not fit between us
-        assert other.request(extensions.STATUS_METHOD, {})["clients"] == 2
+        assert other.status()["clients"] == 2
         other.prompt(other.new_session(root, model="offline"), "hello")
         assert "result" in slow.answer(number)
         assert len(calls(slow, LARGE)) == WRITES
 
 
-def test_a_session_of_thousands_of_facts_is_resumed_loaded_and_deleted(daemon: DaemonProcess) -> None:
-    named = {"sessionId": LONG, "cwd": "/", "mcpServers": []}
-    with daemon.client() as client:
-        client.request("session/resume", named)
-        assert client.updates(LONG) == []
-        client.request("session/load", named)
-        assert len(calls(client, LONG)) == TURNS
-        client.request("session/delete", {"sessionId": LONG})
-        assert client.refused("session/load", named)["data"]["kind"] == "not_found"
-        assert LONG not in {each["sessionId"] for each in client.request("session/list", {})["sessions"]}
+def test_a_session_of_thousands_of_facts_is_resumed_loaded_and_deleted(client: Lines) -> None:
+    client.resume(LONG)
+    assert client.updates(LONG) == []
+    client.load(LONG)
+    assert len(calls(client, LONG)) == TURNS
+    client.request("session/delete", {"sessionId": LONG})
+    assert client.refused("session/load", named(LONG))["data"]["kind"] == "not_found"
+    assert LONG not in {each["sessionId"] for each in client.request("session/list", {})["sessions"]}
 
 
 # --- what is no message -----------------------------------------------------------------------------------------------
@@ -182,7 +162,7 @@ NO_ANSWERS: Final = {
 
 
 @pytest.mark.parametrize("line", NO_ANSWERS.values(), ids=NO_ANSWERS)
-def test_what_wants_to_be_an_answer_is_never_answered(daemon: DaemonProcess, line: bytes) -> None:
+def test_a_line_that_wants_to_be_an_answer_is_never_answered(daemon: DaemonProcess, line: bytes) -> None:
     with daemon.lines() as client:
         client.send(line + b"\n")
         client.initialize()

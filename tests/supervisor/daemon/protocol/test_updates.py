@@ -6,8 +6,8 @@ from typing import Final
 import pytest
 
 from supervisor.acp.schema import AgentMessageChunk, AgentThoughtChunk, Content, ToolCall, ToolCallUpdate, Update
-from supervisor.agent.events import CallOutput, Event
 from supervisor.agent.models.model import Retrying, TextDelta
+from supervisor.agent.turn import CallOutput, Event
 from supervisor.daemon.protocol import tool_calls
 from supervisor.daemon.protocol.updates import Projection
 from supervisor.journal.facts import (
@@ -62,22 +62,22 @@ CANCELLED: Final = (
 )
 
 
-def test_half_a_sentence_ends_with_its_turn() -> None:
-    projection = Projection({})
+@pytest.fixture
+def projection() -> Projection:
+    return Projection({})
+
+
+def test_half_a_sentence_ends_with_its_turn(projection: Projection) -> None:
     assert messages(told(projection, *CANCELLED)) == [("turn-1-step-0", "Half a sen")]
     assert projection.partial == ""
 
 
-def test_a_reply_that_streams_nothing_is_told_whole_also_after_a_stream_that_was_cancelled() -> None:
-    projection = Projection({})
+@pytest.mark.parametrize("streamed", [(), (TextDelta("Whole."),)], ids=["told whole", "streamed"])
+def test_a_reply_after_a_stream_that_was_cancelled_is_told_once(
+    projection: Projection, streamed: tuple[TextDelta, ...]
+) -> None:
     told(projection, *CANCELLED)
-    assert messages(told(projection, replied(2, "Whole."))) == [("turn-2-step-0", "Whole.")]
-
-
-def test_a_reply_that_was_streamed_is_not_told_again() -> None:
-    projection = Projection({})
-    told(projection, *CANCELLED)
-    assert messages(told(projection, TextDelta("Whole."), replied(2, "Whole."))) == [("turn-2-step-0", "Whole.")]
+    assert messages(told(projection, *streamed, replied(2, "Whole."))) == [("turn-2-step-0", "Whole.")]
 
 
 # --- a request that is made again -------------------------------------------------------------------------------------
@@ -117,44 +117,22 @@ DENIED: Final = CallEnded(1, "c", "exec_shell", False, "no", kind="denied")
 EDIT: Final = CallDecided(1, "c", "ask", "why", False, EFFECTS, True, edited='{"command": "ls"}')
 AGAIN: Final = CallStarted(1, "c", "exec_shell", TOUCH.arguments, True, "allow", "", edited=EDIT.edited, again=True)
 
+WOULD: Final = "```text\nWould change 1 file: 1 added\n  A  a  empty, mode 0755\n```"
 WAYS: Final[list[tuple[str, list[Fact], list[tuple[str | None, list[str]]]]]] = [
     (
         "committed",
         [TOUCH, COMMITTED, ENDED],
-        [
-            ("in_progress", []),
-            ("in_progress", ["```text\nWould change 1 file: 1 added\n  A  a  empty, mode 0755\n```"]),
-            ("completed", ["done", "1 file changed, /undo takes it back"]),
-        ],
+        [("in_progress", [WOULD]), ("completed", ["done", "1 file changed, /undo takes it back"])],
     ),
-    (
-        "rejected",
-        [TOUCH, REJECTED, DENIED],
-        [
-            ("in_progress", []),
-            (None, ["```text\nWould change 1 file: 1 added\n  A  a  empty, mode 0755\n```"]),
-            ("failed", ["no"]),
-        ],
-    ),
-    (
-        "edited",
-        [TOUCH, EDIT, AGAIN, ENDED],
-        [("in_progress", []), (None, []), ("in_progress", []), ("completed", ["done"])],
-    ),
-    (
-        "in conflict",
-        [TOUCH, COMMITTED, DENIED],
-        [
-            ("in_progress", []),
-            ("in_progress", ["```text\nWould change 1 file: 1 added\n  A  a  empty, mode 0755\n```"]),
-            ("failed", ["no"]),
-        ],
-    ),
+    ("rejected", [TOUCH, REJECTED, DENIED], [(None, [WOULD]), ("failed", ["no"])]),
+    ("edited", [TOUCH, EDIT, AGAIN, ENDED], [(None, []), ("in_progress", []), ("completed", ["done"])]),
+    ("in conflict", [TOUCH, COMMITTED, DENIED], [("in_progress", [WOULD]), ("failed", ["no"])]),
 ]
+"""What happens to a call, and what is told of it after its start."""
 
 
 @pytest.mark.parametrize(("facts", "seen"), [way[1:] for way in WAYS], ids=[way[0] for way in WAYS])
-def test_what_was_decided_is_told_live_and_later(facts: list[Fact], seen: list[tuple[str | None, list[str]]]) -> None:
+def test_a_decision_is_told_live_and_later(facts: list[Fact], seen: list[tuple[str | None, list[str]]]) -> None:
     first: Fact = TurnStarted(1, "go")
     for updates in (told(Projection({}), first, *facts), loaded(first, *facts)):
         calls = [each for each in updates if isinstance(each, ToolCall | ToolCallUpdate)]
@@ -162,13 +140,13 @@ def test_what_was_decided_is_told_live_and_later(facts: list[Fact], seen: list[t
         assert [
             (each.status, [block.content.text for block in each.content or () if isinstance(block, Content)])
             for each in calls
-        ] == seen
+        ] == [("in_progress", []), *seen]
 
 
-def test_a_question_about_a_known_call_is_an_update_with_everything_to_be_seen() -> None:
-    projection = Projection({})
+def test_a_question_about_a_known_call_is_an_update_with_everything_to_be_seen(projection: Projection) -> None:
     told(projection, TurnStarted(1, "go"), TOUCH)
-    shown = projection.of_question(ApprovalQuestion(TOUCH, "effects", "why\n", EFFECTS))
+    _told, call = tool_calls.awaiting_approval(ApprovalQuestion(TOUCH, "effects", "why\n", EFFECTS), projection.root)
+    shown = projection.of_question(call)
     assert isinstance(shown, ToolCallUpdate)
     texts = [block.content.text for block in shown.content or () if isinstance(block, Content)]
     assert texts[0] == "```\ntouch a\n```"
@@ -176,14 +154,13 @@ def test_a_question_about_a_known_call_is_an_update_with_everything_to_be_seen()
     assert "  A  a  " in texts[2]
 
 
-def test_what_a_call_printed_before_it_was_edited_is_not_shown_again() -> None:
-    projection = Projection({})
+def test_output_of_a_call_before_it_was_edited_is_not_shown_again(projection: Projection) -> None:
     updates = told(projection, TurnStarted(1, "go"), TOUCH, CallOutput("c", "old"), EDIT, AGAIN, CallOutput("c", "new"))
     assert isinstance(updates[-1], ToolCallUpdate)
     assert updates[-1].content == tool_calls.text("new")
 
 
-def test_what_a_call_prints_that_nobody_was_told_of_is_told_to_nobody() -> None:
+def test_output_of_a_call_that_nobody_was_told_of_is_told_to_nobody() -> None:
     assert told(Projection({}), CallOutput("unknown", "text")) == []
 
 
@@ -194,11 +171,8 @@ def test_people_are_told_which_tools_are_gone_and_which_are_back() -> None:
         ToolsChanged(1, "web", ("fetch_url",)),
     )
     said = [update.content.text.strip() for update in loaded(*facts) if isinstance(update, AgentThoughtChunk)]
-    assert said == [
-        (
-            "(These tools cannot be called for now and will be restored automatically: fetch_url. "
-            "The web workers are out.)"
-        ),
-        "(These tools work again and can be called: fetch_url.)",
-    ]
+    gone = (
+        "(These tools cannot be called for now and will be restored automatically: fetch_url. The web workers are out.)"
+    )
+    assert said == [gone, "(These tools work again and can be called: fetch_url.)"]
     assert told(Projection({}), *facts) == [each for each in loaded(*facts) if isinstance(each, AgentThoughtChunk)]

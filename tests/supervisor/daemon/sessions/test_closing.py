@@ -9,6 +9,7 @@ from supervisor.errors import JournalError, StrongroomError
 from tests.supervisor.command import HANG_GUARD
 
 SESSION = "20260101-000001-aaaaaaaaaaaa"
+ERRORS = pytest.mark.parametrize("error", [JournalError("journal_io", "The disk is full."), RuntimeError("a bug")])
 
 
 class End:
@@ -33,21 +34,26 @@ def endings(nursery: trio.Nursery) -> ClosingTasks:
     return ClosingTasks(nursery)
 
 
-async def test_an_end_is_gone_through_with_when_whoever_asked_has_gone(endings: ClosingTasks) -> None:
-    end = End()
+async def given_up(endings: ClosingTasks, end: End) -> None:
+    """Ask for an end, and wait for it no longer; let it go on then."""
     async with trio.open_nursery() as asking:
-        asking.start_soon(endings.run, "close", SESSION, end)
+        asking.start_soon(endings.run, "delete", SESSION, end)
         await wait_all_tasks_blocked()
         asking.cancel_scope.cancel()
     assert endings
     end.may_go_on.set()
     with trio.fail_after(HANG_GUARD):
         await endings.done()
+
+
+async def test_an_end_is_gone_through_with_when_whoever_asked_has_gone(endings: ClosingTasks) -> None:
+    end = End()
+    await given_up(endings, end)
     assert end.done.is_set()
     assert not endings
 
 
-async def test_who_asks_for_an_end_that_is_under_way_waits_for_that(endings: ClosingTasks) -> None:
+async def test_a_second_request_to_close_waits_for_the_first(endings: ClosingTasks) -> None:
     first, second = End(), End()
     with trio.fail_after(HANG_GUARD):
         async with trio.open_nursery() as asking:
@@ -59,7 +65,7 @@ async def test_who_asks_for_an_end_that_is_under_way_waits_for_that(endings: Clo
     assert first.begun + second.begun == 1
 
 
-@pytest.mark.parametrize("error", [JournalError("journal_io", "The disk is full."), RuntimeError("a bug")])
+@ERRORS
 async def test_everybody_who_waits_hears_why_an_end_failed(endings: ClosingTasks, error: Exception) -> None:
     end, heard = End(error), []
 
@@ -77,25 +83,20 @@ async def test_everybody_who_waits_hears_why_an_end_failed(endings: ClosingTasks
     assert heard == [error, error]
 
 
-@pytest.mark.parametrize("error", [JournalError("journal_io", "The disk is full."), RuntimeError("a bug")])
+@ERRORS
 async def test_a_failure_that_nobody_waits_for_is_logged_and_the_next_end_is_begun(
     endings: ClosingTasks, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     end, after = End(error), End()
     after.may_go_on.set()
-    async with trio.open_nursery() as asking:
-        asking.start_soon(endings.run, "delete", SESSION, end)
-        await wait_all_tasks_blocked()
-        asking.cancel_scope.cancel()
-    end.may_go_on.set()
+    await given_up(endings, end)
     with trio.fail_after(HANG_GUARD):
-        await endings.done()
         await endings.run("delete", SESSION, after)
     assert after.begun == 1
     assert str(error) in caplog.text
 
 
-async def test_who_waits_is_told_that_the_daemon_stopped_first() -> None:
+async def test_a_waiter_is_told_that_the_daemon_stopped_first() -> None:
     async with trio.open_nursery() as asking, trio.open_nursery() as nursery:
         endings = ClosingTasks(nursery)
 

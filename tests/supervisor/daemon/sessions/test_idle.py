@@ -1,20 +1,18 @@
 """Clean-up is tried again after a failure."""
 
-import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import trio
 import trio.testing
 
-from supervisor.acp import extensions
 from supervisor.categories.restore import UndoConfig
 from supervisor.daemon.sessions.idle import IdleCloser
 from supervisor.daemon.sessions.registry import SessionRegistry
 from supervisor.undo.packs import PackStore
 from tests.daemon_process import DaemonProcess
-from tests.supervisor.command import HANG_GUARD
+from tests.supervisor.command import wait_until
+from tests.supervisor.daemon.harness import WatchedReader
 
 NO_THREADS: Final = """
 import threading
@@ -38,11 +36,11 @@ class FailingStore(PackStore):
         trio.from_thread.run_sync(self.tidied.set)
 
 
-async def test_what_is_kept_is_tidied_up_the_next_time_when_it_failed(
+async def test_packs_are_tidied_up_the_next_time_when_it_failed(
     autojump_clock: trio.testing.MockClock, registry: SessionRegistry, tmp_path: Path
 ) -> None:
     store = FailingStore(tmp_path / "kept")
-    registry.resources.services = replace(registry.resources.services, packs=store)
+    registry.resources.packs = store
     async with trio.open_nursery() as nursery:
         nursery.start_soon(IdleCloser(registry).run)
         await store.tidied.wait()
@@ -50,13 +48,20 @@ async def test_what_is_kept_is_tidied_up_the_next_time_when_it_failed(
     assert store.tried == 2
 
 
+async def test_the_index_of_sessions_keeps_up_with_the_journal(
+    autojump_clock: trio.testing.MockClock, registry: SessionRegistry
+) -> None:
+    registry.reader = reader = WatchedReader(registry.resources.writer.journal)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(IdleCloser(registry).run)
+        await reader.looked.wait()
+        nursery.cancel_scope.cancel()
+
+
 def test_a_daemon_that_can_start_no_thread_goes_on(home: Path, tmp_path: Path, root: Path) -> None:
     daemon = DaemonProcess(home, tmp_path)
     daemon.prelude = NO_THREADS
     with daemon, daemon.client() as client:
-        deadline = time.monotonic() + HANG_GUARD
-        while "periodic clean-up failed" not in daemon.log:
-            client.request(extensions.STATUS_METHOD, {})
-            assert time.monotonic() < deadline
+        wait_until(lambda: client.status() and "periodic clean-up failed" in daemon.log)
         session = client.new_session(root, model="offline")
         assert client.prompt(session, "hello")["stopReason"] == "end_turn"

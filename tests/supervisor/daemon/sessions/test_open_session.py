@@ -1,81 +1,39 @@
 """An open session: who ends what, and who is told."""
 
-import os
 import signal
-import time
-from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from supervisor.acp import extensions
-from supervisor.journal.facts import CallEnded, Replied, SessionDeleted, SessionOpened, TurnEnded, TurnStarted
-from supervisor.journal.journal import open_journal
-from tests.daemon_process import DaemonProcess, Lines, scripted
+from supervisor.journal.facts import CallEnded, Replied, SessionDeleted, TurnEnded, TurnStarted
+from tests.daemon_process import ASK, DaemonProcess, Lines, named, release, scripted
 from tests.messages_server import MessagesServer, start, text_block
-from tests.supervisor.command import HANG_GUARD
-from tests.supervisor.histories import call, fault_in_facts
-from workers.wire.messages import Context
+from tests.supervisor.command import wait_until
+from tests.supervisor.histories import ASKING, call, fault_in_facts, opening_fact
 
-CONFIG: Final = """
-[profiles.asking]
-root = "."
-tools = ["read_file", "write_file"]
-ask = ["write_file"]
-"""
-YES: Final = {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
-ASK: Final = "session/request_permission"
-WRITE: Final = {"tool": "write_file", "arguments": '{"path": "b.txt", "content": "x"}'}
-READ: Final = {"tool": "read_file", "arguments": '{"path": "a.txt"}'}
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
-    folder = tmp_path_factory.mktemp("sessions")
-    home = folder / "home"
-    home.mkdir(mode=0o700)
-    (home / "config.toml").write_text(CONFIG)
-    with DaemonProcess(home, folder) as running:
-        yield running
-    assert "internal error" not in running.log
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> str:
-    """A model that writes a file, which the profile `asking` asks about."""
-    calls = [call("write_file", path="b.txt", content="x")]
-    return scripted(tmp_path / "ask.jsonl", {"calls": calls}, {"text": "Done."})
-
-
-def load(client: Lines, session: str) -> Any:
-    return client.request("session/load", {"sessionId": session, "cwd": "/", "mcpServers": []})
+CONFIG: Final = ASKING
+WRITE: Final = call("write_file", path="b.txt", content="x")["arguments"]
 
 
 def kinds(client: Lines, session: str) -> list[str]:
     return [each["sessionUpdate"] for each in client.updates(session)]
 
 
-def messages(client: Lines, session: str) -> dict[str, str]:
-    """Return what a client was told that anybody said: each message's text by its id, in order."""
-    found: dict[str, str] = {}
-    for update in client.updates(session):
-        if update["sessionUpdate"].endswith("_message_chunk"):
-            found[update["messageId"]] = found.get(update["messageId"], "") + update["content"]["text"]
-    return found
-
-
 def workers(client: Lines, root: Path, state: str) -> list[int]:
     """Return the pids of the files workers on a root that are in a state, once there is one."""
-    deadline = time.monotonic() + HANG_GUARD
-    while time.monotonic() < deadline:
-        pools = client.request(extensions.STATUS_METHOD, {})["pools"]
-        ours_there = [pool for pool in pools if (pool["root"], pool["category"]) == (str(root), "files")]
-        found = [worker for pool in ours_there for worker in pool["workers"]]
-        if pids := [worker["pid"] for worker in found if worker["state"] == state]:
-            return pids
-    raise AssertionError(f"no worker on {root} is {state}")
+    found: list[int] = []
+
+    def are_there() -> bool:
+        pools = client.status()["pools"]
+        there = [pool["workers"] for pool in pools if (pool["root"], pool["category"]) == (str(root), "files")]
+        found[:] = [worker["pid"] for each in there for worker in each if worker["state"] == state]
+        return bool(found)
+
+    wait_until(are_there)
+    return found
 
 
 # --- the end of a session, while a call of it waits or runs ----------------------------------------------------------
@@ -84,18 +42,16 @@ ENDS: Final = ["session/close", "session/delete"]
 
 
 def assert_nothing_was_done(daemon: DaemonProcess, session: str, root: Path, method: str) -> None:
-    facts = daemon.sessions[session]
-    assert [fact.kind for fact in facts if isinstance(fact, CallEnded)] == ["cancelled"]
-    assert isinstance(facts[-1], SessionDeleted) == (method == "session/delete")
+    assert [fact.kind for fact in daemon.facts_of(session, CallEnded)] == ["cancelled"]
+    assert isinstance(daemon.sessions[session][-1], SessionDeleted) == (method == "session/delete")
     assert [path.name for path in root.iterdir()] == ["a.txt"]
 
 
 def running_call(client: Lines, root: Path) -> tuple[str, int]:
     """Begin a call whose worker never answers; return its session, and the request's id."""
     session = client.new_session(root, profile="project", origin="call", modelless=True)
-    for pid in workers(client, root, "READY"):
-        os.kill(pid, signal.SIGSTOP)
-    number = client.begin(extensions.CALL_METHOD, {"sessionId": session, **WRITE})
+    client.hold_workers(root)
+    number = client.begin_tool(session, "write_file", **WRITE)
     workers(client, root, "BUSY")
     return session, number
 
@@ -104,12 +60,12 @@ def running_call(client: Lines, root: Path) -> tuple[str, int]:
 def test_a_call_that_waits_for_a_person_ends_with_its_session(daemon: DaemonProcess, root: Path, method: str) -> None:
     with daemon.client(_meta={extensions.CLIENT: True}) as owner, daemon.client() as other:
         session = owner.new_session(root, profile="asking", origin="call", modelless=True)
-        number = owner.begin(extensions.CALL_METHOD, {"sessionId": session, **WRITE})
+        number = owner.begin_tool(session, "write_file", **WRITE)
         question = owner.until(ASK)
         other.request(method, {"sessionId": session})
         assert owner.answer(number)["error"]["data"]["kind"] == "cancelled"
-        owner.reply(question, YES)
-        owner.request(extensions.STATUS_METHOD, {})  # so the late answer has arrived
+        owner.allow(question)
+        owner.status()  # so the late answer has arrived
     assert_nothing_was_done(daemon, session, root, method)
 
 
@@ -134,9 +90,9 @@ def test_a_delete_is_gone_through_with_when_nobody_waits_for_it(daemon: DaemonPr
             other.notify("$/cancel_request", {"requestId": end})
         daemon.signal(signal.SIGCONT)
         assert owner.answer(number)["error"]["data"]["kind"] == "cancelled"
-        owner.request(extensions.STATUS_METHOD, {})  # so whoever waited for the call's end has gone on
+        owner.status()  # so whoever waited for the call's end has gone on
         assert_nothing_was_done(daemon, session, root, "session/delete")
-        assert owner.refused("session/resume", {"sessionId": session, "cwd": "/"})["data"]["kind"] == "not_found"
+        assert owner.refused("session/resume", named(session))["data"]["kind"] == "not_found"
 
 
 # --- the end of a session, while it is loaded -------------------------------------------------------------------------
@@ -145,15 +101,12 @@ def test_a_delete_is_gone_through_with_when_nobody_waits_for_it(daemon: DaemonPr
 def long_session(daemon: DaemonProcess, root: Path) -> str:
     """Record a session whose history does not fit between the daemon and a client that does not read; return its id."""
     session = "20260101-000001-aaaaaaaaaaaa"
-    context = Context(working_directory=str(root))
-    opened = SessionOpened("project", "offline", context, ("read_file",), "acp", "0", cwd=str(root))
     said = [{"type": "text", "text": "z" * 300_000}]
     turns = [
         (TurnStarted(turn, "go"), Replied(turn, turn, said, "end_turn", {}), TurnEnded(turn, "ok", ""))
         for turn in range(1, 13)
     ]
-    with open_journal(daemon.home / "journal.db") as journal:
-        journal.append(session, opened, *(fact for turn in turns for fact in turn))
+    daemon.record(session, opening_fact(root), *(fact for turn in turns for fact in turn))
     return session
 
 
@@ -162,40 +115,38 @@ def test_a_session_that_is_closed_while_it_is_loaded_is_open_if_the_load_was_goo
 ) -> None:
     session = long_session(daemon, root)
     with daemon.client() as slow, daemon.client() as other:
-        number = slow.begin("session/load", {"sessionId": session, "cwd": "/", "mcpServers": []})
+        number = slow.begin("session/load", named(session))
         slow.heard.append(slow.read())  # it has begun
         other.request("session/close", {"sessionId": session})
         answer = slow.answer(number)
         if "error" in answer:
             assert answer["error"]["data"]["kind"] not in ("", "internal")
-            load(slow, session)
+            slow.load(session)
         assert slow.prompt(session, "hello")["stopReason"] == "end_turn"
 
 
 # --- who may cancel a turn, and who is told of what -------------------------------------------------------------------
 
 
-def test_who_only_waits_for_a_turn_does_not_cancel_it_by_waiting_no_longer(
+def test_a_client_that_stops_waiting_for_a_turn_does_not_cancel_it(
     daemon: DaemonProcess, model: str, root: Path
 ) -> None:
     with daemon.client() as owner, daemon.client() as other:
-        session = owner.new_session(root, model=model, profile="asking")
-        prompt = owner.begin_prompt(session, "go")
-        question = owner.until(ASK)
-        other.request("session/resume", {"sessionId": session, "cwd": "/"})
+        session, prompt, question = owner.ask(root, model)
+        other.resume(session)
         number = other.begin(extensions.CONTINUE_METHOD, {"sessionId": session})
         other.notify("$/cancel_request", {"requestId": number})
         assert other.answer(number)["error"]["data"]["kind"] == "cancelled"
-        owner.reply(question, YES)
-        assert owner.answer(prompt)["result"]["stopReason"] == "end_turn"
+        owner.allow(question)
+        assert owner.ends_turn(prompt)
     assert (root / "b.txt").read_text() == "x"
-    assert [fact.status for fact in daemon.sessions[session] if isinstance(fact, TurnEnded)] == ["ok"]
+    assert [fact.status for fact in daemon.facts_of(session, TurnEnded)] == ["ok"]
 
 
 def test_everybody_is_told_the_options_that_a_new_mode_brings(daemon: DaemonProcess, root: Path) -> None:
     with daemon.client() as owner, daemon.client() as other:
         session = owner.new_session(root, model="offline")
-        load(other, session)
+        other.load(session)
         owner.request("session/set_mode", {"sessionId": session, "modeId": "asking"})
         for client in (owner, other):
             assert client.request(extensions.CONTINUE_METHOD, {"sessionId": session}) is None  # all of it has arrived
@@ -213,10 +164,10 @@ def test_the_error_that_ends_a_turn_is_the_asker_s_answer_and_a_thought_for_all_
     with ExitStack() as stack:
         asker, other, late = (stack.enter_context(daemon.client()) for _ in range(3))
         session = asker.new_session(root, model=failing)
-        load(other, session)
+        other.load(session)
         answer = asker.answer(asker.begin_prompt(session, "go"))
         assert answer["error"]["data"]["kind"] == "rate_limited"
-        load(late, session)
+        late.load(session)
         for client in (asker, other, late):
             assert client.request(extensions.CONTINUE_METHOD, {"sessionId": session}) is None
         assert [kinds(client, session).count("agent_thought_chunk") for client in (asker, other, late)] == [0, 1, 1]
@@ -235,10 +186,10 @@ def test_a_message_that_came_after_retries_has_the_same_id_when_it_is_loaded(
         session = asker.new_session(root, model=model)
         for _ in range(2):
             assert asker.prompt(session, "go")["stopReason"] == "end_turn"
-        load(late, session)
-        said = {number: text for number, text in messages(late, session).items() if text != "go"}
+        late.load(session)
+        said = {number: text for number, text in late.messages(session).items() if text != "go"}
         assert list(said.values()) == ["Done.", "Again."]
-        assert said == messages(asker, session)
+        assert said == asker.messages(session)
 
 
 def test_half_a_sentence_of_a_cancelled_turn_is_not_said_in_the_next_one(
@@ -253,15 +204,15 @@ def test_half_a_sentence_of_a_cancelled_turn_is_not_said_in_the_next_one(
         owner, other = (stack.enter_context(daemon.client()) for _ in range(2))
         session = owner.new_session(root, model="claude-test")
         prompt = owner.begin_prompt(session, "one")
-        while "Half a sen" not in messages(owner, session).values():
+        while "Half a sen" not in owner.messages(session).values():
             owner.heard.append(owner.read())
         owner.notify("session/cancel", {"sessionId": session})
         assert owner.answer(prompt)["result"]["stopReason"] == "cancelled"
         prompt = owner.begin_prompt(session, "two")
         while kinds(owner, session).count("session_info_update") < 2:  # the turn has begun
             owner.heard.append(owner.read())
-        load(other, session)
-        assert list(messages(other, session).values()) == ["one", "two"]
+        other.load(session)
+        assert list(other.messages(session).values()) == ["one", "two"]
         owner.notify("session/cancel", {"sessionId": session})
         assert owner.answer(prompt)["result"]["stopReason"] == "cancelled"
 
@@ -292,19 +243,12 @@ def test_workers_are_not_stopped_under_a_session_that_has_just_taken_them(
             root.mkdir()
             (root / "a.txt").write_text("hello\n")
             sessions.append(client.new_session(root, profile="project", modelless=True))
-        held = workers(client, roots[0], "READY")
-        for pid in held:
-            os.kill(pid, signal.SIGSTOP)
+        held = client.hold_workers(roots[0])
         for session in sessions[:-1]:
             client.request("session/delete", {"sessionId": session})
         end = client.begin("session/close", {"sessionId": sessions[-1]})
-        deadline = time.monotonic() + HANG_GUARD
-        while str(roots[0]) in {pool["root"] for pool in other.request(extensions.STATUS_METHOD, {})["pools"]}:
-            assert time.monotonic() < deadline, "nobody's workers are not stopped"
+        wait_until(lambda: str(roots[0]) not in {pool["root"] for pool in other.status()["pools"]})
         taken = [other.new_session(root, profile="project", modelless=True) for root in roots[1:4]]
-        for pid in held:
-            with suppress(ProcessLookupError):  # nobody waits for ever for one that does not end
-                os.kill(pid, signal.SIGCONT)
+        release(held)  # nobody waits for ever for one that does not end
         assert "result" in client.answer(end)
-        answers = [other.request(extensions.CALL_METHOD, {"sessionId": each, **READ})["answer"] for each in taken]
-        assert [answer["ok"] for answer in answers] == [True] * 3
+        assert [other.call(each, "read_file", path="a.txt")["ok"] for each in taken] == [True] * 3

@@ -11,11 +11,11 @@ from supervisor.acp import extensions
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.daemon.sessions.recovery import resume_interrupted
 from supervisor.daemon.sessions.registry import SessionRegistry
-from supervisor.journal.facts import SessionOpened, TurnEnded, TurnStarted
+from supervisor.journal.facts import TurnEnded, TurnStarted
 from tests.daemon_process import scripted
 from tests.supervisor.command import HANG_GUARD
 from tests.supervisor.daemon.harness import Undo, WatchedReader
-from workers.wire.messages import Context
+from tests.supervisor.histories import DONE, opening_fact
 
 SESSION: Final = "20260101-000001-aaaaaaaaaaaa"
 
@@ -23,16 +23,14 @@ SESSION: Final = "20260101-000001-aaaaaaaaaaaa"
 @pytest.fixture
 def left(registry: SessionRegistry, root: Path, tmp_path: Path) -> SessionRegistry:
     """A registry whose journal has one session, with an interrupted turn."""
-    model = scripted(tmp_path / "done.jsonl", {"text": "Done."})
-    context = Context(working_directory=str(root))
-    opened = SessionOpened("project", model, context, ("read_file",), "acp", "0", cwd=str(root))
-    registry.resources.journal.append(SESSION, opened, TurnStarted(1, "go"))
+    model = scripted(tmp_path / "done.jsonl", DONE)
+    registry.resources.writer.journal.append(SESSION, opening_fact(root, model), TurnStarted(1, "go"))
     return registry
 
 
 def ends(registry: SessionRegistry) -> list[str]:
     """Return how the session's turns have ended."""
-    facts = [entry.fact for entry in registry.resources.journal.of_session(SESSION)]
+    facts = [entry.fact for entry in registry.resources.writer.journal.of_session(SESSION)]
     return [fact.status for fact in facts if isinstance(fact, TurnEnded)]
 
 

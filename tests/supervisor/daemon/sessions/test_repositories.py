@@ -1,7 +1,7 @@
 """Sessions on repositories: opened by names, apart from each other, and the same whenever they are taken up again."""
 
-import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,7 +9,7 @@ import pytest
 
 from supervisor.acp import extensions
 from supervisor.journal.facts import SessionChanged, SessionOpened
-from tests.daemon_process import DaemonProcess, Lines
+from tests.daemon_process import DaemonProcess, Lines, named, opening
 from tests.supervisor.repositories import FIRST, GROUP, NAMES, ODD, SECOND, THERE, Odd, Repos
 
 NAME: Final = "guide.md"
@@ -36,22 +36,12 @@ def own(tmp_path: Path) -> Repos:
     return Repos(tmp_path)
 
 
+params: Final = partial(opening, model="offline")
+
+
 def new(client: Lines, cwd: Path, **options: Any) -> dict[str, Any]:
     """Open a session; return what is said of it."""
-    result = client.request("session/new", params(cwd, **options))
-    facts: dict[str, Any] = result["_meta"][extensions.OPTIONS]
-    return facts
-
-
-def params(cwd: Path, **options: Any) -> dict[str, Any]:
-    return {"cwd": str(cwd), "mcpServers": [], "_meta": {extensions.OPTIONS: {"model": "offline", **options}}}
-
-
-def reopened_session(client: Lines, session: str) -> dict[str, Any]:
-    """Take a session up from an unlikely place; return what is said of it."""
-    wanted = {"sessionId": session, "cwd": "/", "mcpServers": []}
-    facts: dict[str, Any] = client.request("session/resume", wanted)["_meta"][extensions.OPTIONS]
-    return facts
+    return client.opened(cwd, model="offline", **options)
 
 
 def calls(client: Lines, cwd: Path, technology: str) -> str:
@@ -59,59 +49,50 @@ def calls(client: Lines, cwd: Path, technology: str) -> str:
     return client.new_session(cwd, **{**NAMES, "technology": technology}, modelless=True)
 
 
-def called(client: Lines, session: str, tool: str, **arguments: Any) -> dict[str, Any]:
-    wanted = {"sessionId": session, "tool": tool, "arguments": json.dumps(arguments)}
-    answer: dict[str, Any] = client.request(extensions.CALL_METHOD, wanted)["answer"]
-    return answer
-
-
 def statuses(client: Lines) -> dict[str, Any]:
-    return {each["sessionId"]: each for each in client.request(extensions.STATUS_METHOD, {})["sessions"]}
+    return {each["sessionId"]: each for each in client.status()["sessions"]}
 
 
 # --- opened -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_session_is_opened_by_names(daemon: DaemonProcess, repos: Repos) -> None:
-    with daemon.client() as client:
-        facts = new(client, repos.work, **NAMES, environment="staging")
-        known = repos.context(environment="staging")
-        assert (facts["root"], facts["context"]) == (str(repos.first), known)
-        status = statuses(client)[facts["sessionId"]]
-        assert (status["profile"], status["root"], status["context"]) == ("librarian", str(repos.first), known)
-    (opened,) = daemon.sessions[facts["sessionId"]]
-    assert isinstance(opened, SessionOpened)
+def test_a_session_is_opened_by_names(daemon: DaemonProcess, client: Lines, repos: Repos) -> None:
+    facts = new(client, repos.work, **NAMES, environment="staging")
+    known = repos.context(environment="staging")
+    assert (facts["root"], facts["context"]) == (str(repos.first), known)
+    status = statuses(client)[facts["sessionId"]]
+    assert (status["profile"], status["root"], status["context"]) == ("librarian", str(repos.first), known)
+    (opened,) = daemon.facts_of(facts["sessionId"], SessionOpened)
     assert (opened.context.group, opened.context.technology, opened.cwd) == (GROUP, FIRST, str(repos.work))
 
 
 @pytest.mark.parametrize("place", ["", "lib"])
-def test_an_editor_that_opens_a_repository_needs_no_names(daemon: DaemonProcess, repos: Repos, place: str) -> None:
-    with daemon.client() as client:
-        facts = new(client, repos.second / place, profile="librarian")
-        assert facts["context"] == repos.context(SECOND)
+def test_an_editor_that_opens_a_repository_needs_no_names(client: Lines, repos: Repos, place: str) -> None:
+    facts = new(client, repos.second / place, profile="librarian")
+    assert facts["context"] == repos.context(SECOND)
 
 
 @pytest.mark.parametrize("odd", WRITTEN, ids=[odd.name for odd in WRITTEN])
-def test_a_hostile_client_gets_nowhere_with_an_odd_name(daemon: DaemonProcess, repos: Repos, odd: Odd) -> None:
-    with daemon.client() as client:
-        before = len(daemon.entries)
-        options = {**NAMES, "technology": odd.technology}
-        for method, wanted in (("session/new", params(repos.work, **options)), (extensions.CHECK_METHOD, options)):
-            error = client.refused(method, wanted)
-            assert error["data"]["kind"] == "config"
-            assert odd.words in error["message"]
-            assert error["message"].endswith(THERE)
-        assert client.refused("session/new", params(repos.work, **{**NAMES, "group": odd.technology}))
-        assert len(daemon.entries) == before
+def test_a_hostile_client_gets_nowhere_with_an_odd_name(
+    daemon: DaemonProcess, client: Lines, repos: Repos, odd: Odd
+) -> None:
+    before = len(daemon.entries)
+    options = {**NAMES, "technology": odd.technology}
+    for method, wanted in (("session/new", params(repos.work, **options)), (extensions.CHECK_METHOD, options)):
+        error = client.refused(method, wanted)
+        assert error["data"]["kind"] == "config"
+        assert odd.words in error["message"]
+        assert error["message"].endswith(THERE)
+    assert client.refused("session/new", params(repos.work, **{**NAMES, "group": odd.technology}))
+    assert len(daemon.entries) == before
 
 
-def test_a_name_that_is_not_unicode_is_no_message(daemon: DaemonProcess, repos: Repos) -> None:
-    with daemon.client() as client:
-        before = len(daemon.entries)
-        client.begin("session/new", params(repos.work, **{**NAMES, "technology": "\udcff"}))
-        answer = client.read()
-        assert (answer["id"], answer["error"]["data"]["kind"]) == (None, "bad_request")
-        assert len(daemon.entries) == before
+def test_a_name_that_is_not_unicode_is_no_message(daemon: DaemonProcess, client: Lines, repos: Repos) -> None:
+    before = len(daemon.entries)
+    client.begin("session/new", params(repos.work, **{**NAMES, "technology": "\udcff"}))
+    answer = client.read()
+    assert (answer["id"], answer["error"]["data"]["kind"]) == (None, "bad_request")
+    assert len(daemon.entries) == before
 
 
 NO_NAMES: Final = [5, True, ["elixir"], {"name": "elixir"}, 1.5]
@@ -119,11 +100,10 @@ NO_NAMES: Final = [5, True, ["elixir"], {"name": "elixir"}, 1.5]
 
 @pytest.mark.parametrize("value", NO_NAMES, ids=repr)
 @pytest.mark.parametrize("key", ["group", "technology", "environment"])
-def test_what_is_no_text_is_no_name(daemon: DaemonProcess, repos: Repos, key: str, value: Any) -> None:
-    with daemon.client() as client:
-        error = client.refused("session/new", params(repos.work, **{**NAMES, key: value}))
-        assert error["data"]["kind"] == "invalid_params"
-        assert "Expected `str | null`" in error["message"]
+def test_a_value_that_is_no_text_is_no_name(client: Lines, repos: Repos, key: str, value: Any) -> None:
+    error = client.refused("session/new", params(repos.work, **{**NAMES, key: value}))
+    assert error["data"]["kind"] == "invalid_params"
+    assert "Expected `str | null`" in error["message"]
 
 
 MIXED: Final = [
@@ -138,63 +118,56 @@ MIXED: Final = [
 
 @pytest.mark.parametrize(("options", "words"), [row[1:] for row in MIXED], ids=[row[0] for row in MIXED])
 def test_names_and_other_ways_to_a_root_do_not_mix(
-    daemon: DaemonProcess, repos: Repos, options: dict[str, str], words: str
+    client: Lines, repos: Repos, options: dict[str, str], words: str
 ) -> None:
-    with daemon.client() as client:
-        error = client.refused("session/new", params(repos.work, **options))
-        assert error["data"]["kind"] == "config"
-        assert words in error["message"]
+    error = client.refused("session/new", params(repos.work, **options))
+    assert error["data"]["kind"] == "config"
+    assert words in error["message"]
 
 
 # --- apart ------------------------------------------------------------------------------------------------------------
 
-OUT: Final = [
-    ("up", {"path": "../../etc/passwd"}),
-    ("up and down", {"path": f"../{SECOND}/{NAME}"}),
-    ("up from below", {"path": f"lib/../../{SECOND}/{NAME}"}),
-    ("by a link beside", {"path": f"beside/{NAME}"}),
-    ("by an absolute link", {"path": f"absolute/{NAME}"}),
-    ("absolute", {"path": f"$REPOS/{GROUP}/{SECOND}/{NAME}"}),
-    ("absolute, of its own", {"path": f"$REPOS/{GROUP}/{FIRST}/{NAME}"}),
-]
+OUT: Final = {
+    "up": "../../etc/passwd",
+    "up and down": f"../{SECOND}/{NAME}",
+    "up from below": f"lib/../../{SECOND}/{NAME}",
+    "by a link beside": f"beside/{NAME}",
+    "by an absolute link": f"absolute/{NAME}",
+    "absolute": f"$REPOS/{GROUP}/{SECOND}/{NAME}",
+    "absolute, of its own": f"$REPOS/{GROUP}/{FIRST}/{NAME}",
+}
 
 
-@pytest.mark.parametrize("path", [row[1]["path"] for row in OUT], ids=[row[0] for row in OUT])
-def test_no_path_leads_from_one_technology_to_another(daemon: DaemonProcess, repos: Repos, path: str) -> None:
+@pytest.mark.parametrize("path", OUT.values(), ids=list(OUT))
+def test_no_path_leads_from_one_technology_to_another(client: Lines, repos: Repos, path: str) -> None:
     path = path.replace("$REPOS", str(repos.path))
-    with daemon.client() as client:
-        first, second = (calls(client, repos.work, name) for name in (FIRST, SECOND))
-        for tool, what in (("read_file", path), ("list_directory", path.removesuffix(f"/{NAME}"))):
-            answer = called(client, first, tool, path=what)
-            assert answer["error"]["kind"] == "path_escape"
-            assert "Path escape" in answer["error"]["message"]
-            assert "Access denied: path outside sandbox directory" in answer["error"]["message"]
-        assert called(client, second, "read_file", path=NAME)["content"] == "All about ecto.\n"
+    first, second = (calls(client, repos.work, name) for name in (FIRST, SECOND))
+    for tool, what in (("read_file", path), ("list_directory", path.removesuffix(f"/{NAME}"))):
+        answer = client.call(first, tool, path=what)
+        assert answer["error"]["kind"] == "path_escape"
+        assert "Path escape" in answer["error"]["message"]
+        assert "Access denied: path outside sandbox directory" in answer["error"]["message"]
+    assert client.call(second, "read_file", path=NAME)["content"] == "All about ecto.\n"
 
 
-def test_each_of_two_sessions_reads_and_lists_its_own_at_the_same_time(daemon: DaemonProcess, repos: Repos) -> None:
-    with daemon.client() as client:
-        sessions = {name: calls(client, repos.work, name) for name in (FIRST, SECOND)}
-        wanted = [(name, tool) for _ in range(10) for name in sessions for tool in ("read_file", "list_directory")]
-        begun = []
-        for name, tool in wanted:
-            arguments = json.dumps({"path": NAME if tool == "read_file" else "."})
-            request = {"sessionId": sessions[name], "tool": tool, "arguments": arguments}
-            begun.append(client.begin(extensions.CALL_METHOD, request))
-        answers: dict[int, Any] = {}
-        while len(answers) < len(begun):
-            message = client.read()
-            if message.get("id") in begun:
-                answers[message["id"]] = message["result"]["answer"]["content"]
-        for (name, _), number in zip(wanted, begun, strict=True):
-            other = SECOND if name == FIRST else FIRST
-            assert name in str(answers[number])
-            assert other not in str(answers[number])
-        pools = [
-            each for each in client.request(extensions.STATUS_METHOD, {})["pools"] if each["profile"] == "librarian"
-        ]
-        pids = {each["root"]: {worker["pid"] for worker in each["workers"]} for each in pools}
-        assert pids[str(repos.first)].isdisjoint(pids[str(repos.second)])
+def test_each_of_two_sessions_reads_and_lists_its_own_at_the_same_time(client: Lines, repos: Repos) -> None:
+    sessions = {name: calls(client, repos.work, name) for name in (FIRST, SECOND)}
+    wanted = [(name, tool) for _ in range(10) for name in sessions for tool in ("read_file", "list_directory")]
+    begun = []
+    for name, tool in wanted:
+        begun.append(client.begin_tool(sessions[name], tool, path=NAME if tool == "read_file" else "."))
+    answers: dict[int, Any] = {}
+    while len(answers) < len(begun):
+        message = client.read()
+        if message.get("id") in begun:
+            answers[message["id"]] = message["result"]["answer"]["content"]
+    for (name, _), number in zip(wanted, begun, strict=True):
+        other = SECOND if name == FIRST else FIRST
+        assert name in str(answers[number])
+        assert other not in str(answers[number])
+    pools = [each for each in client.status()["pools"] if each["profile"] == "librarian"]
+    pids = {each["root"]: {worker["pid"] for worker in each["workers"] if "pid" in worker} for each in pools}
+    assert pids[str(repos.first)].isdisjoint(pids[str(repos.second)])
 
 
 RELATIVE: Final = [(NAME, "All about phoenix.\n"), ("lib/code.ex", "phoenix"), ("./lib/../lib/./code.ex", "phoenix")]
@@ -202,17 +175,15 @@ RELATIVE: Final = [(NAME, "All about phoenix.\n"), ("lib/code.ex", "phoenix"), (
 
 @pytest.mark.parametrize(("path", "content"), RELATIVE)
 def test_a_relative_path_is_relative_to_the_working_directory(
-    daemon: DaemonProcess, repos: Repos, path: str, content: str
+    client: Lines, repos: Repos, path: str, content: str
 ) -> None:
-    with daemon.client() as client:
-        assert called(client, calls(client, repos.work, FIRST), "read_file", path=path)["content"] == content
+    assert client.call(calls(client, repos.work, FIRST), "read_file", path=path)["content"] == content
 
 
 @pytest.mark.parametrize("tool", ["write_file", "edit_file", "list_files", "exec_shell"])
-def test_a_tool_that_it_lacks_does_not_exist(daemon: DaemonProcess, repos: Repos, tool: str) -> None:
-    with daemon.client() as client:
-        answer = called(client, calls(client, repos.work, FIRST), tool, path="x", content="x")
-        assert answer["error"]["kind"] == "unknown_tool"
+def test_a_tool_that_it_lacks_does_not_exist(client: Lines, repos: Repos, tool: str) -> None:
+    answer = client.call(calls(client, repos.work, FIRST), tool, path="x", content="x")
+    assert answer["error"]["kind"] == "unknown_tool"
     assert not (repos.first / "x").exists()
 
 
@@ -223,85 +194,74 @@ def mode(session: str, name: str) -> dict[str, str]:
     return {"sessionId": session, "modeId": name}
 
 
-def test_the_mode_needs_names(daemon: DaemonProcess, repos: Repos) -> None:
-    with daemon.client() as client:
-        facts = new(client, repos.work, profile="project")
-        option = {"sessionId": facts["sessionId"], "configId": "profile", "value": "librarian"}
-        for method, wanted in (
-            ("session/set_mode", mode(facts["sessionId"], "librarian")),
-            ("session/set_config_option", option),
-        ):
-            error = client.refused(method, wanted)
-            assert error["data"]["kind"] == "config"
-            assert "needs a group and a technology. Use --group and --technology" in error["message"]
-            assert error["message"].endswith(": elixir, rust.")
-        assert statuses(client)[facts["sessionId"]]["profile"] == "project"
+def test_the_mode_needs_names(client: Lines, repos: Repos) -> None:
+    session = new(client, repos.work, profile="project")["sessionId"]
+    option = {"sessionId": session, "configId": "profile", "value": "librarian"}
+    for method, wanted in (("session/set_mode", mode(session, "librarian")), ("session/set_config_option", option)):
+        error = client.refused(method, wanted)
+        assert error["data"]["kind"] == "config"
+        assert "needs a group and a technology. Use --group and --technology" in error["message"]
+        assert error["message"].endswith(": elixir, rust.")
+    assert statuses(client)[session]["profile"] == "project"
 
 
-def test_the_mode_finds_the_repository_that_the_editor_has_open(daemon: DaemonProcess, repos: Repos) -> None:
-    with daemon.client() as client:
-        facts = new(client, repos.first / "lib", profile="project")
-        client.request("session/set_mode", mode(facts["sessionId"], "librarian"))
-        assert statuses(client)[facts["sessionId"]]["context"] == repos.context()
+def test_the_mode_finds_the_repository_that_the_editor_has_open(client: Lines, repos: Repos) -> None:
+    session = new(client, repos.first / "lib", profile="project")["sessionId"]
+    client.request("session/set_mode", mode(session, "librarian"))
+    assert statuses(client)[session]["context"] == repos.context()
 
 
-def test_the_mode_finds_the_repository_that_was_named_as_root(daemon: DaemonProcess, repos: Repos) -> None:
-    with daemon.client() as client:
-        facts = new(client, repos.work, profile="project", root=str(repos.second))
-        client.request("session/set_mode", mode(facts["sessionId"], "librarian"))
-        assert statuses(client)[facts["sessionId"]]["context"] == repos.context(SECOND)
+def test_the_mode_finds_the_repository_that_was_named_as_root(client: Lines, repos: Repos) -> None:
+    session = new(client, repos.work, profile="project", root=str(repos.second))["sessionId"]
+    client.request("session/set_mode", mode(session, "librarian"))
+    assert statuses(client)[session]["context"] == repos.context(SECOND)
 
 
-def test_there_and_back_again_it_is_the_same_repository(daemon: DaemonProcess, repos: Repos) -> None:
-    with daemon.client() as client:
-        session = new(client, repos.work, **NAMES, environment="live")["sessionId"]
-        for name, root in (("project", repos.work), ("librarian", repos.first), ("project", repos.work)):
-            client.request("session/set_mode", mode(session, name))
-            assert statuses(client)[session]["root"] == str(root)
-            client.request("session/close", {"sessionId": session})
-            assert reopened_session(client, session)["root"] == str(root)
-        client.request("session/set_mode", mode(session, "librarian"))
-        assert statuses(client)[session]["context"] == repos.context(environment="live")
-    changes = [fact.context for fact in daemon.sessions[session] if isinstance(fact, SessionChanged)]
-    assert [change.technology for change in changes] == [None, FIRST, None, FIRST]
-
-
-def test_a_root_that_was_named_waits_for_the_profile_that_has_one(daemon: DaemonProcess, repos: Repos) -> None:
-    with daemon.client() as client:
-        session = new(client, repos.work, profile="project", root=str(repos.first / "lib"))["sessionId"]
-        client.request("session/set_mode", mode(session, "librarian"))
+def test_there_and_back_again_it_is_the_same_repository(daemon: DaemonProcess, client: Lines, repos: Repos) -> None:
+    session = new(client, repos.work, **NAMES, environment="live")["sessionId"]
+    for name, root in (("project", repos.work), ("librarian", repos.first), ("project", repos.work)):
+        client.request("session/set_mode", mode(session, name))
+        assert statuses(client)[session]["root"] == str(root)
         client.request("session/close", {"sessionId": session})
-        assert reopened_session(client, session)["context"] == repos.context()
-        client.request("session/set_mode", mode(session, "project"))
-        assert statuses(client)[session]["root"] == str(repos.first / "lib")
+        assert client.resume(session)["root"] == str(root)
+    client.request("session/set_mode", mode(session, "librarian"))
+    assert statuses(client)[session]["context"] == repos.context(environment="live")
+    changes = daemon.facts_of(session, SessionChanged)
+    assert [change.context.technology for change in changes] == [None, FIRST, None, FIRST]
+
+
+def test_a_root_that_was_named_waits_for_the_profile_that_has_one(client: Lines, repos: Repos) -> None:
+    session = new(client, repos.work, profile="project", root=str(repos.first / "lib"))["sessionId"]
+    client.request("session/set_mode", mode(session, "librarian"))
+    client.request("session/close", {"sessionId": session})
+    assert client.resume(session)["context"] == repos.context()
+    client.request("session/set_mode", mode(session, "project"))
+    assert statuses(client)[session]["root"] == str(repos.first / "lib")
 
 
 # --- told -------------------------------------------------------------------------------------------------------------
 
 
-def test_the_agents_own_status_tells_the_names(daemon: DaemonProcess, repos: Repos) -> None:
-    with daemon.client() as client:
-        session = new(client, repos.work, **NAMES, environment="live")["sessionId"]
-        client.prompt(session, "/status")
-        (said,) = [each["content"]["text"] for each in client.updates(session) if "content" in each]
-        assert f"- root `{repos.first}`\n- environment `live`\n- group `elixir`\n- technology `phoenix`\n" in said
+def test_the_agents_own_status_tells_the_names(client: Lines, repos: Repos) -> None:
+    session = new(client, repos.work, **NAMES, environment="live")["sessionId"]
+    client.prompt(session, "/status")
+    (said,) = [each["content"]["text"] for each in client.updates(session) if "content" in each]
+    assert f"- root `{repos.first}`\n- environment `live`\n- group `elixir`\n- technology `phoenix`\n" in said
 
 
-def test_a_listing_tells_the_names_of_those_that_have_some(daemon: DaemonProcess, repos: Repos) -> None:
-    with daemon.client() as client:
-        named = new(client, repos.work, **NAMES)["sessionId"]
-        other = new(client, repos.work, profile="project")["sessionId"]
-        listed = client.request("session/list", {"cwd": str(repos.work)})["sessions"]
-        found = {each["sessionId"]: each.get("_meta") for each in listed}
-        assert found[named] == {extensions.OPTIONS: {"group": GROUP, "technology": FIRST}}
-        assert found[other] is None
+def test_a_listing_tells_the_names_of_those_that_have_some(client: Lines, repos: Repos) -> None:
+    named = new(client, repos.work, **NAMES)["sessionId"]
+    other = new(client, repos.work, profile="project")["sessionId"]
+    listed = client.request("session/list", {"cwd": str(repos.work)})["sessions"]
+    found = {each["sessionId"]: each.get("_meta") for each in listed}
+    assert found[named] == {extensions.OPTIONS: {"group": GROUP, "technology": FIRST}}
+    assert found[other] is None
 
 
-def test_a_mode_says_what_it_has(daemon: DaemonProcess, repos: Repos) -> None:
-    with daemon.client() as client:
-        result = client.request("session/new", params(repos.work, **NAMES))
-        (found,) = [each for each in result["modes"]["availableModes"] if each["id"] == "librarian"]
-        assert found["description"] == "read_file, list_directory, search_files, find_files"
+def test_a_mode_says_what_it_has(client: Lines, repos: Repos) -> None:
+    result = client.request("session/new", params(repos.work, **NAMES))
+    (found,) = [each for each in result["modes"]["availableModes"] if each["id"] == "librarian"]
+    assert found["description"] == "read_file, list_directory, search_files, find_files"
 
 
 # --- taken up again ---------------------------------------------------------------------------------------------------
@@ -326,7 +286,7 @@ def test_taken_up_it_is_in_no_environment_that_was_configured_since(own: Repos) 
         session = new(client, own.first, profile="librarian")["sessionId"]
     own.configure(environment="another")
     with daemon, daemon.client() as client:
-        assert reopened_session(client, session)["context"] == own.context()
+        assert client.resume(session)["context"] == own.context()
 
 
 MOVES: Final = [
@@ -354,6 +314,6 @@ def test_a_repository_that_is_not_where_it_was_is_not_taken_up(own: Repos, move:
         case "nowhere":
             own.configure(repos_path="/does/not/exist")
     with daemon, daemon.client() as client:
-        error = client.refused("session/resume", {"sessionId": session, "cwd": "/", "mcpServers": []})
+        error = client.refused("session/resume", named(session))
         assert error["data"]["kind"] == "config"
         assert words in error["message"]

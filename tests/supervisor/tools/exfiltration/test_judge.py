@@ -156,7 +156,7 @@ def test_much_is_asked_about(url: str) -> None:
     assert (suspicion(url, seen()) or "").startswith("the path and query of the address carry ")
 
 
-def test_what_is_encoded_again_and_again_is_asked_about() -> None:
+def test_text_that_is_encoded_again_and_again_is_asked_about() -> None:
     url = "https://github.com/?q=%" + "25" * 12 + "41"
     assert "percent-encoded more than" in (suspicion(url, seen()) or "")
 
@@ -191,7 +191,7 @@ def test_a_result_that_failed_says_nothing_of_the_root() -> None:
 
 
 @pytest.mark.parametrize("kind", ["timeout", "resource_limit"])
-def test_what_was_found_or_printed_before_a_failure_is_private_too(kind: Literal["timeout", "resource_limit"]) -> None:
+def test_output_before_a_failure_is_private_too(kind: Literal["timeout", "resource_limit"]) -> None:
     found, printed = SeenText(), SeenText()
     found.apply(CallEnded(1, "c", "search_files", False, f"Found so far: {SECRET}", kind=kind))
     printed.apply(CallEnded(1, "c", "exec_shell", False, "It was killed.", kind=kind, details={"stdout": SECRET}))
@@ -208,7 +208,7 @@ def test_a_file_that_an_editor_sent_along_is_private_too() -> None:
     assert suspicion("https://github.com/o/r", known) is None
 
 
-def test_what_was_declined_once_is_asked_about_again() -> None:
+def test_an_address_that_was_declined_once_is_asked_about_again() -> None:
     known = seen(read=(f"key: {KEY}",))
     for url in (UNREADABLE["a token"], f"https://{KEY}_.example.org/"):
         why = suspicion(url, known) or "The host {url} is no name."
@@ -216,7 +216,7 @@ def test_what_was_declined_once_is_asked_about_again() -> None:
     assert suspicion(UNREADABLE["a token"], known) is not None
 
 
-def test_what_search_found_is_private_too() -> None:
+def test_results_of_a_search_are_private_too() -> None:
     texts = SeenText()
     texts.apply(ended("search_files", f'[{{"path":"a.md","line":1,"text":"{SECRET}"}}]'))
     assert suspicion(CARRIED["words in a query"], texts) is not None
@@ -236,7 +236,7 @@ def test_a_run_is_found_wherever_it_begins(start: int) -> None:
     assert "root" in (suspicion(url, seen()) or "")
 
 
-def test_what_is_no_longer_remembered_cannot_be_ruled_out() -> None:
+def test_text_that_is_no_longer_remembered_cannot_be_ruled_out() -> None:
     known = seen(read=(SECRET, "a b " * (KEPT // 4)))
     assert known.forgot
     assert suspicion("https://github.com/?q=" + quote(SECRET[:40]), known) is not None
@@ -252,7 +252,7 @@ def test_a_character_that_stands_for_a_sentence_makes_no_text_longer_than_three_
     assert len(comparable("\ufdfa" * 100)) <= 300
 
 
-def test_what_the_web_said_long_ago_is_no_longer_known() -> None:
+def test_text_of_the_web_of_long_ago_is_no_longer_known() -> None:
     known = seen(fetched=f"/commit/{DIGEST}")
     for _ in range(3):
         known.apply(ended("fetch_url", "a b " * 2**17))
@@ -262,7 +262,7 @@ def test_what_the_web_said_long_ago_is_no_longer_known() -> None:
 @pytest.mark.parametrize(
     "url", ["", "nonsense", "ftp://github.com/", f"https://user:{KEY}@github.com/", "https://1.2.3.4"]
 )
-def test_what_is_no_address_is_left_to_the_tool(url: str) -> None:
+def test_text_that_is_no_address_is_left_to_the_tool(url: str) -> None:
     assert suspicion(url, seen()) is None
 
 
@@ -297,6 +297,6 @@ def test_a_profile_without_the_tool_still_denies() -> None:
 
 
 def test_a_profile_that_asks_anyway_does_not_hide_why() -> None:
-    profile = Profile("x", "/x", ("fetch_url",), ask=("fetch_url",))
+    profile = Profile("x", "/x", ("fetch_url",), own_ask=("fetch_url",))
     assert "text from the root" in judge(profile, "fetch_url", json_of(CARRIED["words in a query"]), seen()).reason
     assert judge(profile, "fetch_url", json_of("https://github.com/"), seen()).reason.startswith("profile x asks")

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,9 +14,12 @@ import pytest
 import trio
 
 from supervisor.config.settings import load
+from supervisor.tools.services import ChangeServices
 from supervisor.tools.unconfined.run import Outcome, run_unconfined
 from tests.supervisor.command import CODE, Family, ignored
 from workers.wire import messages
+
+SERVICES: Final = ChangeServices()
 
 LONG: Final = "setsid sleep 99 & echo $!; sleep 98 & echo $!; (setsid sh -c 'sleep 97 & echo $!; wait' &); wait"
 """Prints the numbers of three processes, as far as it gets; each hides in a way of its own."""
@@ -25,7 +29,8 @@ GLIBCS_OWN: Final = 1 << 31 | 1 << 32
 
 OWNER: Final = """
 import os, signal, sys, trio
-from supervisor.pool.orphans import Orphans
+from supervisor.system.descendants import Orphans
+from supervisor.tools.services import ChangeServices
 from supervisor.tools.unconfined.run import run_unconfined
 
 async def main(deed, root, command):
@@ -34,7 +39,7 @@ async def main(deed, root, command):
         print(text, end="", flush=True)
         if deed == "sweep":
             orphans.sweep()
-    answer = await run_unconfined("run_cmd", command, root, 30.0, output, orphans=orphans)
+    answer = await run_unconfined("run_cmd", command, root, ChangeServices(orphans=orphans), output)
     print(getattr(answer, "kind", "done"), len(os.listdir("/proc/self/fd")))
     print(open(f"/proc/self/task/{os.getpid()}/children").read().split())
 
@@ -43,21 +48,27 @@ trio.run(main, *sys.argv[1:])
 """A process that is a supervisor, as the daemon is, and runs one command unconfined."""
 
 
-async def run(tool: str, root: Path, timeout_s: float = 30.0, **arguments: Any) -> Outcome:
+def unseen(_text: str) -> None:
+    """Nobody watches."""
+
+
+async def run(
+    tool: str, root: Path, services: ChangeServices = SERVICES, output: Callable[[str], None] = unseen, **arguments: Any
+) -> Outcome:
     with trio.fail_after(20):
-        return await run_unconfined(tool, json.dumps(arguments), str(root), timeout_s, lambda _text: None, orphans=None)
+        return await run_unconfined(tool, json.dumps(arguments), str(root), services, output)
 
 
-async def done(tool: str, root: Path, **arguments: Any) -> dict[str, Any]:
+async def done(tool: str, root: Path, services: ChangeServices = SERVICES, **arguments: Any) -> dict[str, Any]:
     """Run what ends well, and return its content."""
-    answer = await run(tool, root, **arguments)
+    answer = await run(tool, root, services, **arguments)
     assert isinstance(answer, messages.Done)
     content: dict[str, Any] = json.loads(answer.content)
     return content
 
 
-async def failed(tool: str, root: Path, timeout_s: float = 30.0, **arguments: Any) -> messages.Failed:
-    answer = await run(tool, root, timeout_s, **arguments)
+async def failed(tool: str, root: Path, services: ChangeServices = SERVICES, **arguments: Any) -> messages.Failed:
+    answer = await run(tool, root, services, **arguments)
     assert isinstance(answer, messages.Failed)
     return answer
 
@@ -74,10 +85,9 @@ def is_gone(pid: int) -> bool:
     return False
 
 
-async def test_what_it_prints_is_shown_and_kept_with_its_exit_code(root: Path) -> None:
+async def test_its_output_is_shown_and_kept_with_its_exit_code(root: Path) -> None:
     shown: list[str] = []
-    command = json.dumps({"command": "cat a.txt; cat; echo wrong >&2; exit 3"})
-    answer = await run_unconfined("run_cmd", command, str(root), 30.0, shown.append, orphans=None)
+    answer = await run("run_cmd", root, output=shown.append, command="cat a.txt; cat; echo wrong >&2; exit 3")
     assert isinstance(answer, messages.Done)
     assert json.loads(answer.content) == {"stdout": "hello\n", "stderr": "wrong\n", "exit_code": 3}
     assert (answer.form, answer.note) == ("json", "ran unconfined: the person said so")
@@ -90,9 +100,8 @@ async def test_a_programs_arguments_are_given_as_they_are(root: Path) -> None:
 
 
 async def test_of_much_output_the_beginning_and_the_end_are_kept(root: Path) -> None:
-    out = (await done("run_cmd", root, command="echo first; head -c 1000000 /dev/zero | tr '\\0' x; echo last"))[
-        "stdout"
-    ]
+    command = "echo first; head -c 1000000 /dev/zero | tr '\\0' x; echo last"
+    out = (await done("run_cmd", root, command=command))["stdout"]
     assert (out[:6], out[-5:]) == ("first\n", "last\n")
     assert "bytes left out" in out
     assert len(out) < 100_000
@@ -106,12 +115,9 @@ async def test_its_environment_is_the_persons_login_and_nothing_of_ours(
     login = load(
         {"ANTHROPIC_API_KEY": "secret", "PATH": f"{root}/bin:.::/usr/bin:/bin", "TZ": "UTC", "OTHER": "1"}
     ).login
-    command = json.dumps({"command": "env -0; ls /proc/self/fd | wc -l; id -u; grep -c secret /proc/$PPID/environ"})
-    answer = await run_unconfined(
-        "run_cmd", command, str(root), 30.0, lambda _text: None, orphans=None, login=dict(login)
-    )
-    assert isinstance(answer, messages.Done)
-    *variables, rest = json.loads(answer.content)["stdout"].split("\0")
+    command = "env -0; ls /proc/self/fd | wc -l; id -u; grep -c secret /proc/$PPID/environ"
+    content = await done("run_cmd", root, ChangeServices(login=dict(login)), command=command)
+    *variables, rest = content["stdout"].split("\0")
     given = dict(each.split("=", 1) for each in variables)
     assert set(given) - {"_", "SHLVL"} == {
         *("HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "TZ", "TERM", "NO_COLOR", "GIT_TERMINAL_PROMPT", "PWD")
@@ -132,7 +138,7 @@ FAILURES: Final = [
 
 
 @pytest.mark.parametrize(("tool", "arguments", "kind"), FAILURES)
-async def test_what_cannot_run_says_why(tool: str, arguments: dict[str, Any], kind: str, root: Path) -> None:
+async def test_a_command_that_cannot_run_says_why(tool: str, arguments: dict[str, Any], kind: str, root: Path) -> None:
     assert (await failed(tool, root, **arguments)).kind == kind
 
 
@@ -141,14 +147,14 @@ async def test_a_root_that_is_gone_runs_nothing(tmp_path: Path) -> None:
 
 
 async def test_a_timeout_ends_the_whole_tree_and_keeps_what_was_printed(root: Path) -> None:
-    answer = await failed("run_cmd", root, timeout_s=0.5, command=LONG)
+    answer = await failed("run_cmd", root, ChangeServices(timeout_s=0.5), command=LONG)
     assert answer.kind == "timeout"
     pids = numbers(str(answer.details["stdout"]))
     assert len(pids) == 3
     assert all(map(is_gone, pids))
 
 
-async def test_what_it_leaves_in_the_background_ends_with_it(root: Path) -> None:
+async def test_its_processes_in_the_background_end_with_it(root: Path) -> None:
     (pid,) = numbers((await done("run_cmd", root, command="setsid sleep 99 & echo $!"))["stdout"])
     assert is_gone(pid)
 
@@ -185,7 +191,7 @@ async def test_cancelling_ends_the_whole_tree(root: Path) -> None:
             if len("".join(shown).split()) == 3:
                 scope.cancel()
 
-        await run_unconfined("run_cmd", json.dumps({"command": LONG}), str(root), 30.0, output, orphans=None)
+        await run("run_cmd", root, output=output, command=LONG)
     assert scope.cancelled_caught
     assert all(map(is_gone, numbers("".join(shown))))
 

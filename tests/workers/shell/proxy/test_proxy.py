@@ -25,10 +25,10 @@ from supervisor.broker.allowlist import NetworkAllowlist
 from supervisor.broker.broker import Broker
 from supervisor.categories.web import HostPort, WebConfig
 from tests.authority import Authority
-from tests.raw_worker import RawWorker, open_worker, receive, send
+from tests.raw_worker import RawWorker, receive, send
+from tests.supervisor.command import children
 from tests.web_server import WebServer
-from tests.workers.shell.conftest import LIMITS, inputs, python
-from tests.workers.shell.test_life import children
+from tests.workers.shell.conftest import open_shell, propose, python
 from workers.wire import frames, messages
 
 ALLOWED = ("allowed.example:443", "allowed.example:80", "silent.example:443", "held.example:443", "slow.example:443")
@@ -89,10 +89,9 @@ class World:
     def run(self, command: str, *, network: bool = True) -> tuple[dict[str, Any], str]:
         """Run a command line; return the result and the note."""
         self.connections.call += 1
-        answer = self.worker.propose("run_cmd", {"command": command}, network=network)
+        answer = propose(self.worker, command, network=network)
         if isinstance(answer, messages.Proposed):
-            send(self.worker.process, messages.Decide(answer.id, commit=False))
-            self.worker.answer(answer.id)
+            self.worker.decide(answer, commit=False)
             return {"effects": answer.effects}, ""
         assert isinstance(answer, messages.Done), answer
         return msgspec.json.decode(answer.content), answer.note
@@ -114,23 +113,21 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             "held.example:443": f"127.0.0.1:{held.getsockname()[1]}",
         }
         connections = stack.enter_context(Connections(WebConfig(resolve=resolve)))
-        given = inputs(network=ALLOWED, ca_file=str(authority.write(base / "ca.pem")))
-        worker = stack.enter_context(
-            open_worker(
-                base / "root", category="shell", limits=LIMITS, inputs=given, broker_fd=connections.theirs.fileno()
-            )
-        )
-        assert isinstance(worker.ready, messages.Ready), worker.ready
+        given: dict[str, Any] = {"network": ALLOWED, "ca_file": str(authority.write(base / "ca.pem"))}
+        worker = stack.enter_context(open_shell(base / "root", broker_fd=connections.theirs.fileno(), **given))
+        assert worker.report
         yield World(worker, secure, plain, stray, held, connections)
         assert stray.seen() == []
 
 
 def connect(place: str, then: str = "") -> str:
     """Return a line of bash that says CONNECT to the proxy and shows the first line that comes back."""
-    return (
-        "p=${https_proxy#http://}; exec 3<>/dev/tcp/${p%:*}/${p#*:}; "
-        f"printf 'CONNECT {place} HTTP/1.1\\r\\n\\r\\n' >&3; {then} head -1 <&3"
-    )
+    return said(f"printf 'CONNECT {place} HTTP/1.1\\r\\n\\r\\n'", then)
+
+
+def said(command: str, then: str = "") -> str:
+    """Return a line of bash that sends the proxy what a command prints, and shows the first line that comes back."""
+    return f"p=${{https_proxy#http://}}; exec 3<>/dev/tcp/${{p%:*}}/${{p#*:}}; {command} >&3; {then} head -1 <&3"
 
 
 def test_tls_goes_through(world: World) -> None:
@@ -175,37 +172,26 @@ def test_no_other_host_or_port_is_reached(world: World) -> None:
 def test_nothing_is_there_but_the_proxy(world: World) -> None:
     code = f"""
 import socket
-for family, host, port in ((2, '127.0.0.1', {world.stray.port}), (2, '127.0.0.1', 22), (2, '192.0.2.1', 80),
-                           (10, '::1', {world.stray.port})):
+def tried(act, *given):
     try:
-        socket.socket(family).connect((host, port))
-        print('connected')
+        act(*given)
+        print('did')
     except OSError as error:
         print(type(error).__name__)
+for family, host, port in ((2, '127.0.0.1', {world.stray.port}), (2, '127.0.0.1', 22), (2, '192.0.2.1', 80),
+                           (10, '::1', {world.stray.port})):
+    tried(lambda: socket.socket(family).connect((host, port)))
 for kind in ((2, 1, 262), (2, 1, 132), (2, 3, 0), (16, 3, 0), (17, 3, 0), (2, 5, 0)):
-    try:
-        socket.socket(*kind)
-        print('made')
-    except OSError:
-        print('refused')
+    tried(socket.socket, *kind)
 datagram = socket.socket(2, 2)
-try:
-    datagram.sendto(b'x', ('192.0.2.1', 53))
-    print('sent')
-except OSError:
-    print('refused')
-try:
-    socket.socket().bind(('127.0.0.1', 0))
-    print('bound')
-except OSError:
-    print('refused')
+tried(datagram.sendto, b'x', ('192.0.2.1', 53))
+tried(socket.socket().bind, ('127.0.0.1', 0))
 """
     result, _ = world.run(f"{python()} - <<'END'\n{code}\nEND")
-    assert isinstance(world.worker.ready, messages.Ready)
-    locked = "landlock_network" in world.worker.ready.enforced
+    locked = "landlock_network" in world.worker.report.enforced
     assert locked is (result["stdout"].split()[:2] == ["PermissionError"] * 2), result
-    assert result["stdout"].split()[4:] == ["refused"] * 8, result
-    assert "connected" not in result["stdout"]
+    assert len(result["stdout"].split()) == 12, result
+    assert "did" not in result["stdout"].split()
 
 
 def test_an_answer_for_an_earlier_command_is_dropped(world: World) -> None:
@@ -256,12 +242,12 @@ def test_without_a_persons_word_there_is_none(world: World) -> None:
 
 
 HOSTILE = {
-    "a line without end": "head -c 100000 /dev/zero | tr '\\0' a >&3; head -1 <&3",
-    "a head without end": "(echo 'CONNECT allowed.example:443 HTTP/1.1'; yes 'a: b' | head -20000) >&3; head -1 <&3",
-    "two lines in one": "printf 'GET http://allowed.example/ HTTP/1.1\\r\\nA: b\\nc: d\\r\\n\\r\\n' >&3; head -1 <&3",
-    "no request": "printf '\\0\\1\\2\\r\\n\\r\\n' >&3; head -1 <&3",
-    "the wrong scheme": "printf 'GET https://allowed.example/ HTTP/1.1\\r\\n\\r\\n' >&3; head -1 <&3",
-    "a file": "printf 'GET file:///etc/passwd HTTP/1.1\\r\\n\\r\\n' >&3; head -1 <&3",
+    "a line without end": "head -c 100000 /dev/zero | tr '\\0' a",
+    "a head without end": "(echo 'CONNECT allowed.example:443 HTTP/1.1'; yes 'a: b' | head -20000)",
+    "two lines in one": "printf 'GET http://allowed.example/ HTTP/1.1\\r\\nA: b\\nc: d\\r\\n\\r\\n'",
+    "no request": "printf '\\0\\1\\2\\r\\n\\r\\n'",
+    "the wrong scheme": "printf 'GET https://allowed.example/ HTTP/1.1\\r\\n\\r\\n'",
+    "a file": "printf 'GET file:///etc/passwd HTTP/1.1\\r\\n\\r\\n'",
 }
 
 
@@ -277,10 +263,9 @@ print('still here')
 """
 
 
-def test_what_a_hostile_client_does_ends_at_its_command(world: World) -> None:
+def test_the_harm_of_a_hostile_client_ends_at_its_command(world: World) -> None:
     """The next command finds the network as it was."""
-    begin = "p=${https_proxy#http://}; exec 3<>/dev/tcp/${p%:*}/${p#*:}; "
-    result, _ = world.run("; ".join(f"({begin}{attack})" for attack in HOSTILE.values()))
+    result, _ = world.run("; ".join(f"({said(attack)})" for attack in HOSTILE.values()))
     assert all(line.split()[1] in ("400", "431") for line in result["stdout"].splitlines()), result
     after = connect("allowed.example:443")
     result, _ = world.run(f"{python()} - <<'END'\n{FLOOD}\nEND\n{after}")

@@ -4,7 +4,7 @@ The attacker's Python runs where the proxy would: in the process that the worker
 """
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
 from typing import Final
 
@@ -15,14 +15,12 @@ from tests.doors import PRELUDE, Door, Held, check, shared_workers
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import RawWorker
 from tests.workers.confine.test_seccomp import decided
-from tests.workers.shell.conftest import open_shell
+from tests.workers.shell.conftest import Hostile, open_shell, propose
 from workers.confine import landlock
 from workers.confine.confinements import PROXY
 from workers.confine.seccomp import ALLOW, EPERM, assemble
 from workers.confine.syscalls import NUMBERS
 from workers.wire import messages
-
-Hostile = Callable[..., RawWorker]
 
 TAKEN_OVER: Final = """
 from tests.hostile_worker import strike
@@ -58,16 +56,15 @@ DOORS = (
     Door("execute", Held(proxy=LS), "execute('/bin/true')"),
     Door("fork", Held(proxy=S), "in_a_child(os.getpid)"),
     Door("signal the worker", Held(proxy=LS), "os.kill(1, 0)"),
-    Door(
-        "connect past the broker", Held(proxy=LS), "past(errno.ECONNREFUSED, socket.socket().connect, ('127.0.0.1', 9))"
-    ),
+    Door("connect past the broker", Held(proxy=LS),
+        "past(errno.ECONNREFUSED, socket.socket().connect, ('127.0.0.1', 9))"),
     Door("datagram", Held(proxy=S), "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()"),
     Door("Unix socket", Held(proxy=S), "socket.socket(socket.AF_UNIX).close()"),
     Door("user namespace", Held(proxy=S), "call('unshare', 0x10000000)"),
     Door("mount", Held(proxy=LS), "call('mount', b'x', b'/tmp', b'tmpfs', 0, 0)", as_root=True, opens_for="root"),
     Door("read the worker's memory", Held(proxy=S), "call('process_vm_readv', os.getpid(), 0, 0, 0, 0, 0)"),
     Door("executable memory", Held(proxy=S), "mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_EXEC).close()"),
-)
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -108,23 +105,19 @@ def test_without_a_part_of_landlock_there_is_no_proxy(feature: str, since: int, 
     assert attacked(hostile(), LACKING, version=since - 1) == feature
 
 
-OLD: Final = """
+EXCHANGE: Final = """
 landlock = sys.modules["workers.confine.landlock"]
-landlock.was, landlock.abi = landlock.abi, lambda: 1
-result = "old"
+landlock.abi, landlock.was = getattr(landlock, "was", lambda: 1), landlock.abi
+result = "exchanged"
 """
-AS_IT_IS: Final = """
-landlock = sys.modules["workers.confine.landlock"]
-landlock.abi = landlock.was
-result = "as it is"
-"""
+"""Puts the kernel's Landlock in place of an old one, or the other way round."""
 
 
 def test_a_command_that_may_use_the_network_does_not_run_without_its_proxy(hostile: Hostile) -> None:
     worker = hostile()
-    assert attacked(worker, OLD) == "old"
-    answer = worker.propose("run_cmd", {"command": "true"}, network=True)
-    assert attacked(worker, AS_IT_IS) == "as it is"
+    assert attacked(worker, EXCHANGE) == "exchanged"
+    answer = propose(worker, "true", network=True)
+    assert attacked(worker, EXCHANGE) == "exchanged"
     assert isinstance(answer, messages.Failed)
     assert "the proxy cannot be locked in" in answer.message
 

@@ -1,7 +1,6 @@
 """Sockets that a command tries to open are told with its effects; telling changes nothing of what it may do."""
 
 import socket
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,8 +8,8 @@ import msgspec
 import pytest
 
 from supervisor.pool.spec import worker_command
-from tests.raw_worker import RawWorker, send
-from tests.workers.shell.conftest import LIMITS, open_shell, python
+from tests.raw_worker import RawWorker
+from tests.workers.shell.conftest import LIMITS, effects_of, open_shell, propose, python
 from workers.changes.effects import ATTEMPTS, Effects
 from workers.wire import messages
 
@@ -20,11 +19,7 @@ MADE = "made"
 
 def effects(worker: RawWorker, command: str) -> Effects:
     """Return what a command would do and tried to; nothing of it is kept."""
-    answer = worker.propose("run_cmd", {"command": f"echo > {MADE}; {command}"})
-    assert isinstance(answer, messages.Proposed), answer
-    send(worker.process, messages.Decide(answer.id, commit=False))
-    worker.answer(answer.id)
-    return answer.effects
+    return effects_of(worker, f"echo > {MADE}; {command}")
 
 
 def scripted(code: str) -> str:
@@ -72,8 +67,8 @@ def test_a_socket_is_refused_and_told(worker: RawWorker, row: Row) -> None:
     assert (as_tuples(found), found.totals) == (row.refused, {"added": 1})
 
 
-def test_what_changes_nothing_ends_at_once_with_a_remark(worker: RawWorker) -> None:
-    answer = worker.propose("run_cmd", {"command": "exec 3<>/dev/tcp/127.0.0.1/80"})
+def test_a_command_that_changes_nothing_ends_at_once_with_a_remark(worker: RawWorker) -> None:
+    answer = propose(worker, "exec 3<>/dev/tcp/127.0.0.1/80")
     assert isinstance(answer, messages.Done)
     assert answer.note == "blocked: network (IPv4)"
 
@@ -104,27 +99,23 @@ def test_signals_and_threads_lose_nothing(worker: RawWorker) -> None:
 
 
 CONNECTS = ": 3<> /dev/tcp/127.0.0.1/1"
-ENDS: dict[str, tuple[str, Callable[[messages.Up | None], bool]]] = {
-    "by its exit": (f"(while :; do {CONNECTS}; done) 2> /dev/null & :", lambda end: isinstance(end, messages.Proposed)),
-    "by its time": (
-        f"while :; do {CONNECTS}; done 2> /dev/null",
-        lambda end: isinstance(end, messages.Failed) and end.kind == "timeout",
-    ),
+ENDS = {
+    "by its exit": (f"(while :; do {CONNECTS}; done) 2> /dev/null & :", ("",)),
+    "by its time": (f"while :; do {CONNECTS}; done 2> /dev/null", ("timeout",)),
     "by its numbers": (
-        f"f() {{ {CONNECTS}; f & f & }}; f 2> /dev/null; while :; do :; done",
-        lambda end: isinstance(end, messages.Failed) and end.kind in ("resource_limit", "timeout"),
+        f"f() {{ {CONNECTS}; f & f & }}; f 2> /dev/null; while :; do :; done", ("resource_limit", "timeout"),
     ),
-}
+}  # fmt: skip
+"""A command, and of which kind its failure is."""
 
 
 def test_whoever_asks_without_end_ends_like_anybody_else(tmp_path: Path) -> None:
     with open_shell(tmp_path, timeout_s=0.4) as flooded:
-        for command, ends_so in ENDS.values():
-            answer = flooded.propose("run_cmd", {"command": f"echo > {MADE}; {command}"})
-            assert ends_so(answer), answer
+        for command, kinds in ENDS.values():
+            answer = propose(flooded, f"echo > {MADE}; {command}")
+            assert getattr(answer, "kind", "") in kinds, answer
             if isinstance(answer, messages.Proposed):
-                send(flooded.process, messages.Decide(answer.id, commit=False))
-                flooded.answer(answer.id)
+                flooded.decide(answer, commit=False)
         assert as_tuples(effects(flooded, "true")) == []
 
 
@@ -144,13 +135,13 @@ main()
 """As in a container whose own manager is asked: a process has one listener at most."""
 
 
-def test_where_nobody_can_be_asked_a_command_is_held_all_the_same(tmp_path: Path) -> None:
-    with open_shell(tmp_path, command=worker_command(ASKED_ALREADY)) as alone:
+def test_with_nobody_to_ask_a_command_is_held_all_the_same(tmp_path: Path) -> None:
+    with open_shell(tmp_path, command=worker_command(ASKED_ALREADY), forked=False) as alone:
         found = effects(alone, each_socket(2, 10, 16))
     assert (found.refused, found.totals) == ((), {"added": 1})
 
 
-def test_where_no_listener_can_be_sent_a_command_is_held_all_the_same(tmp_path: Path) -> None:
+def test_without_a_listener_to_send_a_command_is_held_all_the_same(tmp_path: Path) -> None:
     few = msgspec.structs.replace(LIMITS, open_files=64)
     one, other = socket.socketpair()
     with one, other, Path("/dev/null").open("rb") as file, open_shell(tmp_path, few) as worker:

@@ -13,7 +13,7 @@ def kept(*parts: bytes, head: int = 10, tail: int = 10) -> str:
 
 
 @pytest.mark.parametrize("parts", [[b""], [b"short"], [b"0123456789abcdefghij"], [b"01234", b"56789abcde", b"fghij"]])
-def test_what_fits_is_kept_whole(parts: list[bytes]) -> None:
+def test_output_that_fits_is_kept_whole(parts: list[bytes]) -> None:
     assert kept(*parts) == b"".join(parts).decode()
 
 

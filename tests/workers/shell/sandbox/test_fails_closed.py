@@ -8,7 +8,7 @@ import pytest
 from tests.raw_worker import RawWorker
 from tests.workers.confine.test_fails_closed import Fault, in_words, name, on_a_kernel_with
 from tests.workers.shell.conftest import open_shell, shell
-from workers.catalog import PROTECTIONS
+from workers.catalog import protections
 
 ESSENTIAL = [
     Fault("sandbox", "unshare", errno.EPERM),
@@ -43,7 +43,7 @@ OTHERS = [
 def test_a_missing_part_stops_the_worker_and_no_word_of_the_operators_lets_a_command_run_bare(
     fault: Fault, tmp_path: Path
 ) -> None:
-    let = (*PROTECTIONS,) if fault in ESSENTIAL else ()
+    let = protections() if fault in ESSENTIAL else ()
     with open_shell(tmp_path, command=on_a_kernel_with(fault), allow_degraded=let) as worker:
         assert worker.refusal.missing == fault.feature
         assert in_words(fault) in worker.refusal.message
@@ -51,8 +51,8 @@ def test_a_missing_part_stops_the_worker_and_no_word_of_the_operators_lets_a_com
         assert worker.process.wait(5) == 1
 
 
-def test_what_makes_the_sandbox_is_nothing_that_the_configuration_can_name() -> None:
-    assert not {"sandbox", "private_root", "places", "command"} & set(PROTECTIONS)
+def test_no_part_of_the_sandbox_can_be_named_in_the_configuration() -> None:
+    assert not {"sandbox", "private_root", "places", "command"} & set(protections())
 
 
 def test_the_operator_may_do_without_landlock_and_it_is_reported(tmp_path: Path) -> None:

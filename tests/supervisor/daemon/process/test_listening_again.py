@@ -2,8 +2,6 @@
 
 import fcntl
 import os
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -15,18 +13,9 @@ from supervisor.config.settings import Settings, load
 from supervisor.daemon.process.lock import hold, running
 from supervisor.errors import DaemonRuns
 from tests.daemon_process import DaemonProcess
-from tests.supervisor.command import HANG_GUARD
+from tests.supervisor.command import HANG_GUARD, wait_until
 
-QUICK: Final = "import supervisor.daemon.process.socket_guard as presence; presence._EVERY = 0.01\n"
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
-    place = tmp_path_factory.mktemp("place")
-    process = DaemonProcess(place / "home", place)
-    process.prelude = QUICK
-    with process:
-        yield process
+PRELUDE: Final = "import supervisor.daemon.process.listener as listener; listener._EVERY = 0.01\n"
 
 
 @pytest.fixture
@@ -44,14 +33,15 @@ def is_found(daemon: DaemonProcess, settings: Settings) -> bool:
     return found == daemon.pid
 
 
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + HANG_GUARD
-    while not holds():
-        assert time.monotonic() < deadline
+def is_known(daemon: DaemonProcess, settings: Settings) -> bool:
+    """Say whether the lock's file tells where this daemon listens."""
+    found = running(settings)
+    return found is not None and (found.pid, found.socket) == (daemon.pid, str(daemon.socket))
 
 
-def until_logged(log: Path, words: str) -> None:
-    until(lambda: words in log.read_text())
+def until_logged(home: Path, words: str) -> None:
+    log = home / "logs" / "daemon.log"
+    wait_until(lambda: words in log.read_text())
 
 
 def test_it_listens_again_when_its_socket_was_removed_and_loses_nobody(
@@ -60,8 +50,8 @@ def test_it_listens_again_when_its_socket_was_removed_and_loses_nobody(
     with daemon.client() as client:
         daemon.socket.unlink()
         assert is_found(daemon, settings)
-        assert client.request(extensions.STATUS_METHOD, {})["daemon"]["pid"] == daemon.pid
-    until_logged(settings.logs / "daemon.log", f"listening at {daemon.socket} again")
+        assert client.status()["daemon"]["pid"] == daemon.pid
+    until_logged(settings.home, f"listening at {daemon.socket} again")
 
 
 def test_it_leaves_what_has_taken_its_place_and_listens_again_when_that_is_gone(
@@ -70,7 +60,7 @@ def test_it_leaves_what_has_taken_its_place_and_listens_again_when_that_is_gone(
     precious = daemon.home / "precious"
     precious.write_text("precious")
     precious.rename(daemon.socket)
-    until_logged(settings.logs / "daemon.log", f"{daemon.socket} is no socket. Move it away")
+    until_logged(settings.home, f"{daemon.socket} is no socket. Move it away")
     assert daemon.socket.read_text() == "precious"
     daemon.socket.unlink()
     assert is_found(daemon, settings)
@@ -79,18 +69,14 @@ def test_it_leaves_what_has_taken_its_place_and_listens_again_when_that_is_gone(
 def test_it_says_again_who_it_is_when_its_lock_s_file_was_changed(daemon: DaemonProcess, settings: Settings) -> None:
     os.truncate(settings.lock, 0)
     assert is_found(daemon, settings)
-    until_logged(settings.logs / "daemon.log", f"somebody has changed {settings.lock}")
-    found = running(settings)
-    assert found is not None
-    assert (found.pid, found.socket) == (daemon.pid, str(daemon.socket))
+    until_logged(settings.home, f"somebody has changed {settings.lock}")
+    assert is_known(daemon, settings)
 
 
 def test_it_holds_a_lock_again_when_its_file_was_removed(daemon: DaemonProcess, settings: Settings) -> None:
     settings.lock.unlink()
-    until_logged(settings.logs / "daemon.log", f"removed or replaced {settings.lock}; there is one again")
-    found = running(settings)
-    assert found is not None
-    assert (found.pid, found.socket) == (daemon.pid, str(daemon.socket))
+    until_logged(settings.home, f"removed or replaced {settings.lock}; there is one again")
+    assert is_known(daemon, settings)
     with pytest.raises(DaemonRuns), hold(settings):
         pass
 
@@ -100,17 +86,15 @@ def test_it_leaves_a_lock_to_whoever_holds_it_by_now(daemon: DaemonProcess, sett
     with another.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         another.rename(settings.lock)
-        until_logged(
-            settings.logs / "daemon.log", f"{settings.lock} was changed or taken away, and cannot be put right"
-        )
+        until_logged(settings.home, f"{settings.lock} was changed or taken away, and cannot be put right")
         assert os.path.samestat(os.fstat(file.fileno()), settings.lock.stat())
-    until(lambda: getattr(running(settings), "pid", 0) == daemon.pid)
+    wait_until(lambda: is_known(daemon, settings))
 
 
 def test_it_makes_no_home_where_its_own_was_moved_away(daemon: DaemonProcess, settings: Settings) -> None:
     moved = daemon.home.with_name("moved")
     daemon.home.rename(moved)
-    until_logged(moved / "logs" / "daemon.log", f"{settings.lock} is gone, or another's")
+    until_logged(moved, f"{settings.lock} is gone, or another's")
     assert not daemon.home.exists()
     moved.rename(daemon.home)
     assert is_found(daemon, settings)

@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.agent.states import FOLLOWS, State, Turn
+from supervisor.agent.turn import FOLLOWS, State, Turn
 
 WAYS: Final = [
     ["Input", "Thinking", "Done"],

@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 
 from supervisor.acp.schema import Content, DiffContent
-from supervisor.daemon.protocol.diffs import content
+from supervisor.daemon.protocol.tool_calls import effects_shown
 from tests.supervisor.changes import effects
 from workers.changes.diff import Budget, unified
 from workers.changes.effects import Change, NodeState
@@ -21,7 +21,7 @@ def modified(old: str | None, new: str | None, path: str = "a", *, cut: str = ""
 
 
 def shown(change: Change) -> Content | DiffContent:
-    _, difference = content(effects(change), ROOT)
+    _, difference = effects_shown(effects(change), ROOT)
     return difference
 
 
@@ -67,9 +67,9 @@ def test_no_text_ends_its_block() -> None:
     assert difference.content.text.startswith("``````diff\n")
 
 
-def test_what_is_protected_is_shown_first() -> None:
+def test_a_protected_path_is_shown_first() -> None:
     hook = Change(".git/hooks/x", "added", None, NodeState("file", 0o755), protected="git runs it", diff="+x\n")
-    listing, first, _second = content(effects(modified("one\n", "two\n", ".a"), hook), ROOT)
+    listing, first, _second = effects_shown(effects(modified("one\n", "two\n", ".a"), hook), ROOT)
     assert isinstance(listing, Content)
     assert ".git/hooks/x" in listing.content.text.split("\n")[2]
     assert isinstance(first, Content)
@@ -77,7 +77,7 @@ def test_what_is_protected_is_shown_first() -> None:
 
 
 def test_a_history_shows_so_much_of_the_differences() -> None:
-    found = content(effects(modified("one\n", "two\n"), modified("one\n", "two\n", "b")), ROOT, 30)
+    found = effects_shown(effects(modified("one\n", "two\n"), modified("one\n", "two\n", "b")), ROOT, 30)
     assert isinstance(found[1], DiffContent)
     assert isinstance(found[2], Content)
     assert len(found) == 3

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.workers.commit.children import in_child, refuse_descriptors, refuse_locks
-from tests.workers.commit.namespaces import open_rehearsing
+from tests.workers.commit.namespaces import Rehearsing
 from workers.changes.effects import CommitFailed
-from workers.commit.staging_lock import draft, sweep
-from workers.restore.restorer import Scratch
+from workers.commit.staging import draft, sweep
+from workers.restore.restorer import scratch_directory
 from workers.tree.drafts import is_draft
 
 REFUSALS: list[tuple[str, Callable[[], None]]] = [
@@ -31,7 +31,9 @@ def root(tmp_path: Path) -> Iterator[int]:
     os.close(descriptor)
 
 
-@pytest.mark.parametrize("make", [draft, Scratch])
+@pytest.mark.parametrize(
+    "make", [draft, lambda within: scratch_directory(within).__enter__()], ids=["draft", "scratch"]
+)
 @pytest.mark.parametrize(("code", "refuse"), REFUSALS, ids=[row[0] for row in REFUSALS])
 def test_a_directory_that_cannot_be_had_is_an_error_and_leaves_nothing(
     root: int, tmp_path: Path, code: str, refuse: Callable[[], None], make: Callable[[int], object]
@@ -88,27 +90,20 @@ def _draft(root: int, event: str, race: Callable[[int, str], None], times: int) 
         return errno.errorcode[error.errno or 0]
 
 
+@pytest.mark.parametrize("times", [2, 1000], ids=["at once", "time and again"])
 @pytest.mark.parametrize(("event", "race"), [row[1:] for row in RACES], ids=[row[0] for row in RACES])
-def test_a_directory_that_others_take_at_once_is_made_anew(
-    root: int, tmp_path: Path, event: str, race: Callable[[int, str], None]
+def test_a_directory_that_others_take_is_made_anew_until_others_are_given_way_to(
+    root: int, tmp_path: Path, event: str, race: Callable[[int, str], None], times: int
 ) -> None:
-    assert in_child(lambda: _draft(root, event, race, 2)) == (0, "".join(os.listdir(tmp_path)))
+    code, said = in_child(lambda: _draft(root, event, race, times))
+    left = os.listdir(tmp_path)
+    assert (code, said, left) == ((0, left[0], left) if times == 2 else (0, "EBUSY", []))
 
 
-@pytest.mark.parametrize(("event", "race"), [row[1:] for row in RACES], ids=[row[0] for row in RACES])
-def test_others_who_take_every_directory_are_given_way_to(
-    root: int, tmp_path: Path, event: str, race: Callable[[int, str], None]
-) -> None:
-    assert in_child(lambda: _draft(root, event, race, 1000)) == (0, "EBUSY")
-    assert os.listdir(tmp_path) == []
-
-
-def test_a_commit_says_that_the_file_system_does_not_lock(tree: Path, tmp_path: Path) -> None:
-    (tmp_path / "scratch").mkdir()
-    with open_rehearsing(tmp_path / "scratch") as rehearsing:
-        rehearsing.rehearse(tree, "echo new > text")
-        rehearsing.ask("call", refuse_locks, errno.ENOLCK)
-        outcome = rehearsing.commit()
+def test_a_commit_says_that_the_file_system_does_not_lock(alone: Rehearsing, tree: Path) -> None:
+    alone.rehearse(tree, "echo new > text")
+    alone.ask("call", refuse_locks, errno.ENOLCK)
+    outcome = alone.commit()
     assert isinstance(outcome, CommitFailed)
     assert "does not lock directories (ENOLCK)" in outcome.message
     assert "Nothing was changed." in outcome.message

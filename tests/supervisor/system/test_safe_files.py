@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.system.plain_file import read_bytes
+from supervisor.system.safe_files import read_bytes
 
 
 def test_a_file_is_read_through_links_up_to_its_limit(tmp_path: Path) -> None:

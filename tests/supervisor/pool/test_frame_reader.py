@@ -1,0 +1,48 @@
+"""Frames as they come from a pipe."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from supervisor.pool.frame_reader import FrameReader
+from tests.supervisor.pool.harness import descriptors_limited
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[int, int]]:
+    """Return both ends of a pipe, as a channel has them."""
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+    yield read, write
+    for each in (read, write):
+        os.close(each)
+
+
+def test_a_look_sees_nothing_where_nothing_comes_and_still_sees_the_next_that_does(ends: tuple[int, int]) -> None:
+    read, write = ends
+    reader = FrameReader(read, lambda _: None)
+    assert not reader.comes_at_once()
+    os.write(write, b"\0")
+    assert reader.comes_at_once()
+
+
+def test_a_look_takes_the_end_of_the_pipe_for_something_to_read(ends: tuple[int, int]) -> None:
+    read, write = ends
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, write)
+    os.close(null)
+    reader = FrameReader(read, lambda _: None)
+    assert reader.comes_at_once()
+    assert reader.read() == 0
+
+
+def test_a_descriptor_that_select_cannot_have_is_not_looked_at(ends: tuple[int, int]) -> None:
+    read, write = ends
+    os.write(write, b"\0")
+    with descriptors_limited(1025):
+        high = os.dup2(read, 1024)
+    try:
+        assert not FrameReader(high, lambda _: None).comes_at_once()
+    finally:
+        os.close(high)
