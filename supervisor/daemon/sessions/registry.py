@@ -4,8 +4,6 @@ Rule: a session is its facts; what is open here can be closed at any time and re
 session open (a lease, which the kernel ends with the process).
 """
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Final
 
@@ -22,6 +20,7 @@ from supervisor.daemon.sessions.closing import ClosingTasks
 from supervisor.daemon.sessions.journal_reader import JournalReader
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.daemon.sessions.opened_at import OpenedAt, from_journal, from_options
+from supervisor.daemon.sessions.openings import Openings
 from supervisor.daemon.sessions.subscribers import Subscribers
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import SessionDeleted, TurnStarted
@@ -30,8 +29,6 @@ from supervisor.session.leases import Leases
 from supervisor.session.resources import SessionResources
 from supervisor.session.session import EarlierSession, Session, new_session
 
-_LEASE_PATIENCE: Final = 2.0
-_STEP: Final = 0.02
 _NO_MODEL: Final = (
     "NO LANGUAGE MODEL: {why} Until then the offline model answers: it turns plain commands such as "
     "'list **/*.md' or 'read notes/idea.md' into tool calls, and nothing else."
@@ -61,9 +58,8 @@ class SessionRegistry:
         self.closing = False
         """The daemon stops: nothing new is started."""
         self._nursery = nursery
-        self._leases = leases
+        self._openings = Openings(leases, self.sessions.__contains__)
         self._closing_tasks = ClosingTasks(nursery)
-        self._opening: dict[str, trio.Lock] = {}
 
     @property
     def settings(self) -> Settings:
@@ -101,9 +97,9 @@ class SessionRegistry:
         begun = new_session(profile, model, options.origin, degraded=degraded, cwd=cwd, attended=options.attended)
         projection = Projection(dict(self.settings.config.prices))
         projection.apply(begun.opened)
-        async with self._only_opener(begun.id):
-            self._leases.acquire(begun.id)  # nobody else can know the id yet
-            with self._released_unless_open(begun.id):
+        async with self._openings.alone(begun.id):
+            await self._openings.lease(begun.id)
+            with self._openings.released_unless_open(begun.id):
                 await self.resources.writer.append(begun.id, begun.opened)
                 subscribers = Subscribers(self._nursery, begun.id, projection)
                 session = self._start(subscribers, profile, model, opened_at, begun, attended=options.attended)
@@ -121,12 +117,12 @@ class SessionRegistry:
             ConfigError: its profile or root cannot be used any more.
             JournalError: the journal cannot be read.
         """
-        async with self._only_opener(session_id):
+        async with self._openings.alone(session_id):
             if session_id in self.sessions:
                 session = self.sessions[session_id]
                 return session, _notices(session.substituted, session.profile)
-            await self._lease(session_id)
-            with self._released_unless_open(session_id):
+            await self._openings.lease(session_id)
+            with self._openings.released_unless_open(session_id):
                 earlier, projection = await self._earlier(session_id)
                 attended = earlier.opened.attended if recorded else options.attended
                 return await self._reopen(earlier, projection, attended=attended, modelless=options.modelless)
@@ -220,40 +216,6 @@ class SessionRegistry:
         self.sessions[session.id] = started
         return started
 
-    @asynccontextmanager
-    async def _only_opener(self, session_id: str) -> AsyncIterator[None]:
-        """Let nobody else open or delete a session meanwhile."""
-        lock = self._opening.setdefault(session_id, trio.Lock())
-        try:
-            async with lock:
-                yield
-        finally:
-            if not lock.statistics().tasks_waiting and not lock.locked():
-                self._opening.pop(session_id, None)
-
-    @contextmanager
-    def _released_unless_open(self, session_id: str) -> Iterator[None]:
-        """Give a session back to other processes where it could not be opened."""
-        try:
-            yield
-        except BaseException:
-            if session_id not in self.sessions:
-                self._leases.release(session_id)
-            raise
-
-    async def _lease(self, session_id: str) -> None:
-        """Make the session this process's own.
-
-        Raises:
-            RequestError: another process has it.
-        """
-        deadline = trio.current_time() + _LEASE_PATIENCE
-        while not self._leases.acquire(session_id):  # whoever had it may be on its way out
-            if trio.current_time() > deadline:
-                why = f"The session {session_id} is open in another process: a batch, or another daemon of this home."
-                raise RequestError(jsonrpc.INVALID_REQUEST, why, "busy")
-            await trio.sleep(_STEP)
-
     async def delete(self, session_id: str) -> None:
         """Hide a session from listings, after what runs in it was cancelled. The journal forgets nothing.
 
@@ -271,7 +233,7 @@ class SessionRegistry:
             return [found] if found is not None and not found.deleted else []
 
         if await self.reader.index(known):
-            async with self._only_opener(session_id):  # and nobody opens it again before it is recorded
+            async with self._openings.alone(session_id):  # and nobody opens it again before it is recorded
                 if (session := self.sessions.get(session_id)) is not None:
                     await self._close(session)
                 await self.resources.writer.append(session_id, SessionDeleted())
@@ -295,7 +257,7 @@ class SessionRegistry:
         """Close a session in which nothing runs."""
         if self.sessions.get(session.id) is session:  # two may close it at once
             del self.sessions[session.id]
-            self._leases.release(session.id)
+            self._openings.release(session.id)
 
     def leave(self, client: Connection) -> None:
         """Forget a client everywhere."""
