@@ -18,6 +18,7 @@ from supervisor.errors import ModelError, ModelErrorKind
 from supervisor.system.garbage import importing
 
 if TYPE_CHECKING:
+    import anthropic
     import httpx2
 
 _UNUSABLE: Final[Sequence[tuple[type[Exception], str]]] = (
@@ -136,8 +137,7 @@ def load(api_key: str, base_url: str, host: str, *, connect_timeout: float, idle
             api_key=api_key, base_url=base_url, max_retries=0, timeout=timeout, http_client=http
         )
         url = client.base_url.copy_with(raw_path=client.base_url.raw_path + b"v1/messages")
-        headers = httpx2.Headers(http.headers)
-        headers.update({name: value for name, value in client.default_headers.items() if isinstance(value, str)})
+        headers = _headers(client, http)
     except httpx2.InvalidURL as error:
         raise ModelError("connection", f"{host} is not an address ({error}).") from error
     except UnicodeEncodeError as error:
@@ -145,9 +145,6 @@ def load(api_key: str, base_url: str, host: str, *, connect_timeout: float, idle
         raise ModelError("invalid_request", f"{host}: {message}.") from error
     except Exception as error:
         raise _unusable(host, api_key, error, ()) from error
-    for name in ("Authorization", "X-Api-Key"):
-        headers.pop(name, None)  # those of ANTHROPIC_CUSTOM_HEADERS may not replace the key
-    headers.update({**client.auth_headers, "Content-Type": "application/json"})
     limits = {"timeout": timeout.as_dict()}
     return Sdk(
         [HttpClient(http)],
@@ -164,6 +161,16 @@ def load(api_key: str, base_url: str, host: str, *, connect_timeout: float, idle
         ),
         faults=(ModelError, UnansweredError, RefusedError, httpx2.HTTPError),
     )
+
+
+def _headers(client: "anthropic.AsyncAnthropic", http: "httpx2.AsyncClient") -> "httpx2.Headers":
+    """Return what every request begins with. Those of ANTHROPIC_CUSTOM_HEADERS may not replace the key."""
+    headers = http.headers.copy()
+    headers.update({name: value for name, value in client.default_headers.items() if isinstance(value, str)})
+    for name in ("Authorization", "X-Api-Key"):
+        headers.pop(name, None)
+    headers.update({**client.auth_headers, "Content-Type": "application/json"})
+    return headers
 
 
 def _unusable(host: str, api_key: str, error: Exception, causes: Sequence[tuple[type[Exception], str]]) -> ModelError:
