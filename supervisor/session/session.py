@@ -8,6 +8,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -175,8 +176,15 @@ class Session:
         self.profile, self.model, self.pools, self._router = profile, model, pools, router
         return changed
 
-    async def call(self, tool: str, arguments: str) -> CallEnded:
+    async def call(
+        self, tool: str, arguments: str, tell: Callable[[CallEnded], None] = lambda _ended: None
+    ) -> CallEnded:
         """Run one tool without a model: the same policy, journal, pool and confinement as a model's call.
+
+        Args:
+            tool: its name, known or not.
+            arguments: JSON text.
+            tell: is given the end once it is recorded, before anything else happens; also where it was cut off.
 
         Raises:
             JournalError: it cannot be recorded; nothing was done.
@@ -187,9 +195,10 @@ class Session:
             try:
                 started = await router.request_approval(started)
             except BaseException:
-                await self._writer.append(self.id, started, abandoned(started, _STOPPED, "cancelled"))
+                ended = abandoned(started, _STOPPED, "cancelled")
+                await self._writer.append(self.id, started, ended, then=partial(tell, ended))
                 raise
-        return (await self._run(started, lambda context: router.run(started, context)))[0]
+        return (await self._run(started, lambda context: router.run(started, context), tell))[0]
 
     async def undo(self, step: UndoStep, *, force: bool, by: str) -> tuple[CallEnded, CallDecided | None]:
         """Take back one call, as a call of its own; return how that ended, and what was decided of its effects.
@@ -223,7 +232,10 @@ class Session:
         return ended, decided
 
     async def _run(
-        self, started: CallStarted, run: Callable[["_SingleCallContext"], Awaitable[CallEnded]]
+        self,
+        started: CallStarted,
+        run: Callable[["_SingleCallContext"], Awaitable[CallEnded]],
+        tell: Callable[[CallEnded], None] = lambda _ended: None,
     ) -> tuple[CallEnded, CallDecided | None]:
         """Record a call, run it, and record its end."""
         await self._writer.append(self.id, started)
@@ -231,11 +243,11 @@ class Session:
         try:
             ended = await run(context)
         except BaseException:
-            ended = abandoned(context.started, _STOPPED, "cancelled", context.decided)
-            await self._writer.append(self.id, context.partial_output.completed(ended))
+            ended = context.partial_output.completed(abandoned(context.started, _STOPPED, "cancelled", context.decided))
+            await self._writer.append(self.id, ended, then=partial(tell, ended))
             raise
         ended = context.partial_output.completed(ended)
-        await self._writer.append(self.id, ended)
+        await self._writer.append(self.id, ended, then=partial(tell, ended))
         return ended, context.decided
 
     def _new_call(self) -> str:

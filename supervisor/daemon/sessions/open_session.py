@@ -205,11 +205,12 @@ class OpenSession:
             RequestError: it was cut off because the daemon stops; it is recorded as such.
         """
         with self._running_call(f"{tool[:80]} was cut off."):
-            ended = await self.session.call(tool, arguments)
-            projection = self.subscribers.projection
-            if projection.knows(ended.call):  # clients were asked about it
-                self.subscribers.tell(projection.of_event(ended))
-            return ended
+            return await self.session.call(tool, arguments, self._tell_end)
+
+    def _tell_end(self, ended: CallEnded) -> None:
+        projection = self.subscribers.projection
+        if projection.knows(ended.call):  # clients were asked about it
+            self.subscribers.tell(projection.of_event(ended))
 
     async def undo(
         self, plan: Callable[[], Awaitable[Sequence[UndoStep]]], *, force: bool, by: str

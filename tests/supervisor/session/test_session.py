@@ -1,6 +1,6 @@
 """A session that is taken up again, and one that changes its profile or model between turns."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -10,7 +10,7 @@ import trio
 
 from supervisor.agent.models.model import ModelRequest, Reply, ToolUse
 from supervisor.errors import JournalError, WorkerUnavailable
-from supervisor.journal.facts import CallEnded, Replied, SessionChanged, TurnStarted
+from supervisor.journal.facts import CallEnded, Fact, Replied, SessionChanged, TurnStarted
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
@@ -206,6 +206,39 @@ async def test_a_models_call_takes_no_id_of_a_single_one(bench: Bench) -> None:
     await session.conversation.run_turn("go")
     found = [fact.call for fact in bench.facts(session) if isinstance(fact, CallEnded)]
     assert len(set(found)) == 2
+
+
+class Stopping(JournalWriter):
+    """Lets nobody go on once a call's end is recorded, as a daemon that is killed there."""
+
+    async def append(self, session: str, *new: Fact, then: Callable[[], None] = lambda: None) -> None:
+        await super().append(session, *new, then=then)
+        if any(isinstance(fact, CallEnded) for fact in new):
+            raise KeyboardInterrupt
+
+
+async def test_the_end_of_a_single_call_is_told_before_anybody_goes_on(bench: Bench) -> None:
+    profile, told = vault(bench.root), list[CallEnded]()
+    session = Session(Stopping(bench.journal), bench.pools, profile, None, begun(bench.journal, profile, None))
+    with pytest.raises(KeyboardInterrupt):
+        await session.call("nothing", "{}", told.append)
+    assert told == bench.facts(session)[-1:]
+
+
+async def test_the_end_of_a_single_call_that_is_cut_off_is_told(bench: Bench) -> None:
+    profile, told = vault(bench.root, ask=("write_file",)), list[CallEnded]()
+
+    async def cut(_question: ApprovalQuestion) -> ApprovalDecision:
+        scope.cancel()
+        await trio.sleep_forever()
+        raise AssertionError
+
+    earlier = begun(bench.journal, profile, None, attended=True)
+    session = Session(JournalWriter(bench.journal), bench.pools, profile, None, earlier, approve=cut)
+    with trio.CancelScope() as scope:
+        await session.call("write_file", '{"path": "new.txt", "content": "new"}', told.append)
+    assert [ended.kind for ended in told] == ["cancelled"]
+    assert told == bench.facts(session)[-1:]
 
 
 async def test_a_session_keeps_the_directory_it_was_opened_in(bench: Bench, tmp_path: Path) -> None:
