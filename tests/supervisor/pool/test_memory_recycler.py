@@ -24,6 +24,15 @@ async def test_without_spares_a_worker_over_its_soft_limit_is_replaced_all_the_s
     assert int(await ask(pool, "who")) != old
 
 
+async def test_the_last_worker_of_a_failed_category_stays_whatever_it_holds(open_pool: OpenPool) -> None:
+    pool = await open_pool(**EVERY, warm=False, cap=WorkerCap(spares=False))
+    await until(lambda: ready(pool))
+    pool.workers.restarts.refused(trio.current_time(), "refused to serve")
+    who = await ask(pool, "who")
+    assert await ask(pool, "who") == who
+    assert pool.checkout.recycled == 0
+
+
 @pytest.mark.parametrize("workers", [1, 4])
 async def test_a_worker_over_its_soft_limit_is_replaced_after_its_call_and_the_spare_takes_over(
     workers: int, open_pool: OpenPool

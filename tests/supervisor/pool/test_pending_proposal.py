@@ -1,5 +1,8 @@
 """Workers that hold a call, and what becomes of it when they end."""
 
+from typing import Final
+
+import msgspec
 import pytest
 import trio
 
@@ -7,7 +10,8 @@ from supervisor.errors import WorkerUnavailable
 from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pool import Pool
 from tests.supervisor.pool.conftest import OpenPool
-from tests.supervisor.pool.harness import HANG, ask, kill, until
+from tests.supervisor.pool.harness import HANG, READ, ask, gone, kill, process_of, ready, until
+from workers.changes.effects import Change
 
 
 async def hold(pool: Pool) -> PendingProposal:
@@ -48,3 +52,32 @@ async def test_a_category_whose_free_workers_fail_still_ends_what_others_hold(op
         assert (await held.decide(commit=False)).id == held._number
     assert pool.checkout.failure is None
     assert await ask(pool, "ping") == "pong"
+
+
+MANY: Final = [Change(f"{number}.txt", "added") for number in range(2_001)]
+"""More than a worker frees before it serves on."""
+
+
+@pytest.mark.parametrize(("changes", "replaced"), [(MANY, 1), (MANY[1:], 0)])
+async def test_a_worker_that_committed_thousands_of_changes_is_replaced(
+    open_pool: OpenPool, changes: list[Change], replaced: int
+) -> None:
+    pool = await open_pool(*READ)
+    held = await hold(pool)
+    (slot,) = pool.checkout.held
+    pid = process_of(slot).pid
+    held.effects = msgspec.structs.replace(held.effects, changes=changes)
+    await held.decide(commit=True)
+    assert pool.checkout.recycled == replaced
+    if replaced:
+        await gone(pid)
+    await until(lambda: len(ready(pool)) == 2)
+
+
+async def test_the_last_worker_of_a_failed_category_stays_whatever_it_committed(open_pool: OpenPool) -> None:
+    pool = await open_pool(*READ)
+    held = await hold(pool)
+    held.effects = msgspec.structs.replace(held.effects, changes=MANY)
+    pool.workers.restarts.refused(trio.current_time(), "refused to serve")
+    await held.decide(commit=True)
+    assert pool.checkout.recycled == 0

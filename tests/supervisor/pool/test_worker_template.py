@@ -125,6 +125,39 @@ async def test_a_template_that_never_works_is_not_tried_for_ever(templates: Temp
     assert await templates.template.fork(0, brokered=False) is None
 
 
+async def test_a_template_is_tried_again_after_a_while(templates: Templates) -> None:
+    fields = vars(templates.template)
+    fields["_command"] = ("/bin/true",)
+    for _ in range(3):
+        await listed(await templates.pool(worker_command()))
+    fields["_command"] = worker_command()
+    fields["_off_until"] = trio.current_time()
+    pool = await templates.pool()
+    await until(lambda: len(ready(pool)) == 2)
+    assert templates.template.forked == 2
+
+
+async def test_a_template_that_cannot_be_killed_is_not_waited_for(templates: Templates) -> None:
+    class Stuck:
+        """A process that the kernel does not let go."""
+
+        def kill(self) -> None:
+            """Nothing happens."""
+
+        def wait(self, timeout: float) -> int:
+            raise subprocess.TimeoutExpired("template", timeout)
+
+    pool = await templates.pool(worker_command())
+    await until(lambda: len(ready(pool)) == 2)
+    real = templates.template.process
+    assert real is not None
+    vars(templates.template)["process"] = Stuck()
+    templates.template.close()
+    real.wait(HANG)  # its socket is closed
+    pool = await templates.pool()
+    await until(lambda: len(ready(pool)) == 2)
+
+
 async def test_a_cancelled_start_leaves_nothing(templates: Templates, nursery: trio.Nursery, root: int) -> None:
     found = []
 

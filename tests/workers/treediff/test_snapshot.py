@@ -1,5 +1,6 @@
 """Small contents stay with what was seen, within their bounds; a directory of many names is opened once."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -52,5 +53,15 @@ def test_a_directory_is_opened_once_for_all_names_in_it(tmp_path: Path, monkeypa
             parents.of("none")
         assert os.fstat(parents.of("a")).st_ino == (tmp_path / "a").stat().st_ino
     assert opened == [".", "a", "a/b", "a", "none", "a"]
+    assert os.listdir("/proc/self/fd") == before
+    os.close(root)
+
+
+def test_a_directory_on_another_file_system_is_no_parent() -> None:
+    root = os.open("/", os.O_PATH)
+    before = os.listdir("/proc/self/fd")
+    with OpenParents(root) as parents, pytest.raises(OSError, match="another file system") as refused:
+        parents.of("proc")
+    assert refused.value.errno == errno.EXDEV
     assert os.listdir("/proc/self/fd") == before
     os.close(root)
