@@ -24,7 +24,7 @@ from supervisor.errors import ConfigError
 from supervisor.journal.facts import CallDecided, CallStarted, effective
 from supervisor.journal.index import utc
 from supervisor.journal.journal import JournalEntry, open_journal
-from supervisor.rules.match import count_changed, judge_effects
+from supervisor.rules.judge_effects import count_changed, judge_effects
 from supervisor.rules.rule import Rule, sentence
 from supervisor.rules.started_programs import programs_of
 from supervisor.rules.store import RuleStore, StoredRule

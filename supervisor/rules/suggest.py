@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from os.path import commonpath
 from typing import Final
 
-from supervisor.rules.match import count_changed, essential_changes, tried_network
+from supervisor.rules.judge_effects import count_changed, essential_changes, tried_network
 from supervisor.rules.rule import LIMIT, Rule, literal
 from workers.changes.effects import Effects
 

@@ -18,7 +18,7 @@ from supervisor.errors import KeptError, WorkerDied, WorkerError, WorkerUnavaila
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
 from supervisor.pool.open_root import OpenRoot
 from supervisor.pool.pending_proposal import PendingProposal
-from supervisor.rules.match import Verdict
+from supervisor.rules.judge_effects import Verdict
 from supervisor.rules.rule import Rule, sentence
 from supervisor.tools import outcomes
 from supervisor.tools.approval import ApprovalDecision

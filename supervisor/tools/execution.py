@@ -20,7 +20,7 @@ from supervisor.errors import WorkerError
 from supervisor.journal.facts import CallEnded, CallStarted, effective
 from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pools import Pools
-from supervisor.rules.match import Verdict
+from supervisor.rules.judge_effects import Verdict
 from supervisor.tools import policy
 from supervisor.tools.approval import ApprovalDecision, Approvals
 from supervisor.tools.availability import no_answer

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from supervisor.config.profiles import Profile
-from supervisor.rules.match import Verdict
+from supervisor.rules.judge_effects import Verdict
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.exfiltration.judge import suspicion
 from workers.catalog import CATEGORIES

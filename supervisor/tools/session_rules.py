@@ -11,7 +11,7 @@ from typing import Any
 from supervisor.config.profiles import Profile
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.facts import CallStarted, Scope, effective
-from supervisor.rules.match import Verdict, judge_effects
+from supervisor.rules.judge_effects import Verdict, judge_effects
 from supervisor.rules.rule import Rule
 from supervisor.rules.started_programs import programs_of
 from supervisor.rules.suggest import suggested_rule

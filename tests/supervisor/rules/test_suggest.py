@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.rules.match import judge_effects
+from supervisor.rules.judge_effects import judge_effects
 from supervisor.rules.rule import Rule, problem_of
 from supervisor.rules.started_programs import programs_of
 from supervisor.rules.suggest import MOST, suggested_rule

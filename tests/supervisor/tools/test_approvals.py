@@ -10,7 +10,7 @@ import trio
 from supervisor.agent.transcript import result_text
 from supervisor.config.profiles import Profile
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
-from supervisor.rules.match import Verdict
+from supervisor.rules.judge_effects import Verdict
 from supervisor.tools import policy
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion, Approve
 from supervisor.tools.exfiltration.exposure import SeenText

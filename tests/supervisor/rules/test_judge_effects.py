@@ -10,7 +10,7 @@ from typing import Any, Final, get_args
 import msgspec
 import pytest
 
-from supervisor.rules.match import Verdict, blocked_attempts, judge_effects, summary
+from supervisor.rules.judge_effects import Verdict, blocked_attempts, judge_effects, summary
 from supervisor.rules.rule import Rule, problem_of, sentence
 from supervisor.rules.suggest import suggested_rule
 from tests.supervisor.changes import FILE, NETWORK, TODAY, change, effects
