@@ -28,7 +28,7 @@ from supervisor.rules.judge_effects import count_changed, judge_effects
 from supervisor.rules.rule import Rule, sentence
 from supervisor.rules.started_programs import programs_of
 from supervisor.rules.store import RuleStore, StoredRule
-from supervisor.tools.policy import COMMANDS
+from supervisor.tools.call_policy import COMMANDS
 from workers.changes.effects import Effects
 
 _WIDTH: Final = 60

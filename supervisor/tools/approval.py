@@ -1,7 +1,8 @@
 """Approval: the question about a call, the person's answer, and the one place that asks them.
 
 Rule: only a clear yes is a yes, and nobody there is no yes. The question says everything that the answer will allow,
-and what was not offered is not in the answer. Whether a person is asked at all is decided in `policy` and `execution`.
+and what was not offered is not in the answer. Whether a person is asked at all is decided in `call_policy`
+and `execution`.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,7 +12,7 @@ from typing import Literal
 from supervisor.journal.facts import CallStarted, Scope, effective
 from supervisor.rules.rule import Rule
 from supervisor.tools.call_context import CallContext
-from supervisor.tools.policy import COMMANDS
+from supervisor.tools.call_policy import COMMANDS
 from workers.changes.effects import Effects
 
 Stage = Literal["call", "effects", "direct", "network"]

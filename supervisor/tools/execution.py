@@ -21,7 +21,7 @@ from supervisor.journal.facts import CallEnded, CallStarted, effective
 from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pools import Pools
 from supervisor.rules.judge_effects import Verdict
-from supervisor.tools import policy
+from supervisor.tools import call_policy
 from supervisor.tools.approval import ApprovalDecision, Approvals
 from supervisor.tools.availability import no_answer
 from supervisor.tools.call_context import CallContext
@@ -221,8 +221,8 @@ class Execution:
         new.call = msgspec.structs.replace(
             new.call, edited=approval.edited, remark=approval.remark, decided_by=approval.by
         )
-        new.written_by_person = new.call.tool not in policy.COMMANDS
-        judged = policy.judge(self._profile, new.call.tool, approval.edited, SeenText())
+        new.written_by_person = new.call.tool not in call_policy.COMMANDS
+        judged = call_policy.judge(self._profile, new.call.tool, approval.edited, SeenText())
         if judged.decision == "deny":
             return denied(new.call, judged.reason, "", final=True, asked=True)
         return new

@@ -16,7 +16,7 @@ from supervisor.errors import WorkerError, WorkerUnavailable
 from supervisor.journal.facts import CallEnded, CallStarted
 from supervisor.pool.pools import Pools
 from supervisor.rules.rule import Rule
-from supervisor.tools import outcomes, policy
+from supervisor.tools import call_policy, outcomes
 from supervisor.tools.approval import ApprovalDecision, Approvals, Approve
 from supervisor.tools.availability import ToolAvailability, no_answer
 from supervisor.tools.call_context import CallContext
@@ -82,7 +82,7 @@ class Router:
             arguments: raw JSON; the worker will decode it.
             seen: what the model has been shown.
         """
-        decision = policy.judge(self._profile, tool, arguments, seen)
+        decision = call_policy.judge(self._profile, tool, arguments, seen)
         effect = tool in self.offers and self.offers[tool].effect
         return CallStarted(turn, call, tool, arguments, effect, decision.decision, decision.reason, rehearsed=effect)
 
@@ -105,7 +105,7 @@ class Router:
         )
         if approval.edited is None:
             return decided
-        judged = policy.judge(self._profile, call.tool, approval.edited, _UNSEEN)
+        judged = call_policy.judge(self._profile, call.tool, approval.edited, _UNSEEN)
         if judged.decision == "deny":
             return msgspec.structs.replace(decided, decision="deny", reason=judged.reason)
         return decided

@@ -17,7 +17,7 @@ from supervisor.rules.started_programs import programs_of
 from supervisor.rules.suggest import suggested_rule
 from supervisor.system.off_loop import off_loop
 from supervisor.tools.approval import ApprovalDecision
-from supervisor.tools.policy import COMMANDS
+from supervisor.tools.call_policy import COMMANDS
 from supervisor.tools.services import ChangeServices
 from workers.changes.effects import Effects
 

@@ -11,7 +11,7 @@ from supervisor.agent.transcript import result_text
 from supervisor.config.profiles import Profile
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
 from supervisor.rules.judge_effects import Verdict
-from supervisor.tools import policy
+from supervisor.tools import call_policy
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion, Approve
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.outcomes import abandoned
@@ -163,7 +163,7 @@ async def test_policy_judges_the_edited_text_anew(bench: Bench, monkeypatch: pyt
     def judge(_profile: Profile, _tool: str, arguments: str, _seen: SeenText) -> Verdict:
         return Verdict(anew.decision if arguments == EDITED else "ask", f"about {len(arguments)} characters")
 
-    monkeypatch.setattr(policy, "judge", judge)
+    monkeypatch.setattr(call_policy, "judge", judge)
     call, ended = await reviewed(bench, ApprovalDecision(approved=True, edited=EDITED, by="console"))
     assert call.edited == EDITED
     assert ended.kind == anew.kind

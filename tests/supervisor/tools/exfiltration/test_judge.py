@@ -13,9 +13,9 @@ import pytest
 from supervisor.acp.schema import prompt_text
 from supervisor.config.profiles import Profile
 from supervisor.journal.facts import CallEnded, TurnStarted
+from supervisor.tools.call_policy import judge
 from supervisor.tools.exfiltration.exposure import KEPT, SeenText, comparable
 from supervisor.tools.exfiltration.judge import LONGEST, MOST, VERBATIM, suspicion
-from supervisor.tools.policy import judge
 
 NOTE: Final = (Path(__file__).parents[4] / "vault/notes/idea.md").read_text("utf-8")
 SECRET: Final = " ".join(NOTE.split())[55:155]

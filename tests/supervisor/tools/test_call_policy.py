@@ -5,8 +5,8 @@ from typing import Final
 import pytest
 
 from supervisor.config.profiles import Profile
+from supervisor.tools.call_policy import judge
 from supervisor.tools.exfiltration.exposure import SeenText
-from supervisor.tools.policy import judge
 from tests.supervisor.bench import TOOLS
 
 PROFILE: Final = Profile("vault", "/x", (*TOOLS, "run_cmd", "exec_shell"), ("write_file", "run_cmd"))
