@@ -65,7 +65,7 @@ LAYERS: Final = (
 
 LIBRARIES: Final = {
     "supervisor.cli": {"click"},
-    "supervisor.agent.models.sdk": {"anthropic", "httpx2", "trio"},
+    "supervisor.agent.models.anthropic_http": {"anthropic", "httpx2", "trio"},
     "supervisor.clients.console": {"msgspec", "prompt_toolkit", "rich"},
     "supervisor.clients": {"msgspec"},
     "supervisor.acp": {"msgspec"},

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import msgspec
 import trio
 
+from supervisor.agent.models.anthropic_http import HttpClient, RefusedError, Sdk, UnansweredError, load
 from supervisor.agent.models.model import Message, ModelRequest, Progress, Reply, Retrying
 from supervisor.agent.models.retry import (
     HINTS,
@@ -29,7 +30,6 @@ from supervisor.agent.models.retry import (
     requested_delay,
     without_key,
 )
-from supervisor.agent.models.sdk import HttpClient, RefusedError, Sdk, UnansweredError, load
 from supervisor.agent.models.stream import Accumulator, EventDecoder
 from supervisor.errors import ConfigError, ModelError
 
