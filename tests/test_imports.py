@@ -80,7 +80,7 @@ PREPARED: Final = {
     "workers.web.transport",
     "workers.web.content",
     "workers.web.fetcher",
-    "workers.web.markdown",
+    "workers.web.html_to_markdown",
 }
 """Modules that stand on a category's library: its `prepare` imports them, in its workers, and nobody else does."""
 

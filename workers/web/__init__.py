@@ -5,7 +5,7 @@ Rule: what the catalog needs is here and in `fetch_url`, and imports light. Ever
 
     fetch_url -> fetcher -> http_client -> transport, broker_client ==wire==> the supervisor
                          -> kept_texts
-                         -> content -> charset, markdown, plain_text
+                         -> content -> charset, html_to_markdown, html_to_flat_text
 """
 
 from typing import Final

@@ -10,8 +10,8 @@ from typing import Final
 from workers.errors import ToolError
 from workers.url import Url
 from workers.web.charset import text_of
-from workers.web.markdown import markdown
-from workers.web.plain_text import flat_text
+from workers.web.html_to_flat_text import flat_text
+from workers.web.html_to_markdown import markdown
 
 _HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 _TEXT_NAMES: Final = (

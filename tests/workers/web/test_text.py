@@ -12,9 +12,9 @@ from bs4 import BeautifulSoup
 from workers.url import parse
 from workers.web.charset import CODECS, text_of
 from workers.web.content import harmless
+from workers.web.html_to_flat_text import flat_text
+from workers.web.html_to_markdown import DEEPEST, LONGEST_PAGE, LONGEST_TAG, MOST_INDENTED, MOST_TAGS, markdown
 from workers.web.inflate import BadBody, decoded
-from workers.web.markdown import DEEPEST, LONGEST_PAGE, LONGEST_TAG, MOST_INDENTED, MOST_TAGS, markdown
-from workers.web.plain_text import flat_text
 
 URL = parse("https://hexdocs.pm/elixir/Enum.html?v=1")
 DATA = b"hello " * 1000
@@ -236,6 +236,6 @@ def test_the_tree_of_a_page_that_is_too_deep_is_freed_before_its_text_is_taken(m
         trees.append(sum(isinstance(each, BeautifulSoup) for each in gc.get_objects()))
         return "the text"
 
-    monkeypatch.setattr("workers.web.markdown.flat_text", counting)
+    monkeypatch.setattr("workers.web.html_to_markdown.flat_text", counting)
     assert markdown("<div>" * (DEEPEST + 1), URL, 5.0) == "the text"
     assert trees == [0]

@@ -17,7 +17,7 @@ from markdownify import MarkdownConverter
 
 from workers.url import Url, UrlError, join
 from workers.web.deadline import within
-from workers.web.plain_text import flat_text, tidy
+from workers.web.html_to_flat_text import flat_text, tidy
 
 MOST_TAGS: Final = 40_000
 LONGEST_PAGE: Final = 2 * 2**20
