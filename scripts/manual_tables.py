@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from supervisor.config.config_file import Config
+from supervisor.config.config_keys import Config
 from supervisor.config.profiles import profiles
 from supervisor.config.reference import as_markdown
 from supervisor.config.settings import Settings

@@ -20,7 +20,7 @@ import trio
 
 from scripts.benchmarks.figures import Figure, Goal, at, figure
 from scripts.benchmarks.pools import NOTE
-from supervisor.config.config_file import Config
+from supervisor.config.config_keys import Config
 from supervisor.config.settings import Settings
 from supervisor.daemon.process import lock
 

@@ -13,7 +13,7 @@ import msgspec
 
 from scripts.benchmarks.figures import Figure, Goal, at, figure
 from scripts.benchmarks.pools import NOTE, settled, with_pool
-from supervisor.config.config_file import Config
+from supervisor.config.config_keys import Config
 from supervisor.config.settings import Settings
 from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pool import Pool

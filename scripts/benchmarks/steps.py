@@ -22,7 +22,7 @@ from scripts.benchmarks.figures import Figure, Goal, at, figure
 from scripts.benchmarks.pools import NOTE
 from supervisor.agent.models.messages_api import AnthropicModel
 from supervisor.agent.models.model import Model
-from supervisor.config.config_file import Config
+from supervisor.config.config_keys import Config
 from supervisor.config.profiles import Profile, resolve
 from supervisor.config.settings import Settings
 from supervisor.journal.journal import open_journal

@@ -129,7 +129,7 @@ def _tools(context: click.Context) -> _Words:
 @_completing
 def _models(_context: click.Context) -> _Words:
     from supervisor.agent.models.providers import rows
-    from supervisor.config.config_file import DEFAULT_MODEL
+    from supervisor.config.config_keys import DEFAULT_MODEL
 
     known = [row.prefix for row in rows() if row.is_file or not row.rest]
     return dict.fromkeys((settings().config.model or DEFAULT_MODEL, DEFAULT_MODEL, *known))

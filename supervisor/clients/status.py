@@ -14,7 +14,7 @@ from supervisor.clients.connection.link import every_field
 from supervisor.clients.connection.link_events import decline
 from supervisor.clients.connection.patience import USUAL, Patience
 from supervisor.clients.connection.start import connect_running
-from supervisor.config.config_file import DEFAULT_MODEL
+from supervisor.config.config_keys import DEFAULT_MODEL
 from supervisor.config.settings import Settings
 from supervisor.daemon.process.lock import running
 from supervisor.display.columns import cut, wrapped

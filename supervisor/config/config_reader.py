@@ -14,7 +14,7 @@ import msgspec
 from supervisor.categories.row import CategoryLimits, Locations
 from supervisor.categories.rows import ROWS
 from supervisor.config.config_errors import problem_in, unknown, unreadable
-from supervisor.config.config_file import Config
+from supervisor.config.config_keys import Config
 from supervisor.errors import ConfigError, reason
 from supervisor.rules.rule import Rule, problem_of
 from supervisor.system import safe_files

@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from supervisor.config.config_file import ProfileConfig
+from supervisor.config.config_keys import ProfileConfig
 from supervisor.config.repositories import NO_NAMES, Names, Repositories, environment, real_directory
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from supervisor.categories.row import CategoryLimits, Locations
-from supervisor.config.config_file import Config
+from supervisor.config.config_keys import Config
 from supervisor.system import safe_files
 from workers.wire.messages import Inputs
 

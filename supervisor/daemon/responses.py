@@ -12,7 +12,7 @@ import msgspec
 
 from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.agent.models.providers import fixed_names
-from supervisor.config.config_file import DEFAULT_MODEL
+from supervisor.config.config_keys import DEFAULT_MODEL
 from supervisor.config.profiles import profiles
 from supervisor.config.settings import Settings
 from supervisor.daemon.protocol.connection import RequestError

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from supervisor.categories.rows import ROWS
-from supervisor.config.config_file import DEFAULT_MODEL
+from supervisor.config.config_keys import DEFAULT_MODEL
 from supervisor.config.settings import Settings
 from supervisor.doctor.libraries import CORE, LibraryCheck, check_libraries, try_libraries
 from supervisor.doctor.places import check_places, daemon_of

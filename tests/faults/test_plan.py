@@ -21,7 +21,7 @@ import pytest
 import trio
 
 from supervisor.categories.restore import UndoConfig
-from supervisor.config.config_file import Config
+from supervisor.config.config_keys import Config
 from supervisor.config.fault_plan import FaultEntry, FaultPlan, RunningFaultPlan
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings

@@ -17,7 +17,7 @@ from scripts.benchmarks.growth.roots import with_programs
 from scripts.benchmarks.pools import NOTE
 from scripts.benchmarks.steps import loopback_model, opened_session, with_resources
 from supervisor.agent.models.messages_api import AnthropicModel
-from supervisor.config.config_file import Config
+from supervisor.config.config_keys import Config
 from supervisor.config.profiles import resolve
 from supervisor.config.settings import Settings
 from supervisor.session.resources import SessionResources

@@ -21,7 +21,7 @@ from scripts.benchmarks.steps import loopback_model, with_resources
 from supervisor.agent.models.messages_api import AnthropicModel
 from supervisor.agent.models.model import Model
 from supervisor.agent.prompt import system_prompt
-from supervisor.config.config_file import Config
+from supervisor.config.config_keys import Config
 from supervisor.config.profiles import resolve
 from supervisor.config.settings import Settings
 from supervisor.session.resources import SessionResources

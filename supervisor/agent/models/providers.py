@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from supervisor.agent.models.model import Model
-from supervisor.config.config_file import DEFAULT_MODEL
+from supervisor.config.config_keys import DEFAULT_MODEL
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 

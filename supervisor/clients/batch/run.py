@@ -24,7 +24,7 @@ from supervisor.clients.connection import requests
 from supervisor.clients.connection.link import Link
 from supervisor.clients.connection.link_events import decline
 from supervisor.clients.connection.start import ConnectedDaemon, connect_or_private
-from supervisor.config.config_file import DEFAULT_MODEL
+from supervisor.config.config_keys import DEFAULT_MODEL
 from supervisor.config.profiles import Profile, holds, profiles, resolve
 from supervisor.config.repositories import NO_NAMES, Names
 from supervisor.config.settings import Settings

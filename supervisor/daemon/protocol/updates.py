@@ -15,7 +15,7 @@ from supervisor.agent.models.model import Retrying, TextDelta, ThoughtDelta
 from supervisor.agent.models.providers import window
 from supervisor.agent.transcript import message_text
 from supervisor.agent.turn import CallOutput, Event
-from supervisor.config.config_file import Price
+from supervisor.config.config_keys import Price
 from supervisor.daemon.protocol import tool_calls
 from supervisor.journal.facts import (
     CallDecided,

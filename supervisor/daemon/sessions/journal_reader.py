@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 import trio
 
 from supervisor.acp import schema
-from supervisor.config.config_file import Price
+from supervisor.config.config_keys import Price
 from supervisor.daemon.protocol.connection import Connection
 from supervisor.daemon.protocol.updates import Projection
 from supervisor.daemon.sessions.open_session import OpenSession

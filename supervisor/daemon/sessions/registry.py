@@ -11,7 +11,7 @@ import trio
 
 from supervisor.acp import extensions, jsonrpc
 from supervisor.agent.models.model import Model
-from supervisor.config.config_file import DEFAULT_MODEL
+from supervisor.config.config_keys import DEFAULT_MODEL
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
 from supervisor.daemon.protocol.connection import Connection, RequestError

@@ -11,7 +11,7 @@ from scripts import manual_tables
 from supervisor.categories.row import CategoryLimits
 from supervisor.categories.rows import ROWS
 from supervisor.categories.web import WebConfig
-from supervisor.config.config_file import Config, DaemonConfig, LibrarianConfig, Price, ProfileConfig
+from supervisor.config.config_keys import Config, DaemonConfig, LibrarianConfig, Price, ProfileConfig
 from supervisor.config.config_reader import CONFIG_FILE, SECTIONS
 from supervisor.config.reference import as_toml
 from supervisor.config.settings import load

@@ -14,7 +14,7 @@ from supervisor.categories.restore import UndoConfig
 from supervisor.categories.row import CategoryLimits
 from supervisor.categories.shell import ShellConfig
 from supervisor.categories.web import WebConfig
-from supervisor.config.config_file import Config, DaemonConfig, LibrarianConfig, Price, ProfileConfig
+from supervisor.config.config_keys import Config, DaemonConfig, LibrarianConfig, Price, ProfileConfig
 from supervisor.config.config_reader import CONFIG_FILE, rules_of
 from supervisor.config.settings import Settings, load
 from supervisor.errors import ConfigError

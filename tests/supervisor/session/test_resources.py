@@ -10,7 +10,7 @@ import trio
 
 from supervisor.categories.shell import ShellConfig
 from supervisor.categories.web import WebConfig
-from supervisor.config.config_file import Config, DaemonConfig
+from supervisor.config.config_keys import Config, DaemonConfig
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import trio
 
-from supervisor.config.config_file import Config
+from supervisor.config.config_keys import Config
 from supervisor.config.profiles import resolve
 from supervisor.config.settings import Settings
 from supervisor.daemon.protocol.updates import Projection

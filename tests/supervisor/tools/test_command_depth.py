@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 import trio
 
-from supervisor.config.config_file import Config
+from supervisor.config.config_keys import Config
 from supervisor.config.settings import Settings
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import worker_command

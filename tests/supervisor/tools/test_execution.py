@@ -13,7 +13,7 @@ import trio
 
 from supervisor.agent.turn import CallOutput
 from supervisor.categories.restore import UndoConfig
-from supervisor.config.config_file import Config
+from supervisor.config.config_keys import Config
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
 from supervisor.journal.facts import CallEnded, CallStarted

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import trio
 
-from supervisor.config.config_file import Config
+from supervisor.config.config_keys import Config
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
 from supervisor.errors import WorkerDied

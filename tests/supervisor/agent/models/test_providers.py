@@ -7,7 +7,7 @@ import pytest
 
 from supervisor.agent.models.messages_api import AnthropicModel
 from supervisor.agent.models.providers import open_model
-from supervisor.config.config_file import Config
+from supervisor.config.config_keys import Config
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 

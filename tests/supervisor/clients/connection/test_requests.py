@@ -7,7 +7,7 @@ import pytest
 
 from supervisor.acp import extensions
 from supervisor.clients.connection.requests import explained
-from supervisor.config.config_file import Config
+from supervisor.config.config_keys import Config
 from supervisor.config.settings import Settings
 from tests.daemon_process import DaemonProcess, scripted
 from tests.forked import ForkedStrongroom

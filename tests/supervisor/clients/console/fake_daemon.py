@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 
 from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.acp.jsonrpc import LineBuffer
-from supervisor.config.config_file import Config
+from supervisor.config.config_keys import Config
 from supervisor.config.settings import Settings
 from supervisor.daemon.process import lock
 from supervisor.daemon.process.listener import listening

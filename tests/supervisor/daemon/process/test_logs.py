@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.config.config_file import Config, DaemonConfig
+from supervisor.config.config_keys import Config, DaemonConfig
 from supervisor.config.settings import Settings, load
 from supervisor.daemon.process.logs import LogFile, start_logging
 from supervisor.errors import ConfigError

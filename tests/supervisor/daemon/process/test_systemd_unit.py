@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.config.config_file import Config, DaemonConfig
+from supervisor.config.config_keys import Config, DaemonConfig
 from supervisor.config.settings import load
 from supervisor.daemon.process.systemd_unit import unit
 from supervisor.errors import ConfigError
