@@ -15,6 +15,7 @@ import trio
 from trio.lowlevel import Abort, RaiseCancelT, Task, current_task, reschedule, wait_task_rescheduled
 
 from supervisor.errors import WorkerUnavailable
+from supervisor.pool.deadline_sweeper import Sweeper
 from supervisor.pool.memory_recycler import MemoryRecycler
 from supervisor.pool.restart import CategoryFailure, Restarts
 from supervisor.pool.spec import ChildSpec
@@ -23,34 +24,6 @@ from supervisor.pool.worker_slot import WorkerSlot, WorkerState
 from workers.wire import messages
 
 _log: Final = logging.getLogger("strongroom.pool")
-
-
-class Sweeper:
-    """One clock for all deadlines of a pool: sleeps until the earliest.
-
-    Setting a deadline costs a comparison. A cancel scope for each call would cost 8 to 10 us of a 60 us round trip;
-    here one scope's deadline is the earliest of all, or earlier, and whoever owns the deadlines looks when it fires.
-
-    Args:
-        sweep: is given the time (trio's clock, seconds), deals with what is overdue, and returns the earliest deadline
-            that is left, infinite when there is none.
-    """
-
-    def __init__(self, sweep: Callable[[float], float]) -> None:
-        self._sweep = sweep
-        self._scope = trio.CancelScope()
-
-    def expect(self, deadline: float) -> None:
-        """Wake up at `deadline` at the latest."""
-        if deadline < self._scope.deadline:
-            self._scope.deadline = deadline
-
-    async def run(self) -> None:
-        """Sweep whenever a deadline has passed, until cancelled."""
-        while True:
-            with self._scope:
-                await trio.sleep_forever()
-            self._scope = trio.CancelScope(deadline=self._sweep(trio.current_time()))
 
 
 class _Waiter(NamedTuple):
