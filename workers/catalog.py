@@ -1,7 +1,8 @@
 """THE TABLE: one row a category of tools.
 
 Rule: what exists stands here and nowhere else; the supervisor offers it, the worker serves it, and neither
-believes the other about it. A new category is one folder and one row. What locks a worker in is imported in it alone.
+believes the other about it. A new category is one folder and one row; a new tool is named in
+`TOOLS` of its category's `__init__.py`. What locks a worker in is imported in it alone.
 """
 
 from collections.abc import Callable, Iterator, Mapping

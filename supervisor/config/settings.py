@@ -1,6 +1,7 @@
 """Settings: the configuration, the environment, and the places where things are kept.
 
 Rule: this is the only reader of os.environ. Everything here lies outside every root that a worker can write.
+The keys of the configuration and their defaults stand in `config_keys`.
 """
 
 import os

@@ -1,7 +1,7 @@
 """The table of methods that clients may call, and what becomes of a request: found, decoded, handled.
 
 Rule: a request comes to its handler with its parameters decoded; before `initialize` nothing else is served, and while
-the daemon stops nothing is started.
+the daemon stops nothing is started. `method.py` says how to add one.
 """
 
 from collections.abc import Awaitable, Mapping

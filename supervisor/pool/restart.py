@@ -3,6 +3,7 @@
 Rule: the algorithm is OTP's `supervisor:add_restart/3` (a list of times, drop those from before the period, compare
 the length; a death exactly one period ago still counts) plus an exponential backoff, which OTP leaves to the child.
 Where an OTP supervisor would end and let its own restart it, a category is FAILED for a pause, and then begins anew.
+What becomes of the call that a worker had when it died is decided in `Pool._run`.
 """
 
 from collections import deque

@@ -1,4 +1,4 @@
-"""The Anthropic SDK, loaded when it is first needed: its headers, its HTTP clients, and what their errors mean.
+"""Sends requests to the Messages API, with the Anthropic SDK's headers and HTTP clients; says what their errors mean.
 
 Rule: the only importer of `anthropic`, in a thread: the import takes a second. All that the SDK does well is made once:
 headers, authentication, connections, TLS. Its own way of sending makes them anew for each request, for a third of a
