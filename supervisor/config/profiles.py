@@ -150,11 +150,12 @@ def resolve(
         )
     else:
         real = _own_root(profile, cwd) if root is None else _real_directory(root, name)
-    for kept in (settings.home, settings.config_file.parent):
-        if holds(real, kept):
+    for kept in (settings.home, settings.config_file.parent, settings.packs, settings.logs, settings.socket):
+        within = kept in (settings.packs, settings.logs) and _lies_in(str(real), os.path.realpath(kept))
+        if within or holds(real, kept):
             raise ConfigError(
-                f"The root {str(real)!r} holds {str(kept)!r}, which holds the configuration or the journal. "
-                "Choose a smaller root, or set STRONGROOM_HOME to a directory outside of it."
+                f"The root {str(real)!r} {'lies in' if within else 'holds'} {str(kept)!r}, which Strongroom keeps for "
+                "itself. Choose another root, or set STRONGROOM_HOME to a directory outside of it."
             )
     for code in _OWN_CODE if profile.writable else ():
         if holds(real, Path(code)) or _lies_in(str(real), os.path.realpath(code)):

@@ -139,7 +139,7 @@ def test_a_root_that_is_a_link_in_a_circle_or_no_text_is_refused(home: Path, tmp
 def test_a_root_that_is_or_holds_the_home_is_refused(home: Path) -> None:
     home.mkdir()
     for root in (home, home.parent, Path("/")):
-        assert "which holds the configuration or the journal" in refusal(home, root=root)
+        assert "which Strongroom keeps for itself" in refusal(home, root=root)
 
 
 def test_a_root_that_holds_the_home_by_a_link_or_the_link_to_it_is_refused(tmp_path: Path) -> None:
@@ -147,18 +147,29 @@ def test_a_root_that_holds_the_home_by_a_link_or_the_link_to_it_is_refused(tmp_p
     (root / "inside").mkdir(parents=True)
     real.mkdir()
     (tmp_path / "link").symlink_to(root / "inside")
-    assert "which holds the configuration or the journal" in refusal(tmp_path / "link", root=root)
+    assert "which Strongroom keeps for itself" in refusal(tmp_path / "link", root=root)
     (root / "home").symlink_to(real)
-    assert "which holds the configuration or the journal" in refusal(root / "home", root=root)
+    assert "which Strongroom keeps for itself" in refusal(root / "home", root=root)
     (real / "deep").mkdir()
-    assert "which holds the configuration or the journal" in refusal(root / "home" / "deep", root=root)
+    assert "which Strongroom keeps for itself" in refusal(root / "home" / "deep", root=root)
 
 
 def test_a_root_that_holds_only_the_configuration_is_refused(tmp_path: Path) -> None:
     found = load({"HOME": str(tmp_path), "XDG_DATA_HOME": "/var/lib/x", "XDG_CONFIG_HOME": str(tmp_path / "room")})
     (tmp_path / "room" / "strongroom").mkdir(parents=True)
-    with pytest.raises(ConfigError, match="which holds the configuration or the journal"):
+    with pytest.raises(ConfigError, match="which Strongroom keeps for itself"):
         resolve(found, None, str(tmp_path / "room"))
+
+
+@pytest.mark.parametrize(
+    "root", ["run", "run/strongroom", "state", "state/strongroom/logs/old", "data/strongroom/kept"]
+)
+def test_a_root_with_the_socket_or_logs_or_within_what_is_kept_is_refused(tmp_path: Path, root: str) -> None:
+    places = {"XDG_DATA_HOME": "data", "XDG_RUNTIME_DIR": "run", "XDG_STATE_HOME": "state"}
+    found = load({"HOME": str(tmp_path), **{name: str(tmp_path / place) for name, place in places.items()}})
+    (tmp_path / root).mkdir(parents=True)
+    with pytest.raises(ConfigError, match="which Strongroom keeps for itself"):
+        resolve(found, None, str(tmp_path / root))
 
 
 def test_a_root_beside_the_home_or_within_it_is_fine(home: Path, tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def test_a_group_that_cannot_be_listed_is_a_sentence(own: Repos, monkeypatch: py
 def test_a_repository_that_holds_the_home_is_refused(own: Repos) -> None:
     own.configure(repos_path=str(own.home.parent.parent))
     names = {"group": own.home.parent.name, "technology": own.home.name}
-    assert "which holds the configuration or the journal" in refusal(own, **names)
+    assert "which Strongroom keeps for itself" in refusal(own, **names)
 
 
 # --- the directory that one stands in ---------------------------------------------------------------------------------
