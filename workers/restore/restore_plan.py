@@ -1,8 +1,8 @@
 """The plan of an undo: what is done about each name of a pack, judged by what is there now.
 
 Rule: a name is restored if it is as the call left it, and left alone if it already is as it was before. Everything else
-has changed since, and is only restored where a person insists; but what others have put there goes in no case. A
-refusal names the first paths that it is about, and what to do instead.
+has changed since, and is only restored where a person insists; but what others have put into a directory goes in no
+case. A refusal names the first paths that it is about, and what to do instead.
 
     now              in the pack            is
     as after         anything               restored
