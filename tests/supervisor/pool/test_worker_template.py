@@ -129,7 +129,8 @@ async def test_a_template_is_tried_again_after_a_while(templates: Templates) -> 
     fields = vars(templates.template)
     fields["_command"] = ("/bin/true",)
     for _ in range(3):
-        await listed(await templates.pool(worker_command()))
+        pool = await templates.pool(worker_command())
+        await until(lambda: len(ready(pool)) == 2)  # noqa: B023
     fields["_command"] = worker_command()
     fields["_off_until"] = trio.current_time()
     pool = await templates.pool()
