@@ -14,7 +14,7 @@ from scripts.benchmarks.figures import Figure, Goal, at, figure
 from scripts.benchmarks.pools import NOTE, bench_spec, files_spec, settled, with_pool
 from supervisor.errors import WorkerDied
 from supervisor.pool.pool import Pool
-from supervisor.pool.spec import worker_command
+from supervisor.pool.spec import ChildSpec, worker_command
 from supervisor.pool.worker_slot import WorkerState
 from supervisor.pool.worker_template import WorkerTemplate
 from workers.wire.messages import Done
@@ -39,7 +39,14 @@ async def start(quick: bool) -> list[Figure]:
     template = WorkerTemplate(worker_command(), None)
     libraries = os.path.dirname(os.path.dirname(sys.modules["msgspec"].__file__ or ""))
 
-    async def use(took: list[float], began: float, pool: Pool) -> None:
+    began = 0.0
+
+    def opened(by: WorkerTemplate | None, root: str) -> ChildSpec:
+        nonlocal began
+        began = time.perf_counter()
+        return replace(files_spec(root), template=by)
+
+    async def use(took: list[float], pool: Pool) -> None:
         answer = await pool.call("read_file", _READ, effect=False)
         assert isinstance(answer, Done), answer
         took.append((time.perf_counter() - began) * 1e3)
@@ -49,8 +56,7 @@ async def start(quick: bool) -> list[Figure]:
         bare.append(_python("pass"))
         with_msgspec.append(_python(f"import sys; sys.path[:0] = [{libraries!r}]; import msgspec"))
         for took, by in ((spawned, None), (forked, template)):
-            used = partial(use, took, time.perf_counter())
-            await with_pool(lambda root: replace(files_spec(root), template=by), used)  # noqa: B023
+            await with_pool(partial(opened, by), partial(use, took))
     template.close()
     return [
         figure("start of a worker", "python -I -S -c pass (the limit)", at(bare[1:], 0.5), "ms", times),
