@@ -14,6 +14,7 @@ MACHINE: Final = os.uname().machine
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
+_libc.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
 _libc.mmap.restype = ctypes.c_void_p
 _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
@@ -55,8 +56,7 @@ def prctl(name: str, option: int, *arguments: int) -> int:
     Raises:
         OSError: with the call's errno and `name` as its file name.
     """
-    padded = (*arguments, 0, 0, 0, 0)[:4]
-    return _checked(name, _libc.prctl(ctypes.c_int(option), *[ctypes.c_ulong(each) for each in padded]))
+    return _checked(name, _libc.prctl(option, *(*arguments, 0, 0, 0, 0)[:4]))
 
 
 def fork_sibling() -> int:

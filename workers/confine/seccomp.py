@@ -17,6 +17,7 @@ import errno
 import struct
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import cache
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from workers import kernel
@@ -93,8 +94,9 @@ class Instruction(NamedTuple):
     value: int
 
 
-def assemble(allowed: Iterable[Allow], machine: str) -> tuple[Instruction, ...]:
-    """Return the program that lets through what `allowed` lists; as `program`."""
+@cache
+def assemble(allowed: tuple[Allow, ...], machine: str) -> tuple[Instruction, ...]:
+    """Return the program that lets through what `allowed` lists; as `program`. A template assembles for its copies."""
     return program(allowed, machine, _body, EPERM)
 
 
@@ -184,7 +186,7 @@ def _without(condition: Without) -> list[Instruction]:
     ]
 
 
-def load(allowed: Iterable[Allow], machine: str = kernel.MACHINE) -> None:
+def load(allowed: tuple[Allow, ...], machine: str = kernel.MACHINE) -> None:
     """Put the filter on all threads of this process, for good. Needs `no_new_privs`.
 
     Raises:

@@ -14,6 +14,7 @@ from typing import Final
 
 from workers import kernel
 from workers.catalog import Category
+from workers.confine import seccomp
 from workers.confine.privileges import PR_SET_DUMPABLE, undumpable
 
 _FIRST: Final = 3
@@ -41,7 +42,9 @@ def fork_workers(bind_death: Callable[[], None], categories: Mapping[str, Catego
         for each in descriptors:
             os.close(each)
         for category in categories.values():
-            category.confinement()
+            confinement = category.confinement()
+            for writable in (False, True):
+                seccomp.assemble(confinement.calls(writable=writable), kernel.MACHINE)
             for name in category.late:
                 __import__(name)
     bind_death()
