@@ -9,7 +9,7 @@ import threading
 from contextlib import suppress
 from typing import Any, Final, Self
 
-PATIENCE: Final = 20.0
+PATIENCE: Final = 60.0
 """Seconds within which whatever a test waits for has happened."""
 
 

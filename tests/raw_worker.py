@@ -160,7 +160,7 @@ def receive(process: Process) -> messages.Up | None:
     return frames.decode_up(process.stdout.read(frames.payload_length(header)))
 
 
-def gone(descriptor: int, patience_ms: int = 5000) -> bool:
+def gone(descriptor: int, patience_ms: int = 60_000) -> bool:
     """Wait for a process to end, at most so long."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)

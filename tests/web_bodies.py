@@ -55,7 +55,7 @@ class Peer:
     def meet(self, others: int) -> None:
         """Return when as many requests as `others` are waiting here at the same time."""
         try:
-            self._gates.setdefault(others, threading.Barrier(others)).wait(30)
+            self._gates.setdefault(others, threading.Barrier(others)).wait(60)
         except threading.BrokenBarrierError:
             raise ConnectionAbortedError from None
 

@@ -118,7 +118,7 @@ async def place(row: Row, orphans: Orphans | None, tmp_path: Path, nursery: trio
     pools = Pools(str(tmp_path), lambda _category: spec, nursery)
     profile = Profile("faults", str(tmp_path), ("read_file", "write_file"))
     yield Place(row, pools, Router(profile, pools, None), calls, cured)
-    with trio.fail_after(spec.stop_timeout + 5):
+    with trio.fail_after(spec.stop_timeout + HANG):
         await pools.close()
     await until(lambda: survivors(tmp_path, family) == [])  # what was killed may need a moment to go
     assert descriptors() == opened

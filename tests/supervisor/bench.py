@@ -17,6 +17,7 @@ from supervisor.journal.journal_writer import JournalWriter
 from supervisor.pool.pools import Pools
 from supervisor.session.session import EarlierSession, Session, new_session, read_earlier
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion, Approve
+from tests.supervisor.command import HANG_GUARD
 
 TOOLS = ("read_file", "write_file", "edit_file", "list_files", "list_directory")
 
@@ -118,7 +119,7 @@ class Person:
 
 async def cancelled_at(session: Session, reached: trio.Event) -> None:
     """Ask, and cancel once nothing moves after what was to be reached."""
-    with trio.fail_after(10):
+    with trio.fail_after(HANG_GUARD):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(session.conversation.run_turn, "go")
             await reached.wait()

@@ -25,7 +25,7 @@ from workers.tool import Args, Proposal, Replaced, Result, ResultWithNote, ToolC
 from workers.tree.root import Root
 from workers.wire import frames, messages
 
-HANG = 20.0
+HANG = 60.0
 """Seconds after which a test that waits is stuck."""
 
 LARGE = "0123456789abcdef" * 2**17

@@ -30,6 +30,7 @@ from supervisor.journal.journal import Journal, open_journal
 from supervisor.session.session import Session
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from tests.supervisor.bench import Bench, Person, cancelled_at, kinds
+from tests.supervisor.command import HANG_GUARD
 from tests.supervisor.histories import Line, Memory, call, fault_in_facts, scripted
 
 READ: Final = call("read_file", path="a.txt")
@@ -41,7 +42,7 @@ YES: Final = {"text": "yes"}
 async def ran(bench: Bench, folder: Path, *lines: Line, **options: Any) -> Session:
     """Return a session that has run one turn with a model that replays lines."""
     session = bench.session(scripted(folder, *lines), **options)
-    with trio.fail_after(20):
+    with trio.fail_after(HANG_GUARD):
         await session.conversation.run_turn("go")
     return session
 
@@ -146,7 +147,7 @@ async def test_a_turn_ends_as_it_should_and_what_is_shown_is_durable_by_then(
             missing.extend(fact for fact in [event] if fact not in [entry.fact for entry in other.everything()])
 
     bench.hooks.append(look)
-    with trio.fail_after(10), open_journal(bench.journal.path) as other:
+    with trio.fail_after(HANG_GUARD), open_journal(bench.journal.path) as other:
         session = bench.session(scripted(tmp_path, *turn.lines), max_steps=turn.max_steps)
         end = await session.conversation.run_turn("go")
     assert (end.status, end.kind, end.answer) == ("error" if turn.kind else "ok", turn.kind, turn.answer)
@@ -233,7 +234,7 @@ async def test_a_worker_killed_in_mid_call_is_one_calls_outcome(
         bench.kill_workers()
 
     bench.hooks.append(hang)
-    with trio.fail_after(10):
+    with trio.fail_after(HANG_GUARD):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(kill)
             end = await session.conversation.run_turn("go")
@@ -268,7 +269,7 @@ async def refused(bench: Bench, folder: Path, appends: Sequence[int], *lines: Li
     """Return a session in whose first turn the journal refused these appends."""
     journal = Memory(refused=appends)
     session = bench.session(scripted(folder, *lines), journal=journal.as_journal())
-    with trio.fail_after(10), pytest.raises(JournalError, match="disk is full"):
+    with trio.fail_after(HANG_GUARD), pytest.raises(JournalError, match="disk is full"):
         await session.conversation.run_turn("go")
     return session, journal
 
@@ -284,7 +285,7 @@ async def test_a_fact_that_cannot_be_recorded_is_not_acted_on(bench: Bench, tmp_
 @pytest.mark.parametrize("full", FULL[1:], ids=[full.name for full in FULL[1:]])
 async def test_a_session_goes_on_when_the_journal_does(bench: Bench, tmp_path: Path, full: Full) -> None:
     session, journal = await refused(bench, tmp_path, [full.append], {"calls": [WRITE]}, YES, YES)
-    with trio.fail_after(10):
+    with trio.fail_after(HANG_GUARD):
         end = await session.conversation.run_turn("again")
     assert end.turn == 2
     assert next(fact.kind for fact in journal.facts if isinstance(fact, TurnEnded)) == "interrupted"
@@ -483,7 +484,7 @@ async def test_a_rehearsed_call_is_taken_up_where_it_was(
     decided = CallDecided(1, "c", "ask", "it is asked about", committed=bool(said), approved=said)
     facts = [started] if said is None else [started, decided]
     session = taken_up(bench, scripted(tmp_path, {"calls": [WRITE]}, YES), wanted("write_file", **ARGUMENTS), *facts)
-    with trio.fail_after(10):
+    with trio.fail_after(HANG_GUARD):
         end = await session.conversation.resume()
     assert end is not None
     assert end.status == "ok"

@@ -14,6 +14,7 @@ from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, 
 from supervisor.session.session import Session
 from supervisor.tools.outcomes import UNKNOWN, as_error
 from tests.supervisor.bench import Bench, Person, cancelled_at, kinds
+from tests.supervisor.command import HANG_GUARD
 from tests.supervisor.histories import call, fault_in_facts, scripted
 
 READ: Final = call("read_file", path="a.txt")
@@ -34,7 +35,7 @@ async def with_hung_workers(
 ) -> Session:
     """Return a session whose next turn makes these calls, on workers that hang from an event on."""
     session = bench.session(scripted(folder, {"calls": [READ]}, YES, {"calls": list(calls)}, YES))
-    with trio.fail_after(10):
+    with trio.fail_after(HANG_GUARD):
         await session.conversation.run_turn("warm up")
 
     def hang(event: Event) -> None:
@@ -67,7 +68,7 @@ async def test_a_call_cut_off_by_an_internal_error_has_changed_nothing_before_it
 
     session = await with_hung_workers(bench, tmp_path, WRITE, READ, NOTHING)
     bench.hooks.append(stumble)
-    with trio.fail_after(10), caplog.at_level(logging.CRITICAL, "strongroom.agent"):
+    with trio.fail_after(HANG_GUARD), caplog.at_level(logging.CRITICAL, "strongroom.agent"):
         end = await session.conversation.run_turn("go")
     facts = bench.facts(session)
     assert (end.status, end.kind) == ("error", "internal")
@@ -98,7 +99,7 @@ async def test_calls_cut_off_by_cancelling_before_a_commit_are_cancelled_and_the
         [("read_file", ""), *ends]
     )
     assert fault_in_facts(facts) is None
-    with trio.fail_after(10):
+    with trio.fail_after(HANG_GUARD):
         end = await session.conversation.run_turn("again")
     assert (end.turn, end.status) == (3, "ok")
     assert fault_in_facts(bench.facts(session)) is None
@@ -115,7 +116,7 @@ async def test_a_call_cut_off_in_its_commit_has_an_unknown_outcome(bench: Bench,
 
 async def test_a_commit_that_has_begun_ends_before_its_turn_is_cancelled(bench: Bench, tmp_path: Path) -> None:
     session = bench.session(scripted(tmp_path, {"calls": [WRITE]}, YES))
-    with trio.fail_after(10):
+    with trio.fail_after(HANG_GUARD):
         with trio.CancelScope() as scope:
             bench.hooks.append(lambda event: scope.cancel() if commits(event) else None)
             await session.conversation.run_turn("go")
@@ -134,7 +135,7 @@ async def test_a_single_call_that_is_cancelled_before_it_changes_anything_is_can
     bench: Bench, tmp_path: Path, tool: str, arguments: str
 ) -> None:
     session = bench.session(scripted(tmp_path))
-    with trio.fail_after(10):
+    with trio.fail_after(HANG_GUARD):
         await session.call("list_files", '{"pattern": "*"}')
         bench.stop_workers()
         async with trio.open_nursery() as nursery:

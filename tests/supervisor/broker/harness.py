@@ -12,7 +12,7 @@ from trio.lowlevel import wait_readable, wait_writable
 from workers.wire import frames, messages
 
 PUBLIC: Final = "140.82.112.3"
-HANG: Final = 20.0
+HANG: Final = 60.0
 """Seconds after which a test has failed."""
 
 

@@ -57,7 +57,7 @@ def test_a_conversation_goes_through_and_what_was_asked_is_answered(
     editor.stdin.close()
     assert editor.answer(3)["stopReason"] == "end_turn"
     assert editor.stdout.read() == b""
-    assert editor.process.wait(30) == 0
+    assert editor.process.wait(HANG_GUARD) == 0
 
 
 def test_bytes_are_not_touched(editor: Editor) -> None:
@@ -67,13 +67,13 @@ def test_bytes_are_not_touched(editor: Editor) -> None:
     first, second, third = [json.loads(editor.stdout.readline()) for _ in range(3)]
     assert (first["error"]["code"], second["error"]["code"]) == (-32700, -32600)
     assert (third["id"], third["error"]["code"]) == ("éé", -32601)
-    assert editor.process.wait(30) == 0
+    assert editor.process.wait(HANG_GUARD) == 0
 
 
 def test_an_editor_that_goes_away_ends_it(editor: Editor) -> None:
     editor.initialize()
     editor.stdout.close()
-    assert editor.process.wait(30) == 1  # its input is still open
+    assert editor.process.wait(HANG_GUARD) == 1  # its input is still open
 
 
 def test_a_daemon_that_goes_away_ends_it(strongroom: Strongroom, root: Path) -> None:

@@ -17,7 +17,7 @@ from supervisor.journal.facts import CallEnded, CallStarted, SessionOpened
 from tests.daemon_process import DaemonProcess
 from tests.forked import ForkedStrongroom
 from tests.supervisor.clients.shared import Guest, asked
-from tests.supervisor.command import Family, Strongroom, answer_to, children, finished, workers
+from tests.supervisor.command import HANG_GUARD, Family, Strongroom, answer_to, children, finished, workers
 
 NEW: Final = ("write_file", '{"path": "new.txt", "content": ""}')
 
@@ -280,7 +280,7 @@ def test_a_reader_that_goes_away_ends_it_in_silence(strongroom: Strongroom, root
         process.stdout.close()
         process.stdin.write(lines(READ, READ).encode())
         process.stdin.close()
-        assert process.wait(30) == 1
+        assert process.wait(HANG_GUARD) == 1
         assert process.stderr.read() == b""
     assert family.is_gone()
 
@@ -307,7 +307,7 @@ def test_a_signal_while_it_waits_for_a_line(strongroom: Strongroom, root: Path, 
         answer_to(process, lines(READ))
         family = Family(children(process.pid))
         process.send_signal(number)
-        assert process.wait(30) == 130  # its input is still open
+        assert process.wait(HANG_GUARD) == 130  # its input is still open
         assert process.stderr
         assert process.stderr.read() == b"\ninterrupted\n"
     assert family.is_gone()

@@ -15,7 +15,7 @@ from supervisor.daemon.process.lock import hold
 from supervisor.errors import DaemonLost
 from tests.daemon_process import DaemonProcess
 from tests.forked import ForkedStrongroom
-from tests.supervisor.command import Strongroom
+from tests.supervisor.command import HANG_GUARD, Strongroom
 
 PROTECTIONS: Final = ("rlimits", "landlock", "landlock_scope", "seccomp")
 
@@ -171,6 +171,6 @@ def test_watching_goes_on_until_it_is_stopped(daemon: DaemonProcess, place: Path
         while process.stdout.readline().strip() or not process.stdout.readline().startswith(b"Strongroom "):
             pass  # to the next block
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=HANG_GUARD)
     assert (process.returncode, err) == (0, b"")
     assert b"\x1b" not in out

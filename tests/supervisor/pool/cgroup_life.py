@@ -18,7 +18,7 @@ from supervisor.pool.cgroup import WorkerCgroups, inspect_cgroup, worker_cgroups
 from supervisor.pool.worker_process import WorkerProcess
 from workers.wire.messages import Limits
 
-PATIENCE_MS: Final = 10_000
+PATIENCE_MS: Final = 60_000
 
 HIDE: Final = """
 import os

@@ -20,7 +20,7 @@ from supervisor.pool.worker_slot import WorkerSlot, WorkerState
 from supervisor.system import descendants
 from workers.wire import messages
 
-HANG = 20.0
+HANG = 60.0
 """Seconds after which a test that waits is stuck: no test measures time by it."""
 
 QUICK = Restart(intensity=5, period=30.0, pause=0.1, first_backoff=0.005, longest_backoff=0.02)

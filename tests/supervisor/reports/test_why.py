@@ -27,6 +27,7 @@ from supervisor.reports.why import as_text, explain
 from supervisor.rules.rule import Rule
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from tests.supervisor.bench import Bench
+from tests.supervisor.command import HANG_GUARD
 from tests.supervisor.histories import Line, call, scripted
 from workers.changes.effects import Attempt, Change, Effects, NodeState
 from workers.wire.messages import Context
@@ -55,7 +56,7 @@ async def test_an_edited_call_is_explained_from_the_line_to_the_outcome(bench: B
 
     lines: list[Line] = [{"calls": [call("write_file", path="new.txt", content="new")]}, {"text": "done"}]
     session = bench.session(scripted(tmp_path, *lines), ask=("write_file",), approve=approve)
-    with trio.fail_after(10):
+    with trio.fail_after(HANG_GUARD):
         await session.conversation.run_turn("make a note")
     (call_id,) = {fact.call for fact in bench.facts(session) if isinstance(fact, CallStarted)}
     known = explain(bench.journal, call_id)

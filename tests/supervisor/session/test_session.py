@@ -17,6 +17,7 @@ from supervisor.pool.spec import ChildSpec
 from supervisor.session.session import Session, read_earlier
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from tests.supervisor.bench import Bench, begun, kinds, vault
+from tests.supervisor.command import HANG_GUARD
 from tests.supervisor.histories import Memory, call, fault_in_facts, scripted
 
 READ: Final = call("read_file", path="a.txt")
@@ -111,7 +112,7 @@ async def test_the_person_is_still_asked_after_a_change(bench: Bench, tmp_path: 
 async def test_a_change_and_a_second_turn_are_refused_while_one_runs(bench: Bench) -> None:
     model = Listening(waits=True)
     session = bench.session(model)
-    with trio.fail_after(10):
+    with trio.fail_after(HANG_GUARD):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(session.conversation.run_turn, "go")
             await model.asked.wait()
@@ -130,7 +131,7 @@ async def test_a_change_and_a_second_turn_are_refused_while_one_runs(bench: Benc
 async def test_a_turn_that_was_cancelled_makes_room_for_a_change(bench: Bench) -> None:
     model = Listening(waits=True)
     session = bench.session(model)
-    with trio.fail_after(10):
+    with trio.fail_after(HANG_GUARD):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(session.conversation.run_turn, "go")
             await model.asked.wait()

@@ -21,6 +21,7 @@ from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from supervisor.tools.services import ChangeServices
 from supervisor.tools.session_rules import SessionRules
 from tests.supervisor.changes import effects
+from tests.supervisor.command import HANG_GUARD
 from workers.changes.effects import Change, Effects
 
 CALL: Final = CallStarted(1, "c", "exec_shell", '{"command": "touch", "args": ["a"]}', True, "allow", "")
@@ -51,7 +52,7 @@ async def test_other_tasks_have_turns_meanwhile(nursery: trio.Nursery) -> None:
             turns.release()
 
     nursery.start_soon(others)
-    assert await off_loop(AT_ONCE + 1, lambda: [turns.acquire(timeout=5) for _ in range(3)]) == [True] * 3
+    assert await off_loop(AT_ONCE + 1, lambda: [turns.acquire(timeout=HANG_GUARD) for _ in range(3)]) == [True] * 3
 
 
 async def test_a_caller_that_is_cancelled_has_its_result_first() -> None:

@@ -36,7 +36,7 @@ def ended(end: str, out: Path) -> tuple[int, str]:
     command = [sys.executable, "-c", PROGRAM.replace("{end}", end)]
     with out.open("w") as stdout:
         done = subprocess.run(
-            command, cwd=root, env={}, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=30, check=False
+            command, cwd=root, env={}, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=60, check=False
         )
     return done.returncode, done.stderr
 

@@ -17,6 +17,7 @@ from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.outcomes import abandoned
 from supervisor.tools.router import Router
 from tests.supervisor.bench import Bench, vault
+from tests.supervisor.command import HANG_GUARD
 from tests.supervisor.recording_context import RecordingContext
 
 WRITE: Final = '{"path": "new.txt", "content": "the model\'s"}'
@@ -46,7 +47,7 @@ async def decided(
     """The same, with what was decided about its effects."""
     router = Router(vault(bench.root, (tool,)), bench.pools, says(review))
     context = RecordingContext()
-    with trio.fail_after(10):
+    with trio.fail_after(HANG_GUARD):
         call = router.judge(1, "c", tool, arguments)
         call = await router.request_approval(call) if call.decision == "ask" else call
         await context.record(call)

@@ -20,7 +20,7 @@ from supervisor.tools.router import Router
 from tests.hostile_worker import hostile_command
 from tests.supervisor.recording_context import RecordingContext
 
-HANG: Final = 30
+HANG: Final = 60
 
 Attack = Callable[..., Awaitable[CallEnded]]
 OpenAttack = Callable[[str], Attack]

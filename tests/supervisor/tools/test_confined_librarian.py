@@ -22,7 +22,7 @@ from tests.hostile_worker import hostile_command
 from tests.supervisor.recording_context import RecordingContext
 from tests.supervisor.repositories import FIRST, GROUP, SECOND, Repos
 
-HANG: Final = 30
+HANG: Final = 60
 
 Attack = Callable[[str], Awaitable[CallEnded]]
 OpenWorker = Callable[..., Attack]

@@ -39,7 +39,7 @@ from tests.supervisor.recording_context import RecordingContext
 from workers.tree.drafts import drafts_in
 from workers.wire.messages import Context
 
-PATIENCE: Final = 20
+PATIENCE: Final = 60
 PROJECT: Final = Profile("project", "", ("exec_shell", "write_file"))
 OPERATOR: Final = Profile("operator", "", ("run_cmd",), own_ask=("run_cmd",))
 

@@ -20,7 +20,7 @@ from tests.supervisor.command import children
 from tests.supervisor.pool.harness import commit, pids
 from workers.wire import messages
 
-PATIENCE = 20
+PATIENCE = 60
 
 
 @pytest.fixture

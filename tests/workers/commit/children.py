@@ -12,7 +12,7 @@ from workers.confine.seccomp import ALLOW, ARGUMENTS, JUMP_EQUAL, LOAD, RETURN, 
 from workers.confine.syscalls import NUMBERS
 
 _ERRNO = 0x00050000
-_PATIENCE_S = 10
+_PATIENCE_S = 60
 """After which a child that does not end is killed."""
 
 

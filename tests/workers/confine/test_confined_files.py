@@ -16,7 +16,7 @@ import pytest
 from supervisor.pool.spec import worker_command
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import RawWorker, open_worker, receive, send
-from tests.supervisor.command import CODE
+from tests.supervisor.command import CODE, HANG_GUARD
 from workers import kernel
 from workers.confine import STEPS
 from workers.confine.probe import ATTEMPTS
@@ -222,7 +222,7 @@ def ended(worker: RawWorker, code: str) -> int:
     """Return how the worker ended while it ran `code`."""
     send(worker.process, messages.Call(1, "attack", json.dumps({"code": code}).encode()))
     assert receive(worker.process) is None
-    return worker.process.wait(5)
+    return worker.process.wait(HANG_GUARD)
 
 
 def test_too_much_processor_time_kills(tmp_path: Path) -> None:

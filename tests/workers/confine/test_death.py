@@ -14,9 +14,9 @@ import pytest
 from supervisor.pool.spec import worker_command
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import gone, open_worker, receive
+from tests.supervisor.command import HANG_GUARD
 from workers.confine.privileges import ORPHAN
 
-PATIENCE_S = 5
 SUPERVISOR = """
 import sys
 sys.path[:0] = sys.argv[1].split(":")
@@ -108,4 +108,4 @@ def test_a_worker_whose_supervisor_is_gone_or_in_another_namespace_ends_at_once(
         pytest.skip("no user namespaces, or no unshare(1), on this machine")
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert receive(process) is None
-        assert process.wait(PATIENCE_S) == ORPHAN
+        assert process.wait(HANG_GUARD) == ORPHAN

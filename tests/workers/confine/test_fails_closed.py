@@ -11,7 +11,7 @@ import pytest
 
 from supervisor.pool.spec import worker_command
 from tests.raw_worker import open_worker, receive
-from tests.supervisor.command import CODE
+from tests.supervisor.command import CODE, HANG_GUARD
 from workers import kernel
 from workers.confine import ProtectionUnavailable, confine, landlock
 from workers.confine.confinements import FILES
@@ -107,7 +107,7 @@ def test_a_missing_protection_stops_the_worker_though_all_others_may_be_missing(
         assert worker.refusal.missing == fault.feature
         for part in (in_words(fault), "strongroom doctor", "allow_degraded"):
             assert part in worker.refusal.message
-        assert worker.process.wait(5) == 1
+        assert worker.process.wait(HANG_GUARD) == 1
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=name)
@@ -128,7 +128,7 @@ def test_a_worker_that_cannot_bind_its_life_to_the_supervisor_says_nothing() -> 
     command = on_a_kernel_with(Fault("parent_death", "prctl", errno.EINVAL, 1))
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         assert receive(process) is None
-        assert process.wait(5) == 1
+        assert process.wait(HANG_GUARD) == 1
 
 
 KEEPING = """

@@ -19,7 +19,7 @@ from tests.raw_worker import RawWorker
 from workers.wire import frames, messages
 
 CORPUS = Path(__file__).parents[2] / "corpus"
-HANG = 20.0
+HANG = 60.0
 """Seconds in which every call answers."""
 
 EXCHANGE = """

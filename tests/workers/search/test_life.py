@@ -16,7 +16,7 @@ import pytest
 
 from supervisor.pool.worker_usage import usage_of_tree
 from tests.raw_worker import RawWorker, gone, receive, send
-from tests.supervisor.command import children
+from tests.supervisor.command import HANG_GUARD, children
 from tests.tool_calls import refused
 from tests.workers.confine.test_fails_closed import Fault as KernelFault
 from tests.workers.confine.test_fails_closed import on_a_kernel_with
@@ -104,7 +104,7 @@ def test_the_memory_that_is_told_is_the_workers_own(tmp_path: Path) -> None:
 def test_a_worker_out_of_processor_time_says_so_by_its_end(tmp_path: Path) -> None:
     with open_search(tmp_path) as worker:
         os.kill(first(worker), signal.SIGXCPU)
-        assert worker.process.wait(5) == -signal.SIGXCPU
+        assert worker.process.wait(HANG_GUARD) == -signal.SIGXCPU
 
 
 @pytest.mark.parametrize("call", ["unshare", "mount"])

@@ -14,11 +14,9 @@ import pytest
 from tests.forked import Forked
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import receive, send
-from tests.supervisor.command import Family, children
+from tests.supervisor.command import HANG_GUARD, Family, children
 from tests.workers.shell.conftest import open_shell, propose, shell
 from workers.wire import messages
-
-PATIENCE_S = 5
 
 SUPERVISOR = """
 import sys
@@ -95,11 +93,11 @@ def test_the_worker_dies_with_a_stopped_supervisor(tmp_path: Path) -> None:
 def test_the_stub_ends_as_the_worker_does(tmp_path: Path) -> None:
     with open_shell(tmp_path) as worker:
         os.kill(children(worker.process.pid)[0], signal.SIGKILL)
-        assert worker.process.wait(PATIENCE_S) == -signal.SIGKILL
+        assert worker.process.wait(HANG_GUARD) == -signal.SIGKILL
     with open_shell(tmp_path) as worker:
         assert worker.process.stdin
         worker.process.stdin.close()
-        assert worker.process.wait(PATIENCE_S) == 0
+        assert worker.process.wait(HANG_GUARD) == 0
 
 
 def test_the_stub_holds_nothing(tmp_path: Path) -> None:

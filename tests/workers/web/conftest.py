@@ -12,6 +12,7 @@ import pytest
 
 from tests.authority import Authority
 from tests.raw_worker import RawWorker, open_worker
+from tests.supervisor.command import HANG_GUARD
 from tests.web_server import WebServer
 from workers.web.web_inputs import WebInputs
 from workers.wire import frames, messages
@@ -75,7 +76,7 @@ class Leading:
 
     def close(self) -> None:
         self.theirs.close()
-        self._thread.join(5)
+        self._thread.join(HANG_GUARD)
         self.ours.close()
 
 

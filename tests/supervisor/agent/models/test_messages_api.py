@@ -35,7 +35,7 @@ from tests.messages_server import (
     start,
     text_block,
 )
-from tests.supervisor.command import CODE
+from tests.supervisor.command import CODE, HANG_GUARD
 
 KEY: Final = "sk-ant-secret-CANARY-1"
 AT_ONCE: Final = RetryPolicy(first=0.0)
@@ -85,7 +85,7 @@ async def asking_at(url: str, **options: Any) -> AsyncIterator[Asked]:
     options = {"retries": AT_ONCE, "chance": lambda: 0.0, "idle_timeout": 5.0, **options}
     async with aclosing(AnthropicModel("claude-test", KEY, url, **options)) as model:
         await model.warm()
-        with trio.fail_after(10):
+        with trio.fail_after(HANG_GUARD):
             yield Asked(model)
 
 
@@ -478,7 +478,7 @@ async def test_a_cancelled_reply_closes_its_connection(response: Response) -> No
             await asked.model.reply(ASK, lambda _: scope.cancel())
         assert scope.cancelled_caught
         left = asked.server.requests[0].client_left
-        assert await trio.to_thread.run_sync(left.wait, 5)
+        assert await trio.to_thread.run_sync(left.wait, HANG_GUARD)
         assert (await asked.reply()).text == "done"
 
 
@@ -497,11 +497,11 @@ def test_importing_the_module_imports_neither_the_library_nor_its_http() -> None
         "import sys, supervisor.agent.models.messages_api as module; module.AnthropicModel('m', 'k', 'http://h');"
         "sys.exit(len({'anthropic', 'httpx2', 'pydantic'} & set(sys.modules)))"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=HANG_GUARD)
 
 
 async def test_a_reply_waits_for_the_import_and_the_client_is_made_once() -> None:
-    with MessagesServer([DONE] * 2) as server, trio.fail_after(10):
+    with MessagesServer([DONE] * 2) as server, trio.fail_after(HANG_GUARD):
         async with aclosing(AnthropicModel("m", KEY, server.url)) as model:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(model.warm)
@@ -770,7 +770,7 @@ def test_the_server_as_a_program(stop: str, tmp_path: Path) -> None:
             process.terminate()
         else:
             process.stdin.close()
-        assert process.wait(5) == 0
+        assert process.wait(HANG_GUARD) == 0
     (request,) = [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
     assert request["path"] == "/v1/messages"
     assert request["body"]["model"] == "claude-test"

@@ -21,7 +21,7 @@ from supervisor.journal.facts import CallEnded, Fact, ModelRetried, TurnEnded
 from tests.forked import ForkedStrongroom
 from tests.messages_server import MessagesServer, Recorded, Response, error, fault_in, reply, start, text_block
 from tests.supervisor.bench import Bench, kinds
-from tests.supervisor.command import finished
+from tests.supervisor.command import HANG_GUARD, finished
 from tests.supervisor.histories import fault_in_facts
 
 CORPUS: Final = Path(__file__).parents[3] / "corpus" / "frames.json"
@@ -67,7 +67,7 @@ async def ended(
     bench: Bench, responses: Sequence[Response], *lines: str, session: str | None = None, checked: bool = True
 ) -> Ended:
     """Ask a server that answers so."""
-    with trio.fail_after(30), MessagesServer(responses, checked=checked) as server:
+    with trio.fail_after(HANG_GUARD), MessagesServer(responses, checked=checked) as server:
         async with aclosing(AnthropicModel("m", KEY, server.url, retries=AT_ONCE)) as model:
             asked = bench.session(model, session=session)
             ends = [await asked.conversation.run_turn(line) for line in lines or ("go",)]

@@ -13,7 +13,7 @@ from tests.daemon_process import DaemonProcess
 from tests.forked import ForkedStrongroom
 from tests.messages_server import MessagesServer, Recorded, Response, reply
 from tests.supervisor.clients.shared import Guest
-from tests.supervisor.command import Done, Family, Strongroom, children, finished
+from tests.supervisor.command import HANG_GUARD, Done, Family, Strongroom, children, finished
 from tests.supervisor.histories import Line, call, fault_in_facts, script
 
 READ: Final = call("read_file", path="a.txt")
@@ -375,7 +375,7 @@ def test_a_batch_over_many_roots_keeps_the_workers_of_a_few(strongroom: Strongro
     families: list[list[int]] = []
 
     def look(_request: Recorded) -> None:
-        started.wait(10)
+        started.wait(HANG_GUARD)
         if len(server.requests) % 2 == 0:
             families.append(children(process.pid))
 

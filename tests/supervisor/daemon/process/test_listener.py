@@ -17,6 +17,7 @@ from supervisor.daemon.process.listener import listening
 from supervisor.errors import ConfigError, DaemonRuns
 from supervisor.system import unix_socket
 from supervisor.system.safe_files import own_directory
+from tests.supervisor.command import HANG_GUARD
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ async def test_clients_reach_what_trio_serves(path: Path) -> None:
         async for some in stream:
             await stream.send_all(some)
 
-    with trio.fail_after(5), listening(path) as place:
+    with trio.fail_after(HANG_GUARD), listening(path) as place:
         async with trio.open_nursery() as nursery:
             listener = trio.SocketListener(trio.socket.from_stdlib_socket(place.socket))
             nursery.start_soon(trio.serve_listeners, echo, [listener])
@@ -170,14 +171,14 @@ def test_of_many_at_once_one_listens(path: Path) -> None:
     ends: list[str] = []
 
     def contend() -> None:
-        together.wait(10)
+        together.wait(HANG_GUARD)
         with ExitStack() as stack:
             try:
                 stack.enter_context(listening(path))
                 ends.append("listens")
             except DaemonRuns:
                 ends.append("refused")
-            over.wait(10)
+            over.wait(HANG_GUARD)
 
     threads = [threading.Thread(target=contend) for _ in range(8)]
     for thread in threads:

@@ -16,6 +16,7 @@ import trio.testing
 from supervisor.config.settings import Settings, load
 from supervisor.daemon.process import sd_notify
 from supervisor.daemon.process.sd_notify import Notifier
+from tests.supervisor.command import HANG_GUARD
 
 
 @pytest.fixture
@@ -73,7 +74,7 @@ def test_the_watchdog_is_fed_three_times_in_its_time(
 async def test_nobody_feeds_a_watchdog_that_is_not_there(
     settings: Settings, systemd: socket.socket, silent: dict[str, None]
 ) -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(HANG_GUARD):
         await Notifier(replace(settings, **silent)).watch()  # type: ignore[arg-type]
     assert heard(systemd) == []
 

@@ -16,7 +16,7 @@ import trio
 from supervisor.config.settings import load
 from supervisor.tools.services import ChangeServices
 from supervisor.tools.unconfined.run import Outcome, run_unconfined
-from tests.supervisor.command import CODE, Family, ignored
+from tests.supervisor.command import CODE, HANG_GUARD, Family, ignored
 from workers.wire import messages
 
 SERVICES: Final = ChangeServices()
@@ -55,7 +55,7 @@ def unseen(_text: str) -> None:
 async def run(
     tool: str, root: Path, services: ChangeServices = SERVICES, output: Callable[[str], None] = unseen, **arguments: Any
 ) -> Outcome:
-    with trio.fail_after(20):
+    with trio.fail_after(HANG_GUARD):
         return await run_unconfined(tool, json.dumps(arguments), str(root), services, output)
 
 
@@ -184,7 +184,7 @@ async def test_without_a_descriptor_nothing_is_run(call: str, root: Path, monkey
 
 async def test_cancelling_ends_the_whole_tree(root: Path) -> None:
     shown: list[str] = []
-    with trio.fail_after(20), trio.CancelScope() as scope:
+    with trio.fail_after(HANG_GUARD), trio.CancelScope() as scope:
 
         def output(text: str) -> None:
             shown.append(text)
@@ -222,7 +222,7 @@ ENDS: Final = [
 @pytest.mark.parametrize(("deed", "command", "said"), ENDS, ids=["orphans are swept meanwhile", "it kills its warden"])
 def test_the_supervisor_knows_what_is_its_own(deed: str, command: str, said: list[str], root: Path) -> None:
     with owner(deed, root, command) as process:
-        out, _ = process.communicate(timeout=20)
+        out, _ = process.communicate(timeout=HANG_GUARD)
     *words, descriptors, children = out.split()
     assert words == said
     assert children == "[]"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.raw_worker import RawWorker
+from tests.supervisor.command import HANG_GUARD
 from tests.workers.confine.test_fails_closed import Fault, in_words, name, on_a_kernel_with
 from tests.workers.shell.conftest import open_shell, shell
 from workers.catalog import protections
@@ -48,7 +49,7 @@ def test_a_missing_part_stops_the_worker_and_no_word_of_the_operators_lets_a_com
         assert worker.refusal.missing == fault.feature
         assert in_words(fault) in worker.refusal.message
         assert fault in OTHERS or "allow_degraded" not in worker.refusal.message
-        assert worker.process.wait(5) == 1
+        assert worker.process.wait(HANG_GUARD) == 1
 
 
 def test_no_part_of_the_sandbox_can_be_named_in_the_configuration() -> None:
