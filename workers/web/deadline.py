@@ -38,7 +38,7 @@ class Deadline:
         if left <= 0:
             raise ToolError(
                 "timeout",
-                f"The page did not arrive within {self._seconds:g} s. Try again later, or fetch another page.",
+                f"The page did not arrive within {self._seconds:.3g} s. Try again later, or fetch another page.",
                 seconds=round(self._seconds),
             )
         return left

@@ -43,17 +43,22 @@ class _Page(NamedTuple):
 
 
 class Fetcher:
-    """Fetches pages, one at a time."""
+    """Fetches pages, one at a time: each in `seconds`, and within `of_call` from when its call was made."""
 
-    def __init__(self, context: ssl.SSLContext, broker: BrokerClient, seconds: float, *, http: bool) -> None:
+    def __init__(
+        self, context: ssl.SSLContext, broker: BrokerClient, seconds: float, of_call: float, *, http: bool
+    ) -> None:
         self._context = context
         self._broker = broker
         self._seconds = seconds
+        self._of_call = of_call
         self._http = http
         self._texts = KeptTexts()
 
-    def fetch(self, address: str, offset: int) -> ResultWithNote:
+    def fetch(self, address: str, offset: int, queued_s: float) -> ResultWithNote:
         """Return the text at `address` from character `offset` on, and a note on where it came from.
+
+        `queued_s` seconds of its call's time have gone by.
 
         Raises:
             ToolError: the address is none, its host or port is not allowed, or there is no text to be had.
@@ -63,7 +68,8 @@ class Fetcher:
         except UrlError as error:
             raise ToolError("invalid_arguments", str(error)) from error
         self._refuse_plain(url, "")
-        return _cut(self._follow(url, Deadline(self._seconds)), offset)
+        seconds = max(0, min(self._seconds, self._of_call - queued_s))
+        return _cut(self._follow(url, Deadline(seconds)), offset)
 
     def _follow(self, url: Url, deadline: Deadline) -> _Page:
         seen = [url]

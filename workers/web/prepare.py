@@ -38,8 +38,8 @@ def prepare(start: messages.Start, inputs: WebInputs) -> Prepared:
         from workers.web.fetcher import Fetcher
     load_codecs()
     context = tls_context(inputs.ca_file)
-    seconds = min(inputs.fetch_s, start.call_s * _PART_OF_CALL)
-    engine = Fetcher(context, BrokerClient(start.broker_fd), seconds, http=inputs.http)
+    seconds = inputs.fetch_s, start.call_s * _PART_OF_CALL
+    engine = Fetcher(context, BrokerClient(start.broker_fd), *seconds, http=inputs.http)
     return Prepared(engine)
 
 

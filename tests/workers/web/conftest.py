@@ -17,7 +17,10 @@ from tests.web_server import WebServer
 from workers.web.web_inputs import WebInputs
 from workers.wire import frames, messages
 
-FETCH_S: Final = 5.0
+FETCH_S: Final = 27.0
+"""All that a call has for its fetch, unless so much of its time has gone by that less is left."""
+LEFT_S: Final = 0.3
+"""Seconds that a fetch has which is to end by its time."""
 LIMITS: Final = messages.Limits(memory_mb=128)
 """Far less than usual: no page may need more."""
 
@@ -86,11 +89,13 @@ class Web:
     def __init__(self, worker: RawWorker, broker: Leading, server: WebServer) -> None:
         self.worker, self.broker, self.server = worker, broker, server
 
-    def fetch(self, url: str, offset: int = 0) -> messages.Done | messages.Failed:
-        return self.worker.call("fetch_url", {"url": url, "offset": offset})
+    def fetch(self, url: str, offset: int = 0, left_s: float = FETCH_S) -> messages.Done | messages.Failed:
+        return self.worker.call("fetch_url", {"url": url, "offset": offset}, queued_s=FETCH_S - left_s)
 
-    def done(self, url: str, offset: int = 0) -> messages.Done:
-        return self.worker.done("fetch_url", {"url": url, "offset": offset})
+    def done(self, url: str, offset: int = 0, left_s: float = FETCH_S) -> messages.Done:
+        answer = self.fetch(url, offset, left_s)
+        assert isinstance(answer, messages.Done), answer
+        return answer
 
     def declined(self, url: str, kind: str, *words: str) -> None:
         """Assert that a fetch fails in this way, and says so."""
@@ -100,8 +105,15 @@ class Web:
     def text(self, url: str) -> str:
         return self.done(url).content
 
-    def failed(self, url: str, offset: int = 0) -> messages.Failed:
-        return self.worker.failed("fetch_url", {"url": url, "offset": offset})
+    def failed(self, url: str, offset: int = 0, left_s: float = FETCH_S) -> messages.Failed:
+        answer = self.fetch(url, offset, left_s)
+        assert isinstance(answer, messages.Failed), answer
+        return answer
+
+    def late(self, url: str) -> None:
+        """Fetch what does not come, with little of the call's time left."""
+        failed = self.failed(url, left_s=LEFT_S)
+        assert (failed.kind, f"within {LEFT_S} s" in failed.message) == ("timeout", True), failed
 
 
 OpenWeb = Callable[..., Web]

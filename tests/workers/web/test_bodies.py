@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.workers.web.conftest import OpenWeb, Web, fresh
+from tests.supervisor.command import wait_until
+from tests.workers.web.conftest import Web, fresh
 
 GIGABYTE = 2**30
 
@@ -74,49 +75,44 @@ SLOW = {
 }
 
 
-@pytest.fixture
-def hasty(open_web: OpenWeb) -> Web:
-    """A worker with little patience."""
-    return fresh(open_web(fetch_s=0.3))
-
-
 @pytest.mark.parametrize("body", SLOW.values(), ids=SLOW)
-def test_a_slow_answer_is_a_timeout(body: dict[str, Any], hasty: Web) -> None:
-    hasty.server.play({"github.com/x": {"body": body}})
-    assert hasty.failed("https://github.com/x").kind == "timeout"
-    assert hasty.text("https://github.com/next") == "OK"
+def test_a_slow_answer_is_a_timeout(body: dict[str, Any], web: Web) -> None:
+    web.server.play({"github.com/x": {"body": body}})
+    web.late("https://github.com/x")
+    assert web.text("https://github.com/next") == "OK"
 
 
-def test_a_slow_handshake_and_a_broker_that_says_nothing_are_a_timeout(hasty: Web) -> None:
-    hasty.server.play({}, fault="hang_in_handshake")
-    assert hasty.failed("https://github.com/x").kind == "timeout"
-    fresh(hasty).broker.silent.add("github.com")
-    assert hasty.failed("https://github.com/x").kind == "timeout"
+def test_a_slow_handshake_and_a_broker_that_says_nothing_are_a_timeout(web: Web) -> None:
+    web.server.play({}, fault="hang_in_handshake")
+    web.late("https://github.com/x")
+    fresh(web).broker.silent.add("github.com")
+    web.late("https://github.com/x")
 
 
-def test_slow_redirects_share_one_limit(hasty: Web) -> None:
+def test_slow_redirects_share_one_limit(web: Web) -> None:
     slow = {"dribble_headers": {"bytes_per_s": 1000, "total": 100}}
     pages = {
         f"github.com/{hop}": {"status": 302, "headers": {"location": f"/{hop + 1}"}, "body": slow} for hop in range(5)
     }
-    hasty.server.play(pages)
-    assert hasty.failed("https://github.com/0").kind == "timeout"
-    assert len(hasty.broker.asked) < 5
-    assert hasty.text("https://hexdocs.pm/next") == "OK"  # and a connection that came too late is closed
+    web.server.play(pages)
+    web.late("https://github.com/0")
+    assert len(web.broker.asked) < 5
+    assert web.text("https://hexdocs.pm/next") == "OK"  # and a connection that came too late is closed
 
 
-def test_a_late_connection_is_not_used_for_the_next_page(hasty: Web) -> None:
-    hasty.broker.silent.add("github.com")
-    hasty.fetch("https://github.com/x")
-    hasty.broker.answer_late()
-    assert hasty.text("https://hexdocs.pm/y") == "OK"
-    late, used = hasty.server.seen()
+def test_a_late_connection_is_not_used_for_the_next_page(web: Web) -> None:
+    web.broker.silent.add("github.com")
+    web.late("https://github.com/x")
+    wait_until(lambda: web.broker.asked)
+    web.broker.answer_late()
+    assert web.text("https://hexdocs.pm/y") == "OK"
+    late, used = web.server.seen()
     assert (late.request, late.server_name, used.server_name) == (b"", None, "hexdocs.pm")
 
 
-def test_an_error_that_dribbles_is_told_with_its_status(hasty: Web) -> None:
-    hasty.server.play({"github.com/x": {"status": 404, "body": {"stall_after": 10}}})
-    assert hasty.failed("https://github.com/x").details == {"status": 404}
+def test_an_error_that_dribbles_is_told_with_its_status(web: Web) -> None:
+    web.server.play({"github.com/x": {"status": 404, "body": {"stall_after": 10}}})
+    assert web.failed("https://github.com/x", left_s=2.0).details == {"status": 404}
 
 
 PAGES = [
@@ -144,7 +140,6 @@ PAGES = [
 
 
 @pytest.mark.parametrize(("name", "html"), PAGES, ids=[name for name, _ in PAGES])
-def test_a_hostile_page_becomes_text(name: str, html: str, open_web: OpenWeb) -> None:
-    web = open_web(fetch_s=2.0)
+def test_a_hostile_page_becomes_text(name: str, html: str, web: Web) -> None:
     web.server.play({"github.com/x": {"headers": {"content-type": "text/html"}, "body": {"text": html}}})
-    assert "hello" in web.text("https://github.com/x")
+    assert "hello" in web.done("https://github.com/x", left_s=4.0).content

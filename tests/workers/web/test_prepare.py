@@ -10,7 +10,7 @@ import pytest
 from tests.authority import Authority
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import open_worker
-from tests.workers.web.conftest import OpenWeb
+from tests.workers.web.conftest import FETCH_S, LEFT_S, OpenWeb
 from workers.web.charset import CODECS
 from workers.web.prepare import tls_context
 from workers.web.web_inputs import WebInputs
@@ -78,7 +78,7 @@ def html(text: str, **more: Any) -> dict[str, Any]:
 
 def work(open_web: OpenWeb, *removed: str) -> tuple[str, str]:
     """Return the modules of a worker before and after it has fetched all sorts of pages."""
-    web = open_web(command=hostile_command(*removed, category="web"), fetch_s=0.4, http=True)
+    web = open_web(command=hostile_command(*removed, category="web"), http=True)
     server, broker = web.server, web.broker
     rich = "<html><title>T</title><a href='/x'>x</a><pre><code class='language-c'>y</code></pre><ol start=2><li>z</ol>"
     pages: dict[str, Any] = {
@@ -115,12 +115,12 @@ def work(open_web: OpenWeb, *removed: str) -> tuple[str, str]:
 
     before = modules()
     for name in pages:
-        web.fetch(f"https://github.com/{name}")
+        web.fetch(f"https://github.com/{name}", left_s=LEFT_S if name in ("stall", "deep") else FETCH_S)
     for url in ("https://refused.example/", "http://github.com/", "nonsense", "https://\u0131/", "https://xn--p1ai/"):
         web.fetch(url)
     for fault in ("wrong_name", "expired", "tls10_only", "hang_in_handshake"):
         server.play({}, fault=fault)
-        web.fetch("https://github.com/")
+        web.fetch("https://github.com/", left_s=LEFT_S)
     server.play({})
     web.worker.call("fetch_url", b"[")
     web.worker.probe()

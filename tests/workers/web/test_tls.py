@@ -26,8 +26,8 @@ def test_a_server_that_cannot_prove_its_name_is_not_asked_and_the_next_one_is(fa
 
 
 def test_a_server_that_speaks_no_tls_is_told_nothing(open_web: OpenWeb) -> None:
-    web = open_web(plain=True, fetch_s=0.3)
-    web.failed("https://github.com/secret-path")
+    web = open_web(plain=True)
+    web.late("https://github.com/secret-path")
     (visit,) = web.server.seen()
     assert b"secret-path" not in visit.plaintext + visit.request
 
