@@ -330,7 +330,7 @@ async def _judge(row: Row, place: Place, heard: Callable[[], list[str]]) -> None
     place.faults.take(*_entries(row))
     if row.ends == "timeout":
         calls, decides = (SILENCE, HANG) if row.at == "call" else (HANG, SILENCE)
-        pool.spec = replace(patient, call_timeout=calls, decide_timeout=decides)
+        pool.spec = pool.checkout.spec = replace(patient, call_timeout=calls, decide_timeout=decides)
     answers: list[CallEnded] = []
 
     async def meanwhile() -> None:
@@ -341,7 +341,7 @@ async def _judge(row: Row, place: Place, heard: Callable[[], list[str]]) -> None
     async with trio.open_nursery() as nursery:
         nursery.start_soon(meanwhile)
         ended, context = await (place.undo(pack) if pack else place.of_category(row.category, row.tool))
-    pool.spec = patient
+    pool.spec = pool.checkout.spec = patient
     await until(lambda: place.faults.happened[row.fault] == row.times)
     place.faults.take()
 

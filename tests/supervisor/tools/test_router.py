@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +18,7 @@ from supervisor.tools.outcomes import allowed, as_error
 from supervisor.tools.router import Router
 from tests.fake_worker import fake_command
 from tests.supervisor.bench import Bench, vault
+from tests.supervisor.command import HANG_GUARD
 from tests.supervisor.recording_context import RecordingContext
 from workers.wire import frames, messages
 
@@ -28,7 +30,7 @@ def router(bench: Bench, profile: Profile | None = None, approve: Approve | None
 
 
 async def outcome(router: Router, tool: str, arguments: str) -> CallEnded:
-    with trio.fail_after(30):
+    with trio.fail_after(HANG_GUARD):
         call = router.judge(1, "c", tool, arguments)
         return await router.run(
             await router.request_approval(call) if call.decision == "ask" else call, RecordingContext()
@@ -146,13 +148,8 @@ async def faulty(nursery: trio.Nursery, root: Path) -> Any:
 
     def make(steps: list[dict[str, Any]]) -> Router:
         def spec(category: str) -> ChildSpec:
-            context = vault(root).context()
-            restart = Restart(intensity=99)
-            command = fake_command(steps)
-            patience = 0.3 if HANGING in steps else 10.0  # of a read that a second worker answers it is all the time
-            return ChildSpec(
-                category, context, command=command, call_timeout=patience, decide_timeout=patience, restart=restart
-            )
+            context, command = vault(root).context(), fake_command(steps)
+            return ChildSpec(category, context, command=command, restart=Restart(intensity=99))
 
         opened.append(Pools(str(root), spec, nursery))
         return Router(vault(root), opened[0], None)
@@ -162,25 +159,25 @@ async def faulty(nursery: trio.Nursery, root: Path) -> Any:
         await pools.close()
 
 
-async def warm(router: Router) -> None:
-    """Wait for a worker, so that a short deadline is the call's alone."""
-    await router._pools.pool("files").call("ping", b"{}", effect=False, timeout=10)
-
-
 @pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
 async def test_a_failing_worker_is_an_outcome_that_says_what_is_known_of_its_effect(
     faulty: Callable[..., Router], fault: Fault
 ) -> None:
     calls = faulty(fault.steps)
+    pool = calls._pools.pool("files")
+    patient = pool.spec
     unknown, untouched = "It may have had its effect or not: look before you repeat it.", "Nothing of it was committed."
     for tool, kind, said in (
         ("read_file", fault.reading, fault.words),
         ("write_file", fault.writing, unknown),
         ("edit_file", fault.reading, untouched),  # it fails before the commit
     ):
-        with trio.fail_after(30):
-            await warm(calls)
-            ended = await outcome(calls, tool, "{}")
+        if HANGING in fault.steps:
+            await pool.ready()
+            commits = tool == "write_file"  # the others hang in the call itself
+            short = replace(patient, decide_timeout=0.3) if commits else replace(patient, call_timeout=0.3)
+            pool.spec = pool.checkout.spec = short
+        ended = await outcome(calls, tool, "{}")
         assert ended.kind == kind
         assert said in ended.content
         assert (unknown in ended.content) == (tool == "write_file")
@@ -257,7 +254,7 @@ async def test_a_commit_that_fails_on_a_root_that_was_deleted_meanwhile_is_an_ou
         shutil.rmtree(root)
 
     context.record = record_and_delete  # type: ignore[method-assign]
-    with trio.fail_after(30):
+    with trio.fail_after(HANG_GUARD):
         ended = await calls.run(calls.judge(1, "c", "write_file", "{}"), context)
     assert ended.kind == "outcome_unknown"
 
