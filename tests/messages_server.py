@@ -386,16 +386,19 @@ def _expanded(response: Response) -> list[dict[str, Any]]:
 
 
 def _read_request(stream: Any, number: int) -> Recorded | None:
-    """Read one request, or None at the end of the connection."""
+    """Read one request; None at the end of the connection, also where that comes in the middle of one."""
     line = stream.readline()
-    if not line.strip():
+    if not line.endswith(b"\n") or not line.strip():
         return None
     method, path, _ = line.decode("latin-1").split(" ", 2)
     headers: dict[str, str] = {}
     while (line := stream.readline()).strip():
         name, _, value = line.decode("latin-1").partition(":")
         headers[name.strip().lower()] = value.strip()
-    payload = stream.read(int(headers.get("content-length", "0")))
+    length = int(headers.get("content-length", "0"))
+    payload = stream.read(length)
+    if not line or len(payload) < length:
+        return None
     try:
         body = json.loads(payload)
     except ValueError:
