@@ -131,11 +131,16 @@ async def test_the_deadline_frees_the_caller_and_ends_the_worker_and_the_call_is
     open_pool: OpenPool, tmp_path: Path, steps: list[Step]
 ) -> None:
     pool = await open_pool(*steps)
-    worker = next_lent(pool).pid
-    with trio.fail_after(HANG), pytest.raises(WorkerDied) as caught:
-        await pool.call("read", b"{}", effect=False, timeout=0.1)
-    assert caught.value.ordered == "timeout"
-    await gone(worker)
+    worker = next_lent(pool)
+    timed_out = pytest.RaisesExc(WorkerDied, check=lambda death: death.ordered == "timeout")
+    with trio.fail_after(HANG), pytest.RaisesGroup(timed_out):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(lambda: pool.call("read", b"{}", effect=False))
+            await until(lambda: delivered(tmp_path))
+            assert worker.channel._pending is not None
+            worker.channel._pending.deadline = trio.current_time()
+            pool.checkout.sweeper.expect(trio.current_time())
+    await gone(worker.pid)
     assert await ask(pool, "ping") == "pong"
     assert delivered(tmp_path) == ["read"]
 

@@ -76,11 +76,24 @@ async def test_a_worker_that_ignores_the_end_of_file_is_ended_by_a_signal_that_i
     assert stuck.last_death == f"was killed by {ended_by} (did not leave)"
 
 
-async def test_one_that_stays_does_not_keep_the_others_from_being_told(open_pool: OpenPool) -> None:
-    pool = await open_pool(stop_timeout=0.6, terminate_timeout=0.05)
+@pytest.fixture
+def jumping_clock() -> trio.testing.MockClock:
+    """A clock that goes as time does, and jumps where a test says so."""
+    return trio.testing.MockClock(rate=1.0)
+
+
+async def test_one_that_stays_does_not_keep_the_others_from_being_told(
+    jumping_clock: trio.testing.MockClock, open_pool: OpenPool, nursery: trio.Nursery
+) -> None:
+    pool = await open_pool(stop_timeout=4 * HANG)
     first, last = pool.workers.slots
     kill(last, by=signal.SIGSTOP)
-    await close(pool)
+    nursery.start_soon(pool.workers.close)
+    await until(lambda: last.state is WorkerState.STOPPED)
+    jumping_clock.jump(2 * HANG)  # its share of the time
+    await until(first.stopped.is_set)
+    jumping_clock.jump(2 * HANG)
+    await until(last.stopped.is_set)
     assert (first.last_death, last.last_death) == ("exited with code 0", "was killed by SIGKILL (did not leave)")
 
 
