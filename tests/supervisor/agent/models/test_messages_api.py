@@ -82,7 +82,7 @@ class Asked:
 
 @asynccontextmanager
 async def asking_at(url: str, **options: Any) -> AsyncIterator[Asked]:
-    options = {"retries": AT_ONCE, "chance": lambda: 0.0, "idle_timeout": 5.0, **options}
+    options = {"retries": AT_ONCE, "chance": lambda: 0.0, "idle_timeout": HANG_GUARD, **options}
     async with aclosing(AnthropicModel("claude-test", KEY, url, **options)) as model:
         await model.warm()
         with trio.fail_after(HANG_GUARD):
@@ -393,16 +393,15 @@ async def test_a_host_that_never_answers() -> None:
 
 @pytest.mark.parametrize("fault", [{"connect": "hang"}, {"sse": "", "then": "hang"}, {"sse": start(), "then": "hang"}])
 async def test_silence_is_a_timeout(fault: Response) -> None:
-    async with asking([fault, DONE], idle_timeout=0.1) as asked:
-        assert (await asked.reply()).text == "done"
-    assert [retry.kind for retry in asked.retries] == ["timeout"]
+    caught, asked = await failed([fault], repeat_last=True, idle_timeout=0.1, retries=RetryPolicy(1, first=0))
+    assert [caught.kind, *(retry.kind for retry in asked.retries)] == ["timeout"] * 2
 
 
 async def test_pings_are_no_silence() -> None:
-    pings = 'event: ping\ndata: {"type": "ping"}\n\n' * 8
-    async with asking([{"sse": start() + pings + text_block(0, "x") + end(), "gap": 0.02}], idle_timeout=0.2) as asked:
-        assert (await asked.reply()).text == "x"
-    assert asked.retries == []
+    pings = 'event: ping\ndata: {"type": "ping"}\n\n' * 20
+    talking = {"sse": start() + pings + text_block(0, "x") + end(), "gap": 0.1}
+    answer, asked = await replied([talking], idle_timeout=2.0)
+    assert (answer.text, asked.retries) == ("x", [])
 
 
 # errors that do not ----------------------------------------------------------------------------------------
@@ -627,9 +626,9 @@ def hastened(response: Any) -> Any:
 
 @pytest.mark.parametrize("case", cases())
 async def test_model_corpus(case: dict[str, Any]) -> None:
-    hangs = "hang" in json.dumps(case["responses"])
+    patience = 0.05 if "hang" in json.dumps(case["responses"]) else HANG_GUARD
     outcome: Reply | ModelError
-    async with asking(map(hastened, case["responses"]), repeat_last=True, idle_timeout=0.05 if hangs else 5.0) as asked:
+    async with asking(map(hastened, case["responses"]), repeat_last=True, idle_timeout=patience) as asked:
         try:
             outcome = await asked.reply()
         except ModelError as caught:
