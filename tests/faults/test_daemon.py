@@ -24,7 +24,7 @@ from supervisor.acp import extensions
 from supervisor.journal.facts import CallEnded, TurnEnded
 from supervisor.system import unix_socket
 from tests.daemon_process import DaemonProcess, Lines, release, scripted
-from tests.supervisor.command import CODE, HANG_GUARD, wait_until
+from tests.supervisor.command import CODE, HANG_GUARD, Family, wait_until
 from tests.supervisor.histories import DONE, READ, call, fault_in_facts
 
 
@@ -182,12 +182,10 @@ def test_a_worker_that_ends_while_no_descriptor_is_to_be_had_fails_its_call_and_
             session, held, prompt = client.begin_held_call(root, model)
             limits = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)
             resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (allowed, limits[1]))
+            family = Family(held)
             for pid in held:
                 os.kill(pid, signal.SIGKILL)
-            handles = [os.pidfd_open(pid) for pid in held if Path(f"/proc/{pid}").exists()]
-            for handle in handles:
-                select.select([handle], [], [], HANG_GUARD)
-                os.close(handle)
+            assert family.is_gone()
             resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, limits)
             assert client.ends_turn(prompt)
             assert client.prompt(session, "again")["stopReason"] == "end_turn"

@@ -295,6 +295,7 @@ def test_a_turn_that_kills_the_daemon_time_and_again_is_given_up_and_the_session
 
 
 def test_every_session_but_those_of_batches_is_taken_up(daemon: DaemonProcess, root: Path, model: str) -> None:
+    daemon.configure("[limits.files]\nworkers = 1\n")  # the one that is held: no other ends a turn before the crash
     daemon.start()
     with daemon.client() as client:
         client.new_session(root, model=model)

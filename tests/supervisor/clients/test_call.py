@@ -14,7 +14,7 @@ from supervisor.acp import extensions
 from supervisor.clients.call import approve_shown
 from supervisor.display.escape import json_line
 from supervisor.journal.facts import CallEnded, CallStarted, SessionOpened
-from tests.daemon_process import DaemonProcess
+from tests.daemon_process import DaemonProcess, release
 from tests.forked import ForkedStrongroom
 from tests.supervisor.clients.shared import Guest, asked
 from tests.supervisor.command import HANG_GUARD, Family, Strongroom, answer_to, children, finished, workers
@@ -87,8 +87,7 @@ def test_a_call_that_nobody_waits_for_is_cancelled(served: tuple[Strongroom, Dae
             assert process.poll() is None
         process.send_signal(signal.SIGTERM)
         assert finished(process).code == 130
-    for pid in daemon.children():
-        os.kill(pid, signal.SIGCONT)
+    release(daemon.children())
     assert strongroom.run("call", "read_file", '{"path": "a.txt"}', "--root", "root").code == 0
     kinds = [fact.kind for fact in strongroom.facts if isinstance(fact, CallEnded) and fact.tool == "write_file"]
     assert kinds[-2:] == [None, "cancelled"]
