@@ -251,7 +251,6 @@ def test_each_line_is_answered_as_its_row_says(row: Row, daemon: DaemonProcess, 
         names = {"$ROOT": str(shared_root)}
         if "$SESSION" in json.dumps(row):
             names["$SESSION"] = owner.new_session(shared_root, model=model)
-        client.connection.settimeout(row["within_ms"] / 1000)
         before = memory_mb(daemon)
         for step in row["steps"]:
             play(client, step, names)
@@ -311,7 +310,6 @@ def test_a_client_that_never_reads_is_dropped_and_delays_nobody(row: Row, talker
         good, slow = (stack.enter_context(talker.daemon.client(_meta={extensions.CLIENT: True})) for _ in range(2))
         session = good.new_session(root, model="claude-test")
         slow.load(session)
-        good.connection.settimeout(row["within_ms"] / 1000)
         prompt = good.begin_prompt(session, "go")
         heard: list[bytes] = []
 
@@ -326,9 +324,9 @@ def test_a_client_that_never_reads_is_dropped_and_delays_nobody(row: Row, talker
 
         listener = threading.Thread(target=listen)
         listener.start()
-        assert far.wait(row["within_ms"] / 1000)
+        assert far.wait(HANG_GUARD)
         *_, last = iter(slow.line, b"")
-        listener.join(row["within_ms"] / 1000)
+        listener.join(HANG_GUARD)
     assert json.loads(last)["method"] == extensions.DROPPED
     chunks = [json.loads(line)["params"]["update"] for line in heard if b'"agent_message_chunk"' in line]
     assert text_of(chunks) == "".join(text) + "Done."

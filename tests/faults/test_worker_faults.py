@@ -50,7 +50,7 @@ SILENCE = 0.4
 """Seconds that a call may take in rows that may end in a timeout."""
 
 START = 1.0
-"""Seconds that a start may take in the rows about starts, and half of what a call waits for one."""
+"""Seconds that a start may take in the row about one that hangs, and half of what a call waits for it."""
 
 
 ROWS = [
@@ -104,7 +104,7 @@ async def place(row: Row, orphans: Orphans | None, tmp_path: Path, nursery: trio
     """The row's place; afterwards nothing of it runs, and every descriptor is closed."""
     family, opened = children(), descriptors()
     calls, cured = tmp_path / "calls", tmp_path / "cured"
-    starts = row["class"] == "start"
+    starts = {"at_start": {"hang": True}} in row["steps"]
     spec = ChildSpec(
         "files",
         Context(str(tmp_path)),
@@ -139,7 +139,7 @@ async def _judge(place: Place, *, effect: bool) -> None:
     delivered, lost, memory = place.delivered, restarts(place.pool), memory_mb("VmRSS")
     forget_peak()
 
-    with trio.fail_after(row["within_ms"] / 1000):
+    with trio.fail_after(HANG):
         ended = await place.call(effect=effect)
 
     grown = memory_mb("VmHWM") - memory
