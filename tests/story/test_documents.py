@@ -18,7 +18,7 @@ from tests.messages_server import MessagesServer, reply
 from tests.supervisor.command import CODE, Strongroom
 
 BLOCK: Final = re.compile(r"(?:^ {4}.*\n)+", re.MULTILINE)
-PROGRAMS: Final = ("strongroom", "cd ", "scripts/", "echo", "printf", "pip", "export", "systemctl")
+PROGRAMS: Final = ("strongroom", "cd ", "scripts/", "echo", "printf", "pip", "export", "mkdir", "systemctl")
 
 ELSEWHERE: Final = {
     "pip install .": "tests/test_package.py",
@@ -51,7 +51,6 @@ def server() -> Iterator[MessagesServer]:
 @pytest.fixture
 def person(tmp_path: Path) -> Path:
     """A person's home, with what the documents take for granted beside the program's own directory."""
-    (tmp_path / ".config/systemd/user").mkdir(parents=True)
     (tmp_path / "repos/elixir/phoenix").mkdir(parents=True)
     shutil.copytree(CODE / "vault", tmp_path / "vault", ignore=shutil.ignore_patterns("demo"))
     shutil.copytree(CODE / "scripts", tmp_path / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
