@@ -155,7 +155,7 @@ def resolve(
         if within or holds(real, kept):
             raise ConfigError(
                 f"The root {str(real)!r} {'lies in' if within else 'holds'} {str(kept)!r}, which Strongroom keeps for "
-                "itself. Choose another root, or set STRONGROOM_HOME to a directory outside of it."
+                "itself. Choose another root (--root DIR), or set STRONGROOM_HOME to a directory outside of it."
             )
     for code in _OWN_CODE if profile.writable else ():
         if holds(real, Path(code)) or _lies_in(str(real), os.path.realpath(code)):

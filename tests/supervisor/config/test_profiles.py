@@ -139,7 +139,7 @@ def test_a_root_that_is_a_link_in_a_circle_or_no_text_is_refused(home: Path, tmp
 def test_a_root_that_is_or_holds_the_home_is_refused(home: Path) -> None:
     home.mkdir()
     for root in (home, home.parent, Path("/")):
-        assert "which Strongroom keeps for itself" in refusal(home, root=root)
+        assert "which Strongroom keeps for itself. Choose another root (--root DIR)" in refusal(home, root=root)
 
 
 def test_a_root_that_holds_the_home_by_a_link_or_the_link_to_it_is_refused(tmp_path: Path) -> None:
