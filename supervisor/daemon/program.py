@@ -9,6 +9,7 @@ import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -48,13 +49,14 @@ def run(
         StrongroomError: it cannot start.
     """
     collect_from_here()
+    settings = replace(settings, socket=path or settings.socket)
     with hold(settings) as lock:
         start_logging(settings, to_stderr=stays, verbose=verbose)
 
         async def serve(service: Service, context: MethodContext, nursery: trio.Nursery) -> None:
             if not stays:
                 nursery.start_soon(service.stop_when_idle, context)
-            await service.at_socket(context, nursery, path or settings.socket, lock, ready)
+            await service.at_socket(context, nursery, settings.socket, lock, ready)
 
         try:
             trio.run(Service(settings, private=False, faults=faults).run, serve)

@@ -13,6 +13,7 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -226,7 +227,7 @@ class Service:
             _log.error("the configuration was not reloaded, the previous one stays in force: %s", error)
         else:
             self.about.config_problem = ""
-            registry.resources.use_settings(settings)
+            registry.resources.use_settings(replace(settings, socket=self._settings.socket))
             _log.info("read %s again; it counts for what is opened from now on", settings.config_file)
         self._notifier.ready()
 

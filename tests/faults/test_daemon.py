@@ -23,7 +23,7 @@ import pytest
 from supervisor.acp import extensions
 from supervisor.journal.facts import CallEnded, TurnEnded
 from supervisor.system import unix_socket
-from tests.daemon_process import DaemonProcess, Lines, release, scripted
+from tests.daemon_process import DaemonProcess, Lines, opening, release, scripted
 from tests.supervisor.command import CODE, HANG_GUARD, Family, wait_until
 from tests.supervisor.histories import DONE, READ, call, fault_in_facts
 
@@ -317,6 +317,21 @@ def test_f194_sighup_reads_the_configuration_and_refuses_a_broken_one(daemon: Da
         reload(daemon, client, "it counts for what is opened from now on", 2)
         assert "configProblem" not in client.status()
         assert opened(client, root)["profile"] == "vault"
+
+
+def test_a_root_with_the_socket_of_the_command_line_is_refused_also_after_sighup(
+    daemon: DaemonProcess, root: Path
+) -> None:
+    root.chmod(0o700)
+    daemon.socket = root / "own.sock"
+    daemon.prelude = (
+        "from pathlib import Path\nfrom supervisor.daemon import program\nbegin = program.run\n"
+        f"program.run = lambda settings, _, *others: begin(settings, Path({str(daemon.socket)!r}), *others)\n"
+    )
+    with daemon, daemon.client() as client:
+        assert "own.sock" in client.refused("session/new", opening(root, model="offline"))["message"]
+        reload(daemon, client, "it counts for what is opened from now on", 1)
+        assert "own.sock" in client.refused("session/new", opening(root, model="offline"))["message"]
 
 
 def opened(client: Lines, root: Path) -> Any:
