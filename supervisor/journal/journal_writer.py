@@ -92,7 +92,7 @@ class JournalWriter:
             trio.lowlevel.start_thread_soon(
                 self.journal.commit, lambda end: token.run_sync_soon(trio.lowlevel.reschedule, task, end)
             )
-        except RuntimeError:  # no thread can be started
+        except (RuntimeError, MemoryError):  # no thread can be started
             self.journal.commit()
         else:
             await trio.lowlevel.wait_task_rescheduled(_goes_on)

@@ -119,6 +119,25 @@ async def test_tasks_that_come_during_a_commit_share_the_next(place: Place) -> N
     assert sorted(place.recorded) == list(range(1, 20))
 
 
+@pytest.mark.parametrize("_attempt", range(8))  # trio shuffles tasks that are ready
+async def test_who_comes_between_two_commits_waits_for_the_second(place: Place, _attempt: int) -> None:
+    place.watched.may_commit.clear()
+    async with trio.open_nursery() as nursery:
+
+        def more_come() -> None:
+            for number in range(10, 20):
+                nursery.start_soon(place.write, number)
+
+        nursery.start_soon(lambda: place.writer.append("s", line(1), then=more_come))
+        nursery.start_soon(place.write, 2)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(place.write, 3)
+        await trio.testing.wait_all_tasks_blocked()
+        place.watched.may_commit.set()
+    assert sorted(place.recorded) == [1, 2, 3, *range(10, 20)]
+    assert len(place.watched.threads) == 2
+
+
 async def test_one_that_is_alone_is_committed_for_in_place(place: Place) -> None:
     await place.write(1)
     await place.write(2)
@@ -130,11 +149,12 @@ async def test_several_are_committed_for_in_a_thread(place: Place) -> None:
     assert threading.get_ident() not in place.watched.threads
 
 
+@pytest.mark.parametrize("why", [RuntimeError("can't start new thread"), MemoryError()])
 async def test_where_no_thread_can_be_started_several_are_committed_for_in_place(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: Place, monkeypatch: pytest.MonkeyPatch, why: Exception
 ) -> None:
     def refused(*_: object) -> None:
-        raise RuntimeError("can't start new thread")
+        raise why
 
     monkeypatch.setattr(trio.lowlevel, "start_thread_soon", refused)
     await place.write_all(1, 2)
@@ -164,6 +184,23 @@ async def test_a_failure_is_everybodys_and_the_next_commit_goes_on(place: Place)
     assert (sorted(place.failed), place.told) == ([1, 2, 3], [])
     await place.write_all(4, 5)
     assert sorted(place.told) == [4, 5]
+
+
+async def test_each_of_those_that_fail_together_has_an_error_of_its_own(place: Place) -> None:
+    """What one adds to it, as its traceback, is not the others'."""
+    place.watched.failing = 1
+    errors: list[JournalError] = []
+
+    async def write(number: int) -> None:
+        with pytest.raises(JournalError, match="the disk is full") as caught:
+            await place.writer.append("s", line(number))
+        errors.append(caught.value)
+
+    async with trio.open_nursery() as nursery:
+        for number in range(3):
+            nursery.start_soon(write, number)
+    assert len({id(each) for each in errors}) == 3
+    assert {each.kind for each in errors} == {"journal_io"}
 
 
 async def test_what_cannot_be_written_fails_alone(place: Place) -> None:

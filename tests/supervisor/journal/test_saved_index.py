@@ -95,6 +95,12 @@ def test_another_program_reads_only_what_is_new(path: Path, saved: Path) -> None
     assert stat.S_IMODE(saved.stat().st_mode) == 0o600
 
 
+def test_what_was_read_from_the_disk_is_not_written_there_again(path: Path, saved: Path) -> None:
+    before = saved.stat().st_ino
+    read(path)
+    assert saved.stat().st_ino == before
+
+
 @pytest.mark.parametrize("facts", range(1, len(FACTS)))
 def test_it_goes_on_from_any_fact(path: Path, facts: int) -> None:
     with open_journal(path) as journal:

@@ -1,11 +1,13 @@
 """Files that somebody else may have put there: nobody is waited for."""
 
 import os
+import stat
 from pathlib import Path
 
 import pytest
 
-from supervisor.system.safe_files import read_bytes
+from supervisor.system import safe_files
+from supervisor.system.safe_files import read_bytes, replace_file
 
 
 def test_a_file_is_read_through_links_up_to_its_limit(tmp_path: Path) -> None:
@@ -37,3 +39,30 @@ def test_a_file_of_our_own_is_no_link_and_nobody_else_may_write_it(tmp_path: Pat
         file.chmod(mode)
         with pytest.raises(PermissionError, match="that this user alone can write"):
             read_bytes(file, own=True)
+
+
+def test_nothing_of_a_draft_that_was_left_is_in_the_file(tmp_path: Path) -> None:
+    draft = tmp_path / "file.new"
+    draft.write_bytes(b"of a program that was killed")
+    draft.chmod(0o666)
+    replace_file(tmp_path / "file.txt", b"new", durable=False)
+    assert [each.name for each in tmp_path.iterdir()] == ["file.txt"]
+    assert (tmp_path / "file.txt").read_bytes() == b"new"
+    assert stat.S_IMODE((tmp_path / "file.txt").stat().st_mode) == 0o600
+
+
+def test_what_another_program_has_just_written_is_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had the draft locked when this one opened it, and renames it before this one has its lock."""
+    file, draft, lock = tmp_path / "file.txt", tmp_path / "file.new", safe_files.set_lock
+
+    def renamed_before(descriptor: int, kind: int, start: int, length: int) -> None:
+        draft.write_bytes(b"the other's")
+        draft.rename(file)
+        lock(descriptor, kind, start, length)
+
+    monkeypatch.setattr(safe_files, "set_lock", renamed_before)
+    with pytest.raises(FileNotFoundError):
+        replace_file(file, b"ours", durable=False)
+    assert file.read_bytes() == b"the other's"
