@@ -85,11 +85,25 @@ trio.run(main)
 """
 
 
+STOPPED_TEMPLATE = """
+import os, signal, sys
+from supervisor.pool.child_process import ForkedWorker
+from supervisor.pool.worker_template import WorkerTemplate
+code = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
+template = WorkerTemplate((sys.executable, "-I", "-S", "-c", code), None)
+template.ask(ForkedWorker(brokered=False), os.open("/", os.O_PATH))
+os.waitid(os.P_PID, template.process.pid, os.WSTOPPED | os.WNOWAIT)
+print(template.process.pid, flush=True)
+signal.pause()
+"""
+
+
 @pytest.mark.parametrize(
     ("program", "count"),
     [
         pytest.param(SUPERVISOR, 2, id="once they are ready"),  # a stopped process never reads its end of file
         pytest.param(STOPPED_AT_ONCE, 1, id="before they are workers"),  # and cannot ask to be ended any more
+        pytest.param(STOPPED_TEMPLATE, 1, id="before it is their template"),
     ],
 )
 def test_even_stopped_workers_die_with_the_supervisor(program: str, count: int, tmp_path: Path) -> None:

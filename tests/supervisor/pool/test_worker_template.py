@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -115,6 +116,33 @@ async def test_a_template_that_does_not_answer_is_ended_and_a_worker_spawned(tem
     await until(lambda: ready(pool))
     await gone(first)
     await listed(pool)
+
+
+async def test_a_template_that_ends_once_it_is_asked_has_failed(templates: Templates, root: int) -> None:
+    vars(templates.template)["_command"] = (sys.executable, "-I", "-S", "-c", "import os; os.read(0, 1)")
+    assert await templates.template.fork(root, brokered=False) is None
+    assert templates.template.process is None
+
+
+async def test_the_number_of_a_template_that_has_ended_may_be_an_orphans(root: int) -> None:
+    orphans = Orphans()
+    template = WorkerTemplate((sys.executable, "-c", "pass"), orphans, HANG)
+    before = set(vars(orphans)["_ours"])
+    assert await template.fork(root, brokered=False) is None
+    assert vars(orphans)["_ours"] == before
+
+
+async def test_a_worker_is_collected_where_the_kernel_keeps_nothing_of_children(
+    templates: Templates, root: int
+) -> None:
+    worker = await templates.template.fork(root, brokered=False)
+    assert worker is not None
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    worker.kill()
+    assert worker.wait(HANG) == 0
+    worker.kill()
+    signal.signal(signal.SIGCHLD, before)
+    worker.close()
 
 
 async def test_a_template_that_never_works_is_not_tried_for_ever(templates: Templates) -> None:

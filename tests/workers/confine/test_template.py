@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from supervisor.pool.child_process import spawn
+from supervisor.pool.child_process import ForkedWorker, spawn
 from supervisor.pool.spec import worker_command
 from supervisor.pool.worker_template import WorkerTemplate
 from tests.raw_worker import Forked, gone, open_worker
@@ -128,6 +128,16 @@ def test_a_template_ends_where_its_supervisor_says_no_more(root: int) -> None:
         assert gone(held)
         os.close(held)
         assert template.process.wait() == 0
+
+
+def test_a_template_that_has_something_open_forks_nobody(root: int) -> None:
+    """Its workers would have it too, and the numbers of their own would be others."""
+    worker = ForkedWorker(brokered=False)
+    with templates(f"import os; os.open('/', os.O_RDONLY)\n{TELLS}") as template:
+        template.ask(worker, root)
+        with pytest.raises(ValueError, match="invalid literal"):
+            template.answer()
+    worker.close()
 
 
 PROGRAM = """
