@@ -10,7 +10,7 @@ import trio.testing
 
 from supervisor.errors import WorkerDied, WorkerError, WorkerUnavailable
 from supervisor.pool.pool import Pool
-from supervisor.pool.spec import ChildSpec
+from supervisor.pool.spec import ChildSpec, Restart
 from supervisor.pool.worker_slot import WorkerState
 from tests.fake_worker import Step, fake_command
 from tests.supervisor.pool.conftest import OpenPool
@@ -164,6 +164,13 @@ async def test_a_pool_that_closes_while_it_starts_or_backs_off_leaves_nothing(
 ) -> None:
     pool = await open_pool({"at_start": start}, warm=False, stop_timeout=stop_timeout)
     await until(lambda: pids(pool) if "hang" in start else pool.workers.failed_because)
+    await close(pool)
+
+
+async def test_what_waits_for_its_next_start_is_not_waited_for(open_pool: OpenPool) -> None:
+    never = Restart(intensity=0, pause=3600.0)
+    pool = await open_pool(warm=False, command=("/nonexistent",), restart=never, stop_timeout=3 * HANG)
+    await until(lambda: pool.workers.failed_because)
     await close(pool)
 
 

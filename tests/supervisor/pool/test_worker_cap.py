@@ -1,15 +1,20 @@
 """Pools that share a cap, with real processes: who is ended for whom, and who never is."""
 
+import os
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import trio
 
 from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pool import Pool
+from supervisor.pool.spec import ChildSpec
 from supervisor.pool.worker_cap import WorkerCap
+from tests.fake_worker import fake_command
 from tests.supervisor.pool.conftest import OpenPool
 from tests.supervisor.pool.harness import HANG, QUICK, ask, busy, pids, ready, until
+from workers.wire.messages import Context
 
 
 async def idle(pool: Pool) -> None:
@@ -34,6 +39,40 @@ async def test_the_worker_used_longest_ago_is_ended_for_a_call_and_started_anew_
     assert await ask(first, "ping") == "pong"
     await until(lambda: second.workers.slots == [])
     assert [len(pids(pool)) for pool in (first, third)] == [1, 1]
+
+
+async def test_whose_worker_is_used_again_does_not_lose_it_next(open_pool: OpenPool) -> None:
+    cap = WorkerCap(2, spares=False)
+    first, second, third = [await open_pool(warm=False, cap=cap) for _ in range(3)]
+    for pool in (first, second, first):
+        assert await ask(pool, "ping") == "pong"
+    kept = pids(first)
+    assert await ask(third, "ping") == "pong"
+    await until(lambda: second.workers.slots == [])
+    assert pids(first) == kept
+
+
+async def test_where_the_cap_is_lowered_all_that_are_too_many_leave_after_the_next_call(open_pool: OpenPool) -> None:
+    cap = WorkerCap(4, spares=False)
+    pools = [await open_pool(warm=False, cap=cap) for _ in range(4)]
+    for pool in pools:
+        assert await ask(pool, "ping") == "pong"
+    cap.most = 1
+    assert await ask(pools[0], "ping") == "pong"
+    await until(lambda: sum(len(pool.workers.slots) for pool in pools) == 1)
+    assert len(ready(pools[0])) == 1
+
+
+async def test_the_workers_of_a_pool_that_was_cancelled_take_no_room(tmp_path: Path) -> None:
+    cap, root = WorkerCap(1), os.open(tmp_path, os.O_PATH)
+    command = fake_command([], calls=tmp_path / "calls")
+    pool = Pool(ChildSpec("files", Context(str(tmp_path)), cap=cap, command=command), root)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(pool.workers.run)
+        await until(lambda: cap.reached)
+        nursery.cancel_scope.cancel()
+    assert not cap.reached
+    os.close(root)
 
 
 async def test_no_spare_is_started_beyond_the_cap(open_pool: OpenPool) -> None:
