@@ -6,8 +6,10 @@ The model is a server of the Messages API, which sees what it is told; the daemo
 import json
 import re
 import signal
+import subprocess
 import threading
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Final
 
 import pytest
@@ -127,11 +129,12 @@ def test_a_batch_that_was_killed_goes_on_in_the_same_repositories(repos: Repos) 
 
     def kill(_request: Recorded) -> None:
         if len(server.requests) == 4:
-            process.send_signal(signal.SIGKILL)
+            begun.get().send_signal(signal.SIGKILL)
 
+    begun: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
     with MessagesServer([ASK, SAY, ASK, SILENCE], on_request=kill) as server:
         strongroom.environment["ANTHROPIC_BASE_URL"] = server.url
-        process = strongroom.start(*arguments)
+        begun.put(process := strongroom.start(*arguments))
         assert finished(process).code == -signal.SIGKILL
         server.add(SAY)
         assert strongroom.run(*arguments).code == 0

@@ -1,8 +1,10 @@
 """The command line where a daemon runs that the tests of a module share, with a model whose lines each test brings."""
 
 import io
+import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from supervisor.acp import extensions, schema
@@ -11,6 +13,9 @@ from supervisor.journal.journal import JournalEntry
 from tests.daemon_process import DaemonProcess
 from tests.forked import ForkedStrongroom
 from tests.messages_server import MessagesServer, Recorded, Response
+
+Begun = SimpleQueue[subprocess.Popen[bytes]]
+"""Has a process for who hears of its deeds: that may be before it is known here that it was started."""
 
 
 class Guest(ForkedStrongroom):

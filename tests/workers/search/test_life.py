@@ -47,8 +47,11 @@ def started(worker: RawWorker) -> int:
     send(worker.process, messages.Call(1, "search_files", msgspec.json.encode({"query": SLOW})))
     while True:
         for child in started_by(worker):
-            if os.readlink(f"/proc/{child}/exe") == os.path.realpath(RIPGREP):
-                return os.pidfd_open(child)
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+                held = os.pidfd_open(child)
+                if os.readlink(f"/proc/{child}/exe") == os.path.realpath(RIPGREP):
+                    return held
+                os.close(held)
 
 
 def first(worker: RawWorker) -> int:
@@ -136,8 +139,8 @@ def test_it_dies_with_its_worker(end: Callable[[int], None], stopped: bool, thic
 
 
 def test_a_search_that_takes_too_long_ends_with_what_was_found_so_far(thicket: Path) -> None:
-    with open_search(thicket, call_s=1.0) as worker:
-        answer = worker.failed("search_files", {"query": SLOW})
+    with open_search(thicket, call_s=20.0) as worker:
+        answer = worker.failed("search_files", {"query": SLOW}, queued_s=15.0)
         assert answer.kind == "timeout"
         assert '"path":"a","line":1' in answer.message
         assert started_by(worker) == []
@@ -153,7 +156,7 @@ def test_a_call_that_comes_late_has_less_time(thicket: Path) -> None:
 
 
 def test_a_stopped_program_ends_in_time_too(thicket: Path) -> None:
-    with open_search(thicket, call_s=2.0) as worker:
+    with open_search(thicket, call_s=4.0) as worker:
         held = started(worker)
         signal.pidfd_send_signal(held, signal.SIGSTOP)
         answer = receive(worker.process)

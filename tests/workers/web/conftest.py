@@ -4,7 +4,7 @@ import array
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -41,15 +41,12 @@ class Leading:
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
-    def _heard(self) -> bytes:
-        """Return the next question; nothing at the end, also of a worker that was killed with an answer unread."""
-        try:
-            return self.ours.recv(messages.BROKER_LIMIT)
-        except ConnectionResetError:
-            return b""
-
     def _serve(self) -> None:
-        while data := self._heard():
+        with suppress(ConnectionResetError, BrokenPipeError):  # of a worker that was killed with an answer unread
+            self._answer()
+
+    def _answer(self) -> None:
+        while data := self.ours.recv(messages.BROKER_LIMIT):
             try:
                 question = frames.decode_connect(data)
             except frames.FrameError:  # an attacker's

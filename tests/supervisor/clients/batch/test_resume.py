@@ -3,6 +3,7 @@
 import json
 import signal
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Final
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from supervisor.journal.facts import SessionOpened
 from tests.forked import ForkedStrongroom
 from tests.messages_server import Recorded, Response, reply
-from tests.supervisor.clients.shared import Guest
+from tests.supervisor.clients.shared import Begun, Guest
 from tests.supervisor.command import Done, Strongroom, finished
 from tests.supervisor.histories import call, script
 
@@ -94,14 +95,15 @@ def test_prompts_may_be_added_to_an_item(begun: Strongroom) -> None:
 def test_a_turn_that_was_cancelled_is_asked_again_and_counts_once(guest: Guest, root: Path) -> None:
     def interrupt(_request: Recorded) -> None:
         if len(guest.requests) in {2, 3}:
-            process.send_signal(signal.SIGINT)
+            begun.get().send_signal(signal.SIGINT)
 
     arguments = guest.batch_of(json.dumps({"id": 1, "prompts": ["same", "other", "same"]}), "--resume", model="m")
     silence: Response = {"sse": "", "then": "hang"}
     codes: list[int] = []
+    begun: Begun = SimpleQueue()
     guest.play([reply("1"), silence, silence, reply("2"), reply("3")], interrupt)
     for _ in range(3):
-        process = guest.start(*arguments)
+        begun.put(process := guest.start(*arguments))
         codes.append(finished(process).code)
     assert codes == [130, 130, 0]
     assert guest.asked == ["same", "other", "other", "other", "same"]

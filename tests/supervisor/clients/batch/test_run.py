@@ -2,8 +2,8 @@
 
 import json
 import signal
-import threading
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Final
 
 import pytest
@@ -12,8 +12,8 @@ from supervisor.journal.facts import BatchStarted, CallEnded, SessionOpened
 from tests.daemon_process import DaemonProcess
 from tests.forked import ForkedStrongroom
 from tests.messages_server import MessagesServer, Recorded, Response, reply
-from tests.supervisor.clients.shared import Guest
-from tests.supervisor.command import HANG_GUARD, Done, Family, Strongroom, children, finished
+from tests.supervisor.clients.shared import Begun, Guest
+from tests.supervisor.command import Done, Family, Strongroom, children, finished
 from tests.supervisor.histories import Line, call, fault_in_facts, script
 
 READ: Final = call("read_file", path="a.txt")
@@ -270,13 +270,15 @@ def test_a_signal_in_the_middle_of_a_call(
 
 def test_a_signal_while_the_model_is_silent(strongroom: Strongroom, root: Path) -> None:
     def interrupt(_request: Recorded) -> None:
+        process = begun.get()
         families.append(Family(children(process.pid)))
         process.send_signal(signal.SIGTERM)
 
     families: list[Family] = []
+    begun: Begun = SimpleQueue()
     with MessagesServer([{"sse": "", "then": "hang"}], on_request=interrupt) as server:
         strongroom.environment["ANTHROPIC_BASE_URL"] = server.url
-        process = strongroom.start(*strongroom.batch_of("go", model="m"))
+        begun.put(process := strongroom.start(*strongroom.batch_of("go", model="m")))
         finished(process).assert_refused(code=130)
     assert [family.is_gone() for family in families] == [True]
     assert strongroom.ends == ["cancelled"]
@@ -296,8 +298,9 @@ def test_two_batches_at_once_cannot_do_the_same_work(guest: Guest, root: Path) -
 
 def test_a_daemon_that_runs_has_the_conversations(guest: Guest, root: Path) -> None:
     families: list[list[int]] = []
-    guest.play([reply("x")], lambda _: families.append(children(process.pid)))
-    process = guest.start(*guest.batch_of("go", model="m"))
+    begun: Begun = SimpleQueue()
+    guest.play([reply("x")], lambda _: families.append(children(begun.get().pid)))
+    begun.put(process := guest.start(*guest.batch_of("go", model="m")))
     assert finished(process).code == 0
     assert guest.batch("read a.txt", output="other.jsonl").code == 0
     assert guest.daemon.process.poll() is None
@@ -315,12 +318,14 @@ def test_a_key_that_the_daemon_does_not_have_is_explained(strongroom: Strongroom
 
 def test_a_batch_that_was_killed_takes_up_the_turn_that_goes_on_without_it(guest: Guest, root: Path) -> None:
     def kill(_request: Recorded) -> None:
+        process = begun.get()
         process.kill()
         process.wait()
 
+    begun: Begun = SimpleQueue()
     arguments = guest.batch_of("go", "--resume", model="m")
     guest.play([reply("once")], kill)
-    process = guest.start(*arguments)
+    begun.put(process := guest.start(*arguments))
     assert finished(process).code == -signal.SIGKILL
     assert guest.run(*arguments).code == 0
     assert len(guest.requests) == 1
@@ -328,13 +333,14 @@ def test_a_batch_that_was_killed_takes_up_the_turn_that_goes_on_without_it(guest
 
 
 def test_a_signal_cancels_the_turns_in_the_daemon(guest: Guest, root: Path) -> None:
-    def interrupt(_request: Recorded) -> None:
-        if len(guest.requests) == 2:
-            process.send_signal(signal.SIGTERM)
+    def interrupt(request: Recorded) -> None:
+        if request is not guest.requests[0]:  # both may be there by now
+            begun.get().send_signal(signal.SIGTERM)
 
+    begun: Begun = SimpleQueue()
     silence: Response = {"sse": "", "then": "hang"}
     guest.play([silence] * 2, interrupt)
-    process = guest.start(*guest.batch_of("one\ntwo\nthree\n", "--concurrency", "2", model="m"))
+    begun.put(process := guest.start(*guest.batch_of("one\ntwo\nthree\n", "--concurrency", "2", model="m")))
     done = finished(process)
     assert (done.code, done.out) == (130, "")
     assert done.err == "\nstopped; run the same command with --resume to continue\n\ninterrupted\n"
@@ -371,19 +377,18 @@ def test_a_batch_over_many_roots_keeps_the_workers_of_a_few(strongroom: Strongro
         (tmp_path / str(number)).mkdir()
         (tmp_path / str(number) / "a.txt").write_text(str(number))
     items = [json.dumps({"id": number, "prompt": "go", "root": str(number)}) for number in range(ROOTS)]
-    started = threading.Event()
+    begun: Begun = SimpleQueue()
     families: list[list[int]] = []
 
     def look(_request: Recorded) -> None:
-        started.wait(HANG_GUARD)
+        begun.put(process := begun.get())
         if len(server.requests) % 2 == 0:
             families.append(children(process.pid))
 
     replies = [reply(calls=[("read_file", {"path": "a.txt"})]), reply("done")] * ROOTS
     with MessagesServer(replies, on_request=look) as server:
         strongroom.environment["ANTHROPIC_BASE_URL"] = server.url
-        process = strongroom.start(*strongroom.batch_of("\n".join(items), model="m"))
-        started.set()
+        begun.put(process := strongroom.start(*strongroom.batch_of("\n".join(items), model="m")))
         done = finished(process)
     assert (done.code, done.err) == (0, "")
     assert [fact.ok for fact in strongroom.facts if isinstance(fact, CallEnded)] == [True] * ROOTS
