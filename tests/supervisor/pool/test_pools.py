@@ -72,7 +72,7 @@ async def open_pools(root: Path, nursery: trio.Nursery) -> AsyncIterator[OpenPoo
     def open_them(commands: Mapping[str, Command] | Command | None = None, **fields: Any) -> Pools:
         def spec(category: str) -> ChildSpec:
             if commands is None:
-                return ChildSpec(category, context, tools=TOOLS, restart=QUICK, call_timeout=HANG)
+                return ChildSpec(category, context, tools=TOOLS, restart=QUICK, call_timeout=HANG, stop_timeout=HANG)
             command = commands if isinstance(commands, tuple) else commands.get(category, GOOD)
             return ChildSpec(category, context, command=command, **fields)
 

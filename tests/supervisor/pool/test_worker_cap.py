@@ -26,7 +26,7 @@ async def test_the_worker_used_longest_ago_is_ended_for_a_call_and_started_anew_
     open_pool: OpenPool,
 ) -> None:
     cap = WorkerCap(2)
-    first, second, third = [await open_pool(warm=False, cap=cap, workers=1) for _ in range(3)]
+    first, second, third = [await open_pool(warm=False, cap=cap, workers=1, stop_timeout=HANG) for _ in range(3)]
     for pool in (first, second):
         assert await ask(pool, "ping") == "pong"
     await idle(second)

@@ -15,8 +15,7 @@ from supervisor.config.settings import Settings
 from supervisor.errors import WorkerDied
 from supervisor.pool.pool import Pool
 from supervisor.session.resources import child_spec
-from tests.raw_worker import gone
-from tests.supervisor.command import children
+from tests.supervisor.command import Family, children
 from tests.supervisor.pool.harness import commit, pids
 from workers.wire import messages
 
@@ -45,10 +44,10 @@ def arguments(command: str) -> bytes:
 
 
 async def test_a_cancelled_command_is_gone_and_the_next_one_runs(pool: Pool, nursery: trio.Nursery) -> None:
-    held: list[int] = []
+    families: list[Family] = []
 
     def begun(_text: str) -> None:
-        held.extend(os.pidfd_open(pid) for worker in pids(pool) for pid in children(worker))
+        families.append(Family([pid for worker in pids(pool) for pid in children(worker)]))
         scope.cancel()
 
     with trio.fail_after(PATIENCE):
@@ -58,10 +57,8 @@ async def test_a_cancelled_command_is_gone_and_the_next_one_runs(pool: Pool, nur
         answer = await commit(pool, "run_cmd", arguments("echo again"))
         await pool.workers.close()
     assert isinstance(answer, messages.Done)
-    assert len(held) >= 3
-    assert all(map(gone, held))
-    for each in held:
-        os.close(each)
+    assert len(families[0].handles) >= 3
+    assert families[0].is_gone()
 
 
 async def test_a_worker_that_dies_in_mid_command_is_reported(pool: Pool, nursery: trio.Nursery) -> None:

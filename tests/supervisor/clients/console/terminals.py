@@ -83,13 +83,18 @@ class Terminal(PseudoTerminal):
         deadline = time.monotonic() + HANG_GUARD
         while not fulfilled(self.text):
             assert time.monotonic() < deadline, f"waited for {seen!r}:\n{self.text}"
-            assert self._read(0.05) or self._process.poll() is None, f"the console ended:\n{self.text}"
+            assert self._goes_on(), f"the console ended:\n{self.text}"
         return self.text
+
+    def _goes_on(self) -> bool:
+        """Take what has come; say whether more may."""
+        runs = self._process.poll() is None  # before the look: then its last words are not missed
+        return self._read(0.05) or runs
 
     def ended(self) -> int:
         """Wait for the console's end; return its exit code."""
         deadline = time.monotonic() + HANG_GUARD
-        while self._read(0.05) or self._process.poll() is None:
+        while self._goes_on():
             assert time.monotonic() < deadline, f"the console goes on:\n{self.text}"
         return self._process.wait(HANG_GUARD)
 
