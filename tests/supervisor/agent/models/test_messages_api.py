@@ -360,12 +360,10 @@ async def test_a_server_that_asks_for_too_much_patience_ends_the_turn(fault: Res
 
 
 async def test_a_port_that_refuses_until_the_server_starts() -> None:
-    with ExitStack() as refusing, ExitStack() as serving:
-        port = refusing.enter_context(refusing_port())
+    with refusing_port() as port, ExitStack() as serving:
 
         def open_on_retry(progress: Progress) -> None:
             if isinstance(progress, Retrying) and progress.attempt == 2:
-                refusing.close()
                 serving.enter_context(MessagesServer([DONE], port=port))
 
         async with asking_at(f"http://127.0.0.1:{port}") as asked:
