@@ -7,9 +7,11 @@ from typing import Final
 
 import pytest
 
+from supervisor.system.descendants import Orphans
 from tests import forked
 from tests.daemon_process import DaemonProcess
 from tests.supervisor.command import Strongroom
+from workers.kernel import prctl
 
 TIERS: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
     {
@@ -76,6 +78,13 @@ def _forking() -> Iterator[None]:
     """What forks processes for tests ends with them."""
     yield
     forked.close()
+
+
+@pytest.fixture
+def orphans() -> Iterator[Orphans]:
+    """As the daemon has them. Afterwards what other tests left dying becomes no child of this process any more."""
+    yield Orphans()
+    prctl("PR_SET_CHILD_SUBREAPER", 36, 0)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ each, the same invariants hold: the next call answers, nothing is left running o
 
 import json
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,6 @@ from tests.supervisor.pool.harness import (
     until,
 )
 from tests.supervisor.recording_context import RecordingContext
-from workers import kernel
 from workers.wire.messages import Context
 
 Row = dict[str, Any]
@@ -90,17 +89,14 @@ class Place:
 
 
 @pytest.fixture
-def orphans(row: Row) -> Iterator[Orphans | None]:
-    """As in the daemon, for rows that leave processes behind; pytest itself starts none meanwhile."""
-    if row["class"] != "orphan":
-        yield None
-        return
-    yield Orphans()
-    kernel.prctl("PR_SET_CHILD_SUBREAPER", 36, 0)
+def left(row: Row, request: pytest.FixtureRequest) -> Orphans | None:
+    """Those of rows that leave processes behind; pytest itself starts none meanwhile."""
+    found: Orphans | None = request.getfixturevalue("orphans") if row["class"] == "orphan" else None
+    return found
 
 
 @pytest.fixture
-async def place(row: Row, orphans: Orphans | None, tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[Place]:
+async def place(row: Row, left: Orphans | None, tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[Place]:
     """The row's place; afterwards nothing of it runs, and every descriptor is closed."""
     family, opened = children(), descriptors()
     calls, cured = tmp_path / "calls", tmp_path / "cured"
@@ -112,7 +108,7 @@ async def place(row: Row, orphans: Orphans | None, tmp_path: Path, nursery: trio
         start_timeout=START if starts else HANG,
         decide_timeout=SILENCE if "timeout" in row.get("kind", ()) else HANG,
         restart=QUICK,
-        orphans=orphans,
+        orphans=left,
         command=fake_command(row["steps"], tmp_path / "memory", calls=calls, cured=cured),
     )
     pools = Pools(str(tmp_path), lambda _category: spec, nursery)

@@ -46,9 +46,11 @@ async def bench(nursery: trio.Nursery, tmp_path: Path, root: Path) -> AsyncItera
 
 
 @pytest.fixture
-async def resources(settings: Settings, journal: Journal, nursery: trio.Nursery) -> AsyncIterator[SessionResources]:
+async def resources(
+    settings: Settings, journal: Journal, nursery: trio.Nursery, orphans: Orphans
+) -> AsyncIterator[SessionResources]:
     """What sessions of that home share, with real workers."""
-    resources = SessionResources(settings, journal, nursery, Orphans())
+    resources = SessionResources(settings, journal, nursery, orphans)
     yield resources
     await resources.close()
 

@@ -217,8 +217,9 @@ async def test_a_template_is_not_at_fault_where_no_descriptor_is_to_be_had(templ
     worker.close()
 
 
-async def test_a_worker_that_is_being_forked_is_no_orphan(root: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    orphans = Orphans()
+async def test_a_worker_that_is_being_forked_is_no_orphan(
+    orphans: Orphans, root: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     template = WorkerTemplate(worker_command(), orphans, HANG)
     answer, swept = template.answer, []
 
