@@ -93,17 +93,18 @@ def test_prompts_may_be_added_to_an_item(begun: Strongroom) -> None:
 
 
 def test_a_turn_that_was_cancelled_is_asked_again_and_counts_once(guest: Guest, root: Path) -> None:
+    running: Begun = SimpleQueue()
+
     def interrupt(_request: Recorded) -> None:
         if len(guest.requests) in {2, 3}:
-            begun.get().send_signal(signal.SIGINT)
+            running.get().send_signal(signal.SIGINT)
 
     arguments = guest.batch_of(json.dumps({"id": 1, "prompts": ["same", "other", "same"]}), "--resume", model="m")
     silence: Response = {"sse": "", "then": "hang"}
     codes: list[int] = []
-    begun: Begun = SimpleQueue()
     guest.play([reply("1"), silence, silence, reply("2"), reply("3")], interrupt)
     for _ in range(3):
-        begun.put(process := guest.start(*arguments))
+        running.put(process := guest.start(*arguments))
         codes.append(finished(process).code)
     assert codes == [130, 130, 0]
     assert guest.asked == ["same", "other", "other", "other", "same"]
