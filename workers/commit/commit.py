@@ -66,7 +66,7 @@ def commit(diff: TreeDiff, held: list[int]) -> CommitOutcome:
         return _conflicted(found)
     path = "."
     try:
-        with _no_umask(), staging(diff.root, diff.upper, anchors) as place:
+        with _no_umask(), staging(diff.root, diff.upper, anchors, len(diff.differences)) as place:
             for each in todo:
                 path = each.path
                 if each.top.after is not None and not each.stays_directory:

@@ -18,6 +18,8 @@ from workers.confine.seccomp import Allow, Only, Without
 
 _PROT_EXEC: Final = 4
 _FIOCLEX: Final = 0x5451
+_FS_IOC_GETFLAGS: Final = 0x80086601
+_FS_IOC_SETFLAGS: Final = 0x40086602
 _F_GETFD: Final = 1
 _F_SETFD: Final = 2
 _F_GETFL: Final = 3
@@ -139,6 +141,8 @@ _COMMIT: Final = (
     *_calls("fchmod fchmodat chmod utimensat flistxattr fgetxattr fsetxattr fremovexattr"),
     # Content, as fast as the kernel can, holes included; and everything to the disk at once.
     *_calls("sendfile ftruncate syncfs umask geteuid"),
+    # Where on the disk the files of a directory are put. A flag that protects a file takes a capability.
+    Allow("ioctl", (Only(1, (_FS_IOC_GETFLAGS, _FS_IOC_SETFLAGS)),)),
 )
 
 RESTORE: Final = Confinement(

@@ -165,7 +165,7 @@ class Restorer(msgspec.Struct, frozen=True):
         with closing(self._opened(pack)) as file, _told(pack), ExitStack() as stack:
             plan = survey(root.fd, read(file))
             judge(plan, force=force)
-            scratch = stack.enter_context(scratch_directory(self.scratch))
+            scratch = stack.enter_context(scratch_directory(self.scratch, len(plan.steps)))
             upper = RestoredLayer(scratch, root, partial(content, file))
             upper.build(plan.steps.values())
             layer = UpperLayer(root.fd, os.dup(scratch), since_ns)
@@ -193,9 +193,9 @@ class Restorer(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def scratch_directory(within: int) -> Iterator[int]:
-    """Have a locked directory for one layer, for the body; what of it cannot be removed goes with a later undo."""
-    name, directory = draft(within)
+def scratch_directory(within: int, files: int) -> Iterator[int]:
+    """Have a locked directory for about so many files; what of it cannot be removed goes with a later undo."""
+    name, directory = draft(within, files)
     with closing(directory):
         try:
             yield directory

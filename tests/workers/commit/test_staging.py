@@ -31,19 +31,20 @@ def root(tmp_path: Path) -> Iterator[int]:
     os.close(descriptor)
 
 
+@pytest.mark.parametrize("files", [1, 1000])
 @pytest.mark.parametrize(
-    "make", [draft, lambda within: scratch_directory(within).__enter__()], ids=["draft", "scratch"]
+    "make", [draft, lambda within, files: scratch_directory(within, files).__enter__()], ids=["draft", "scratch"]
 )
 @pytest.mark.parametrize(("code", "refuse"), REFUSALS, ids=[row[0] for row in REFUSALS])
 def test_a_directory_that_cannot_be_had_is_an_error_and_leaves_nothing(
-    root: int, tmp_path: Path, code: str, refuse: Callable[[], None], make: Callable[[int], object]
+    root: int, tmp_path: Path, code: str, refuse: Callable[[], None], make: Callable[[int, int], object], files: int
 ) -> None:
     def made() -> str:
         lowest = os.dup(0)
         os.close(lowest)
         refuse()
         try:
-            make(root)
+            make(root, files)
         except OSError as error:
             with pytest.raises(OSError, match="Bad file descriptor"):
                 os.fstat(lowest)  # so none was left open
@@ -52,6 +53,27 @@ def test_a_directory_that_cannot_be_had_is_an_error_and_leaves_nothing(
 
     assert in_child(made) == (0, code)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("refused", ["", "fcntl.ioctl", "os.mkdir", "os.rename"])
+def test_a_directory_for_many_files_is_made_whether_or_not_it_can_be_put_apart(
+    root: int, tmp_path: Path, refused: str
+) -> None:
+    def made() -> str:
+        happened: list[str] = []
+
+        def hook(event: str, _arguments: object) -> None:
+            happened.append(event)
+            if event == refused and happened.count(event) == 1 + (event == "os.mkdir"):
+                raise OSError(errno.EOPNOTSUPP, "refused by the test")
+
+        sys.addaudithook(hook)
+        name, fd = draft(root, 1000)
+        assert os.fstat(fd).st_ino == (tmp_path / name).stat().st_ino
+        return str([happened.count("os.rename"), os.listdir(tmp_path) == [name]])
+
+    renamed = 0 if refused in {"fcntl.ioctl", "os.mkdir"} else 1
+    assert in_child(made) == (0, str([renamed, True]))
 
 
 def _sweep(root: int, _name: str) -> None:
