@@ -77,7 +77,7 @@ class FrameReader:
             self._take(self._payload)
             if len(self._kept) > _KEPT_AT_MOST:
                 self._kept = bytearray()
-            self._payload = memoryview(b"")
+            self._payload = self._missing = memoryview(b"")  # either would keep the buffer
         return size
 
     def _feed(self, data: bytes) -> None:

@@ -1,12 +1,16 @@
 """Frames as they come from a pipe."""
 
+import gc
 import os
+import threading
+import tracemalloc
 from collections.abc import Iterator
 
 import pytest
 
 from supervisor.pool.frame_reader import FrameReader
 from tests.supervisor.pool.harness import descriptors_limited
+from workers.wire import frames
 
 
 @pytest.fixture
@@ -46,3 +50,20 @@ def test_a_descriptor_that_select_cannot_have_is_not_looked_at(ends: tuple[int, 
         assert not FrameReader(high, lambda _: None).comes_at_once()
     finally:
         os.close(high)
+
+
+def test_nothing_is_kept_of_a_payload_that_is_larger_than_most(ends: tuple[int, int]) -> None:
+    read, write = ends
+    size, taken = 2**22, list[int]()
+    reader = FrameReader(read, lambda payload: taken.append(len(payload)))
+    os.set_blocking(read, True)
+    frame = frames.LENGTH.pack(size) + bytes(size)
+    threading.Thread(target=lambda: os.write(write, frame)).start()
+    tracemalloc.start()
+    while not taken:
+        reader.read()
+    gc.collect()
+    kept, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert taken == [size]
+    assert kept < size / 4 < size <= peak
