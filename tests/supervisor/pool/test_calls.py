@@ -1,6 +1,7 @@
 """What becomes of a call: lent a worker, retried, refused, cancelled, given up."""
 
 import os
+import select
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,8 @@ import trio
 import trio.testing
 
 from supervisor.errors import WorkerDied, WorkerUnavailable
+from supervisor.pool import pool as module
+from supervisor.pool.frame_reader import FrameReader
 from supervisor.pool.pool import Pool
 from supervisor.pool.worker_slot import WorkerState
 from tests.fake_worker import Step
@@ -331,6 +334,18 @@ async def test_a_worker_that_somebody_else_has_killed_is_told_as_such(open_pool:
     assert caught.value.reason == "was killed by SIGKILL"
 
 
+@pytest.fixture
+def answers_come_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each answer come while it is looked for, however slow the machine is."""
+
+    def comes(reader: FrameReader) -> bool:
+        return bool(select.select([reader._descriptor], [], [], HANG)[0])
+
+    monkeypatch.setattr(FrameReader, "comes_at_once", comes)
+    monkeypatch.setattr(module, "_QUICK_S", HANG)
+
+
+@pytest.mark.usefixtures("answers_come_at_once")
 async def test_quick_calls_of_a_caller_that_is_cancelled_are_not_sent(open_pool: OpenPool, tmp_path: Path) -> None:
     pool = await open_pool(*READ)
     await ask(pool, "read")
@@ -341,6 +356,7 @@ async def test_quick_calls_of_a_caller_that_is_cancelled_are_not_sent(open_pool:
     assert delivered(tmp_path) == ["read"]
 
 
+@pytest.mark.usefixtures("answers_come_at_once")
 @pytest.mark.parametrize(("effect", "calls_a_turn"), [(False, 16), (True, 1)], ids=["without an effect", "with one"])
 async def test_quick_calls_in_a_row_let_other_tasks_run(open_pool: OpenPool, effect: bool, calls_a_turn: int) -> None:
     pool = await open_pool(*READ)

@@ -56,11 +56,14 @@ async def test_other_tasks_have_turns_meanwhile(nursery: trio.Nursery) -> None:
 
 
 async def test_a_caller_that_is_cancelled_has_its_result_first() -> None:
+    by: list[int] = []
     with trio.CancelScope() as scope:
         scope.cancel()
-        assert await off_loop(AT_ONCE + 1, threading.get_ident) != threading.get_ident()
+        by.append(await off_loop(AT_ONCE + 1, threading.get_ident))
         await trio.lowlevel.checkpoint()
         pytest.fail("it was not cancelled")
+    assert by
+    assert by != [threading.get_ident()]
 
 
 async def test_without_threads_it_is_done_in_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,3 +59,8 @@ def test_output_that_cannot_be_written_is_told_as_python_tells_it() -> None:
     code, errors = ended("return 0", Path("/dev/full"))
     assert code == 120
     assert "No space left on device" in errors
+
+
+def test_a_program_that_has_closed_its_output_ends_with_its_own_code(tmp_path: Path) -> None:
+    code, errors = ended("sys.stdout.close(); return 3", tmp_path / "out")
+    assert (code, sorted(errors.split())) == (3, ["apart", "atexit", "thread"])
