@@ -24,7 +24,6 @@ PR_SET_PDEATHSIG: Final = 1
 _PR_GET_PDEATHSIG: Final = 2
 PR_GET_DUMPABLE: Final = 3
 PR_SET_DUMPABLE: Final = 4
-_PR_CAPBSET_READ: Final = 23
 _PR_CAPBSET_DROP: Final = 24
 _PR_SET_NO_NEW_PRIVS: Final = 38
 PR_GET_NO_NEW_PRIVS: Final = 39
@@ -105,11 +104,20 @@ def undumpable() -> None:
 def drop_capabilities() -> None:
     """Empty the bounding, permitted, effective and inheritable sets, with the last the ambient one. Matters as root.
 
-    Without CAP_SETPCAP the bounding set stays, which gives nothing: it only limits what executing a program
-    can add, and `no_new_privs` stands before that.
-
     Raises:
         OSError: a set could not be emptied.
+    """
+    empty_bounding_set()
+    keep_capabilities(())
+
+
+def empty_bounding_set() -> None:
+    """Give up what executing a program can add; what this process forks has given it up too.
+
+    Without CAP_SETPCAP the set stays, which gives nothing: `no_new_privs` stands before that.
+
+    Raises:
+        OSError: it could not be emptied.
     """
     for capability in range(_CAPABILITIES):
         try:
@@ -118,7 +126,6 @@ def drop_capabilities() -> None:
             if error.errno not in (errno.EINVAL, errno.EPERM):
                 raise
             break
-    keep_capabilities(())
 
 
 def keep_capabilities(kept: tuple[int, ...]) -> None:
@@ -137,14 +144,10 @@ def nothing_to_regain() -> None:
     """Read back that the bounding set is empty: then executing as user 0 of a user namespace gives no powers either.
 
     Raises:
-        OSError: EPERM, there is something in it.
+        OSError: EPERM, there is something in it, or /proc does not say.
     """
-    for capability in range(_CAPABILITIES):
-        try:
-            left = kernel.prctl("PR_CAPBSET_READ", _PR_CAPBSET_READ, capability)
-        except OSError:
-            break  # EINVAL, after the last one
-        _require(left == 0, "PR_CAPBSET_READ")
+    _, found, rest = kernel.read_proc("/proc/self/status").partition(b"CapBnd:")
+    _require(bool(found) and int(rest.split(maxsplit=1)[0], 16) == 0, "CapBnd")
 
 
 def capabilities() -> bytes:

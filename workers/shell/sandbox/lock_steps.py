@@ -22,12 +22,11 @@ if TYPE_CHECKING:
     from workers.shell.command_runner import CommandRunner
 
 _CAP_DAC_OVERRIDE: Final = 1
-_CAP_SETPCAP: Final = 8
 _CAP_SYS_PTRACE: Final = 19
 _CAP_SYS_ADMIN: Final = 21
-KEPT: Final = (_CAP_DAC_OVERRIDE, _CAP_SETPCAP, _CAP_SYS_PTRACE, _CAP_SYS_ADMIN)
-"""To read what a command has forbidden to its owner, to empty a command's bounding set, to see how much memory it uses,
-to mount its places: in our own namespaces."""
+KEPT: Final = (_CAP_DAC_OVERRIDE, _CAP_SYS_PTRACE, _CAP_SYS_ADMIN)
+"""To read what a command has forbidden to its owner, to see how much memory it uses, to mount its places: in our own
+namespaces."""
 
 _OF_EVERY_WORKER: Final[Mapping[str, Step]] = MappingProxyType(dict(STEPS))
 
@@ -66,6 +65,7 @@ def _rlimits(context: StepContext) -> str:
 
 
 def _few_capabilities(_context: StepContext) -> str:
+    privileges.empty_bounding_set()  # for each command as well, so that none has to
     privileges.keep_capabilities(KEPT)
     return "capabilities"
 
@@ -106,7 +106,7 @@ def _places(context: StepContext) -> str:
 
 
 def _all_capabilities(_context: StepContext) -> str:
-    privileges.drop_capabilities()
+    privileges.keep_capabilities(())
     privileges.nothing_to_regain()
     return "capabilities"
 
