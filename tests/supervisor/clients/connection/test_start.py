@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -16,6 +17,9 @@ import msgspec
 import pytest
 
 from supervisor.acp import extensions, jsonrpc, schema
+from supervisor.clients.connection import spawn
+from supervisor.clients.connection import start as module
+from supervisor.clients.connection.link import Link
 from supervisor.clients.connection.link_events import LinkEvent, decline
 from supervisor.clients.connection.patience import Patience, version_notices
 from supervisor.clients.connection.spawn import StartingPrivate, background_if_none_runs, private_if_none_runs
@@ -134,6 +138,23 @@ def test_a_daemon_that_starts_already_is_the_one_that_is_connected_to(
             assert connected.link.daemon.pid == starting.process.pid
         else:
             assert stop(settings) == connected.link.daemon.pid
+
+
+def test_a_private_daemon_that_stays_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_STOP_TIMEOUT", 0.01)
+    ours, theirs = socket.socketpair()
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    ConnectedDaemon(Link(ours, decline), process).close()
+    assert process.returncode == -signal.SIGKILL
+    theirs.close()
+
+
+def test_a_daemon_that_cannot_be_begun_leaves_nothing_open(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = sorted(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(spawn, "_MODULE", ("/nonexistent",))
+    with pytest.raises(ConfigError, match="The daemon cannot be started: No such file"):
+        spawn.begin_background(settings)
+    assert sorted(os.listdir("/proc/self/fd")) == before
 
 
 def test_no_daemon_is_begun_where_one_runs(settings: Settings) -> None:
