@@ -153,7 +153,7 @@ class WorkerProcess:
     def reap(self) -> WorkerDied:
         """Kill what is left of the group, collect the exit status, close everything; return how it ended.
 
-        A process that SIGKILL does not end within a second (stuck in the kernel) is left to its pdeathsig.
+        A process that SIGKILL does not end within a second (stuck in the kernel) is left, for `Orphans` to collect.
         """
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)  # even a zombie still holds the group's number
@@ -171,8 +171,7 @@ class WorkerProcess:
         self.channel.close()
         self._close_broker()
         if self._orphans is not None:
-            if not reason:
-                self._orphans.release(self.pid)
+            (self._orphans.leave if reason else self._orphans.release)(self.pid)
             if found := self._orphans.sweep():
                 level = logging.INFO if self._why else logging.WARNING  # who is killed cannot clear up
                 _log.log(level, "killed %d processes that worker %d had left behind", found, self.pid)

@@ -106,6 +106,7 @@ class Orphans:
         self._expected = 0
         self._put_off = False
         self._ours = set(children(os.getpid()))
+        self._stuck: set[int] = set()
 
     def adopt(self, pid: int) -> None:
         """Count `pid` as our own child."""
@@ -114,6 +115,10 @@ class Orphans:
     def release(self, pid: int) -> None:
         """Forget a child that has been reaped."""
         self._ours.discard(pid)
+
+    def leave(self, pid: int) -> None:
+        """Collect a child of our own later: it was killed, and the kernel has not let it go yet."""
+        self._stuck.add(pid)
 
     @contextmanager
     def expecting(self) -> Iterator[None]:
@@ -133,6 +138,12 @@ class Orphans:
         Their own children come up the next time, and all of them where no descriptor is free to look for them.
         """
         found = 0
+        for pid in tuple(self._stuck):
+            with suppress(ChildProcessError):  # `subprocess` was faster
+                if os.waitpid(pid, os.WNOHANG)[0] == 0:
+                    continue
+            self._stuck.discard(pid)
+            self.release(pid)
         if self._expected:
             self._put_off = True
             return found

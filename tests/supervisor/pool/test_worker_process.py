@@ -234,7 +234,7 @@ async def test_a_process_that_cannot_be_killed_stays_our_own() -> None:
 
     class Known(Orphans):
         def __init__(self) -> None:
-            self._ours = known
+            self._ours, self._stuck = known, set()
 
         def sweep(self) -> int:
             return 0

@@ -12,6 +12,7 @@ import trio
 
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec, worker_command
+from supervisor.pool.worker_process import WorkerProcess
 from supervisor.pool.worker_template import WorkerTemplate
 from supervisor.system.descendants import Orphans
 from tests.supervisor.pool.harness import HANG, children, descriptors, descriptors_limited, gone, pids, ready, until
@@ -130,6 +131,32 @@ async def test_the_number_of_a_template_that_has_ended_may_be_an_orphans(root: i
     before = set(vars(orphans)["_ours"])
     assert await template.fork(root, brokered=False) is None
     assert vars(orphans)["_ours"] == before
+
+
+@pytest.mark.parametrize("collected", [False, True], ids=["by nobody else", "by Python as well"])
+async def test_a_worker_that_the_kernel_lets_go_late_is_collected_then(
+    root: int, monkeypatch: pytest.MonkeyPatch, collected: bool
+) -> None:
+    def late(timeout: float) -> int:
+        raise subprocess.TimeoutExpired("worker", timeout)
+
+    orphans = Orphans()
+    template = WorkerTemplate(worker_command(), orphans, HANG)
+    worker = await template.fork(root, brokered=False)
+    assert worker is not None
+    process = WorkerProcess(worker, root, orphans)
+    monkeypatch.setattr(worker, "wait", late)
+    monkeypatch.setattr(os, "killpg", lambda *_: None)
+    os.kill(worker.pid, signal.SIGSTOP)
+    assert process.reap().reason == "cannot be killed: it is stuck in the kernel"
+    assert orphans.sweep() == 0
+    worker.kill()
+    await gone(worker.pid)
+    if collected:
+        os.waitpid(worker.pid, 0)  # noqa: ASYNC222 - it has ended
+    assert orphans.sweep() == 0
+    assert worker.pid not in children() | vars(orphans)["_ours"]
+    template.close()
 
 
 async def test_a_worker_is_collected_where_the_kernel_keeps_nothing_of_children(
