@@ -1,5 +1,6 @@
 """Pools whose workers a template forks, and what becomes of them where it fails."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -131,6 +132,32 @@ async def test_the_number_of_a_template_that_has_ended_may_be_an_orphans(root: i
     before = set(vars(orphans)["_ours"])
     assert await template.fork(root, brokered=False) is None
     assert vars(orphans)["_ours"] == before
+
+
+async def test_an_orphan_that_comes_while_a_worker_is_forked_is_ended_afterwards(root: int) -> None:
+    orphans = Orphans()
+    with orphans.expecting():
+        orphan = int(subprocess.check_output(("/bin/sh", "-c", "sleep 60 >/dev/null & echo $!")))  # noqa: ASYNC221
+        await until(lambda: orphan in children())
+        assert orphans.sweep() == 0
+        assert orphan in children()
+    assert orphan not in children()
+
+
+async def test_a_forked_worker_that_cannot_be_watched_is_ended(root: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_pid: int) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    orphans = Orphans()
+    template = WorkerTemplate(worker_command(), orphans, HANG)
+    worker = await template.fork(root, brokered=True)
+    assert worker is not None
+    os.kill(worker.pid, signal.SIGSTOP)  # it does not see the end of its input
+    monkeypatch.setattr(os, "pidfd_open", refused)
+    with pytest.raises(OSError, match="Too many open files"):
+        WorkerProcess(worker, root, orphans, brokered=True)
+    assert worker.pid not in children() | vars(orphans)["_ours"]
+    template.close()
 
 
 @pytest.mark.parametrize("collected", [False, True], ids=["by nobody else", "by Python as well"])
