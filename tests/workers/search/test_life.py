@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
+from supervisor.pool.spec import worker_command
 from supervisor.pool.worker_usage import usage_of_tree
 from tests.raw_worker import RawWorker, gone, receive, send
 from tests.supervisor.command import HANG_GUARD, children
@@ -138,8 +139,17 @@ def test_it_dies_with_its_worker(end: Callable[[int], None], stopped: bool, thic
         os.close(held)
 
 
+TWO_PROCESSORS = """
+import os
+os.sched_getaffinity = lambda _pid: range(2)
+from workers.__main__ import main
+main()
+"""
+"""So that one file is searched beside the other, whichever comes first, also on a machine with one processor."""
+
+
 def test_a_search_that_takes_too_long_ends_with_what_was_found_so_far(thicket: Path) -> None:
-    with open_search(thicket, call_s=20.0) as worker:
+    with open_search(thicket, call_s=20.0, command=worker_command(TWO_PROCESSORS)) as worker:
         answer = worker.failed("search_files", {"query": SLOW}, queued_s=15.0)
         assert answer.kind == "timeout"
         assert '"path":"a","line":1' in answer.message
