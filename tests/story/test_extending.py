@@ -227,6 +227,7 @@ def test_a_method_is_announced_and_answers(extended: Extended) -> None:
 
 
 def test_a_fact_is_recorded_and_every_fold_says_what_it_makes_of_it(extended: Extended) -> None:
+    assert extended.program.run("call", "read_file", '{"path": "a.txt"}', "--root", ".").code == 0  # there is a session
     session = extended.python(USE_FACT).strip()
     facts = [row["fact"] for row in extended.program.run("history", session, "--format", "json").json]
     assert facts[-1] == {"fact": "NoteMade", "text": "remember this"}
