@@ -8,6 +8,7 @@ and was neither started by it nor there before, is the orphan of one that it sta
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,6 +17,9 @@ from typing import Final
 from workers.kernel import prctl
 
 _SET_CHILD_SUBREAPER: Final = 36
+_LETS_GO: Final = 1.0
+"""Seconds in which the kernel lets go of processes that were killed, unless a file system keeps them for longer."""
+_LOOK_AGAIN: Final = 0.001
 
 
 def become_subreaper() -> None:
@@ -70,6 +74,23 @@ def _killed(pid: int) -> bool:
     return True
 
 
+def _has_ended(pid: int) -> bool:
+    """Say whether a child has ended, and collect it."""
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] != 0
+    except ChildProcessError:  # somebody was faster
+        return True
+
+
+def _ends(pid: int, until: float) -> bool:
+    """Wait for a child that was killed, and collect it; return False where it is stuck in the kernel."""
+    while not _has_ended(pid):
+        if time.monotonic() > until:
+            return False
+        time.sleep(_LOOK_AGAIN)
+    return True
+
+
 def _group(pid: int) -> int:
     with suppress(ProcessLookupError, PermissionError):
         return os.getpgid(pid)
@@ -117,7 +138,7 @@ class Orphans:
         self._ours.discard(pid)
 
     def leave(self, pid: int) -> None:
-        """Collect a child of our own later: it was killed, and the kernel has not let it go yet."""
+        """Collect a child later, which counts as our own: it was killed, and the kernel has not let it go yet."""
         self._stuck.add(pid)
 
     @contextmanager
@@ -135,15 +156,14 @@ class Orphans:
     def sweep(self) -> int:
         """Kill and reap every orphan; return how many there were.
 
-        Their own children come up the next time, and all of them where no descriptor is free to look for them.
+        Their own children come up the next time, and all of them where no descriptor is free to look for them. One that
+        is stuck in the kernel is not waited for.
         """
-        found = 0
+        found, until = 0, time.monotonic() + _LETS_GO
         for pid in tuple(self._stuck):
-            with suppress(ChildProcessError):  # `subprocess` was faster
-                if os.waitpid(pid, os.WNOHANG)[0] == 0:
-                    continue
-            self._stuck.discard(pid)
-            self.release(pid)
+            if _has_ended(pid):
+                self._stuck.discard(pid)
+                self.release(pid)
         if self._expected:
             self._put_off = True
             return found
@@ -152,7 +172,8 @@ class Orphans:
                 if not _killed(pid):  # it has become another user's, for example by sudo: nobody may wait for it
                     self._ours.add(pid)
                     continue
-                with suppress(ChildProcessError):
-                    os.waitpid(pid, 0)
+                if not _ends(pid, until):
+                    self.adopt(pid)
+                    self.leave(pid)
             found += len(strangers)
         return found

@@ -15,6 +15,7 @@ from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec, worker_command
 from supervisor.pool.worker_process import WorkerProcess
 from supervisor.pool.worker_template import WorkerTemplate
+from supervisor.system import descendants
 from supervisor.system.descendants import Orphans
 from tests.supervisor.pool.harness import HANG, children, descriptors, descriptors_limited, gone, pids, ready, until
 from workers.wire.messages import Context, Done
@@ -141,6 +142,24 @@ async def test_an_orphan_that_comes_while_a_worker_is_forked_is_ended_afterwards
         await until(lambda: orphan in children())
         assert orphans.sweep() == 0
         assert orphan in children()
+    assert orphan not in children()
+
+
+async def test_an_orphan_that_the_kernel_does_not_let_go_is_not_waited_for(
+    root: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(descendants, "_LETS_GO", 0.01)
+    orphans = Orphans()
+    command = ("/bin/sh", "-c", "sleep 60 >/dev/null & echo $!")
+    orphan = int(subprocess.check_output(command))  # noqa: ASYNC221
+    await until(lambda: orphan in children())
+    with monkeypatch.context() as stuck:
+        stuck.setattr(descendants, "_killed", lambda _pid: True)
+        assert [orphans.sweep(), orphans.sweep()] == [1, 0]
+    assert orphan in children()
+    os.kill(orphan, signal.SIGKILL)
+    await gone(orphan)
+    assert orphans.sweep() == 0
     assert orphan not in children()
 
 
