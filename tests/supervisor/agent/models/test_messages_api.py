@@ -3,6 +3,7 @@
 import copy
 import gc
 import json
+import socket
 import subprocess
 import sys
 import traceback
@@ -747,6 +748,15 @@ async def test_a_refused_request_uses_up_nothing_of_the_script() -> None:
         assert (await asked.reply()).text == "done"
         assert "used up" in str(await asked.error())
     assert [request.refused is None for request in asked.server.requests] == [False, True, True]
+
+
+@pytest.mark.parametrize("half", [b"POST /v1", b"POST /v1/messages HTTP/1.1\r\nContent-Length: 9\r\n\r\n{"])
+def test_the_server_takes_half_a_request_for_none(half: bytes) -> None:
+    with MessagesServer([DONE]) as server, socket.create_connection(("127.0.0.1", server.port)) as client:
+        client.sendall(half)
+        client.shutdown(socket.SHUT_WR)
+        assert client.recv(1) == b""
+        assert (server.requests, server.left) == ([], 1)
 
 
 def test_the_server_tells_a_mistake_in_its_script() -> None:
