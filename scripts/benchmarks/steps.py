@@ -28,6 +28,7 @@ from supervisor.config.settings import Settings
 from supervisor.journal.journal import open_journal
 from supervisor.session.resources import SessionResources, prepare_process
 from supervisor.session.session import Session, new_session
+from supervisor.tools.approval import Approve
 from supervisor.tools.catalog import offers
 from tests.messages_server import reply
 
@@ -139,11 +140,13 @@ async def with_resources(settings: Settings, use: Callable[[SessionResources], A
             await core.close()
 
 
-async def opened_session(core: SessionResources, profile: Profile, model: Model) -> Session:
+async def opened_session(
+    core: SessionResources, profile: Profile, model: Model | None, approve: Approve | None = None
+) -> Session:
     """Return a new session of a benchmark."""
-    new = new_session(profile, model, "bench", attended=False)
+    new = new_session(profile, model, "bench", attended=approve is not None)
     await core.writer.append(new.id, new.opened)
-    return Session(core.writer, core.pools(profile), profile, model, new)
+    return Session(core.writer, core.pools(profile), profile, model, new, approve=approve, services=core.services)
 
 
 def _commits(home: Path, times: int) -> list[float]:

@@ -36,6 +36,10 @@ _STDERR_FLOOD: Final = 2**16
 _STDERR_TAIL: Final = 2000
 """Bytes of stderr that the log keeps of one worker."""
 
+_ORPHANS_END_S: Final = 2.0
+"""Seconds for which orphans that were killed are waited for."""
+_LOOK_AGAIN: Final = 0.005
+
 _log: Final = logging.getLogger("strongroom.pool")
 
 
@@ -232,3 +236,14 @@ class WorkerProcess:
         if self._why in ("timeout", "cancelled"):
             return "timeout" if self._why == "timeout" else "cancelled"
         return "resource_limit" if status == -signal.SIGXCPU else ""
+
+
+async def orphans_ended(orphans: Orphans | None) -> None:
+    """Return when the orphans that were killed have ended, or soon all the same; not to be cancelled.
+
+    Those that hold thousands of files take seconds. One that the kernel does not let go is reaped by a later sweep.
+    """
+    with trio.move_on_after(_ORPHANS_END_S, shield=True):
+        while orphans is not None and orphans.dying:
+            await trio.sleep(_LOOK_AGAIN)
+            orphans.sweep()

@@ -24,7 +24,7 @@ import trio
 from supervisor.errors import WorkerDied, WorkerError, WorkerUnavailable
 from supervisor.pool.channel import Channel
 from supervisor.pool.spec import Broker, ChildSpec
-from supervisor.pool.worker_process import WorkerProcess
+from supervisor.pool.worker_process import WorkerProcess, orphans_ended
 from workers.wire import frames, messages
 
 _log: Final = logging.getLogger("strongroom.pool")
@@ -208,6 +208,7 @@ class WorkerSlot:
                 death = process.reap()
             finally:
                 process.channel.fail(death)
+            await orphans_ended(spec.orphans)
         if not (self._retired or death.ordered) and process.last_words:
             _log.warning("worker %s[%d] wrote last: %s", self.spec.category, self.number, process.last_words)
         return death

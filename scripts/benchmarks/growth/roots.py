@@ -5,7 +5,8 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -15,18 +16,24 @@ import trio
 from scripts.benchmarks.figures import Figure, Goal, at, figure
 from scripts.benchmarks.growth.curves import Point, curve
 from scripts.benchmarks.programs import proportional_memory
-from scripts.benchmarks.steps import with_resources
-from supervisor.config.profiles import resolve
+from scripts.benchmarks.steps import opened_session, with_resources
+from supervisor.config.profiles import Profile, resolve
 from supervisor.config.settings import Settings, load
 from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pool import Pool
 from supervisor.pool.pools import Pools
 from supervisor.session.resources import SessionResources
+from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
+from supervisor.undo.plan import undo_plan
 from workers.wire.messages import Done
 
 _A_FOLDER: Final = 100
 """Files of one directory."""
-_PROGRAMS: Final = ("true", "cat", "git", "touch", "rm")
+_PROGRAMS: Final = ("true", "cat", "git", "touch", "rm", "sh")
+_NAP: Final = 0.002
+_STALL: Final = "longest stall of others while files are changed and restored"
+_LONGEST: Final = Goal(50)
+"""Milliseconds."""
 _ALL_ROOTS: Final = 300.0
 """MiB that all workers of fifty roots may hold."""
 
@@ -41,13 +48,21 @@ async def growth_roots(quick: bool) -> list[Figure]:
             settings = with_programs(home)
 
             async def use(core: SessionResources) -> None:
-                pools = core.pools(resolve(core.settings, "project", root))
-                for name, (value, n) in (await _measured(pools, size)).items():  # noqa: B023
+                profile = resolve(core.settings, "project", root)
+                measured = await _measured(core.pools(profile), size)  # noqa: B023
+                measured |= await _changed(core, profile, size)  # noqa: B023
+                for name, (value, n) in measured.items():
                     costs.setdefault(name, []).append(Point(size, value, n))  # noqa: B023
 
             await with_resources(settings, use)
+    stalls = costs.pop(("root", _STALL))
     return [
-        each for (benchmark, name), points in costs.items() for each in curve(benchmark, name, "files", "ms", points)
+        *(
+            each
+            for (benchmark, name), points in costs.items()
+            for each in curve(benchmark, name, "files", "ms", points)
+        ),
+        *(figure("root", f"{_STALL}, {each.size:,} files", each.value, "ms", each.n, goal=_LONGEST) for each in stalls),
     ]
 
 
@@ -115,10 +130,53 @@ async def _measured(pools: Pools, files: int) -> dict[tuple[str, str], tuple[flo
     await timed(("root", "rehearsed true"), 10, command("true"))
     await timed(("root", "rehearsed git status, a thousand files"), 3, command("git", "status", "--short"), thousands)
     await timed(("root", "one changed file, committed"), 5, command("touch", "one.txt"))
-    changed = min(files, 10_000) // _A_FOLDER
-    folders = [f"d{number // 100:03}/d{number:05}" for number in range(changed)]
-    await timed(("root", "removal of files, committed, a hundred files"), 1, command("rm", "-r", *folders), changed)
     return found
+
+
+async def _changed(core: SessionResources, profile: Profile, files: int) -> dict[tuple[str, str], tuple[float, int]]:
+    """Measure changes of up to ten thousand files, each with its undo; and for how long nothing else could run."""
+
+    async def approve(_question: ApprovalQuestion) -> ApprovalDecision:
+        return ApprovalDecision(approved=True)
+
+    hundreds = min(files, 10_000) / 100
+    session = await opened_session(core, profile, None, approve)
+    found: dict[tuple[str, str], tuple[float, int]] = {}
+    stalls = [0.0]
+    for what, command in (
+        ("a line appended to files", ("sh", "-c", "for each in d000/*/*; do echo more >> $each; done")),
+        ("removal of files", ("rm", "-r", "d000")),
+    ):
+        arguments = msgspec.json.encode({"command": command[0], "args": command[1:]}).decode()
+        async with _noting(stalls):
+            began = time.perf_counter()
+            ended = await session.call("exec_shell", arguments)
+            found["root", f"{what}, committed, a hundred files"] = (time.perf_counter() - began) * 1e3 / hundreds, 1
+        (step,) = undo_plan(core.writer.journal.of_session(session.id), (), "last", core.packs.holds)
+        async with _noting(stalls):
+            began = time.perf_counter()
+            undone, _ = await session.undo(step, force=False, by="bench")
+            found["root", f"{what}, undone, a hundred files"] = (time.perf_counter() - began) * 1e3 / hundreds, 1
+        if not (ended.ok and undone.ok):
+            raise TypeError(ended, undone)
+    found["root", _STALL] = max(stalls), len(stalls)
+    return found
+
+
+@asynccontextmanager
+async def _noting(stalls: list[float]) -> AsyncIterator[None]:
+    """Note the milliseconds by which a task that sleeps is woken up late during the body."""
+
+    async def sleep() -> None:
+        while True:
+            began = time.perf_counter()
+            await trio.sleep(_NAP)
+            stalls.append((time.perf_counter() - began - _NAP) * 1e3)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(sleep)
+        yield
+        nursery.cancel_scope.cancel()
 
 
 async def _committed(pool: Pool, words: tuple[str, ...]) -> None:

@@ -24,6 +24,7 @@ from supervisor.display.escape import one_line
 from supervisor.pool.child_process import spawn
 from supervisor.pool.frame_reader import FrameReader
 from supervisor.pool.spec import worker_command
+from supervisor.pool.worker_process import orphans_ended
 from supervisor.system.descendants import Orphans
 from supervisor.tools.services import ChangeServices
 from supervisor.tools.unconfined.warden import CommandRequest
@@ -219,3 +220,4 @@ class _Warden:
                 if process.returncode is not None:
                     self._orphans.release(process.pid)
                 self._orphans.sweep()
+                await orphans_ended(self._orphans)

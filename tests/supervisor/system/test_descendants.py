@@ -1,0 +1,38 @@
+"""Orphans: what a child of ours has left behind."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from supervisor.pool.worker_process import orphans_ended
+from supervisor.system.descendants import Orphans
+from tests.supervisor.pool.harness import until
+
+HELD = """
+import ctypes, sys, time
+from workers import kernel
+pid = kernel.fork_sibling()
+if pid == 0:
+    time.sleep(600)
+assert ctypes.CDLL(None).ptrace(0x4206, pid, None, None) == 0  # PTRACE_SEIZE: whoever traces it is told of its end first
+print(pid, flush=True)
+sys.stdin.read()
+"""
+"""Leaves a child of its parent that does not end when it is killed, until this process has."""
+
+
+async def test_an_orphan_that_does_not_end_holds_nobody_up_and_is_reaped_when_it_does() -> None:
+    orphans = Orphans()
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", HELD], stdin=pipe, stdout=pipe, cwd=Path(__file__).parents[3]
+    ) as holder:
+        orphans.adopt(holder.pid)
+        assert holder.stdout is not None
+        assert int(holder.stdout.readline())
+        assert orphans.sweep() == 1
+        assert orphans.dying
+        assert orphans.sweep() == 0
+        holder.kill()
+    await orphans_ended(orphans)
+    await until(lambda: orphans.sweep() == 0 and not orphans.dying)
