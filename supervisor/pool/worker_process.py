@@ -244,6 +244,6 @@ async def orphans_ended(orphans: Orphans | None) -> None:
     Those that hold thousands of files take seconds. One that the kernel does not let go is reaped by a later sweep.
     """
     with trio.move_on_after(_ORPHANS_END_S, shield=True):
-        while orphans is not None and orphans.dying:
+        while orphans is not None and orphans.stuck:
             await trio.sleep(_LOOK_AGAIN)
             orphans.sweep()

@@ -17,8 +17,8 @@ from typing import Final
 from workers.kernel import prctl
 
 _SET_CHILD_SUBREAPER: Final = 36
-_LETS_GO: Final = 1.0
-"""Seconds in which the kernel lets go of processes that were killed, unless a file system keeps them for longer."""
+_AT_ONCE: Final = 0.02
+"""Seconds in which the kernel lets go of processes that were killed, unless they held very much, or are stuck."""
 _LOOK_AGAIN: Final = 0.001
 
 
@@ -137,6 +137,11 @@ class Orphans:
         """Forget a child that has been reaped."""
         self._ours.discard(pid)
 
+    @property
+    def stuck(self) -> bool:
+        """Whether one that was killed has not ended: freeing what it held may take seconds. Sweep again."""
+        return bool(self._stuck)
+
     def leave(self, pid: int) -> None:
         """Collect a child later, which counts as our own: it was killed, and the kernel has not let it go yet."""
         self._stuck.add(pid)
@@ -154,12 +159,11 @@ class Orphans:
                 self.sweep()
 
     def sweep(self) -> int:
-        """Kill and reap every orphan; return how many there were.
+        """Kill every orphan, and reap those that end at once; return how many there were.
 
-        Their own children come up the next time, and all of them where no descriptor is free to look for them. One that
-        is stuck in the kernel is not waited for.
+        Their own children come up the next time, and all of them where no descriptor is free to look for them.
         """
-        found, until = 0, time.monotonic() + _LETS_GO
+        found, until = 0, time.monotonic() + _AT_ONCE
         for pid in tuple(self._stuck):
             if _has_ended(pid):
                 self._stuck.discard(pid)

@@ -127,16 +127,14 @@ async def test_a_template_that_ends_once_it_is_asked_has_failed(templates: Templ
     assert templates.template.process is None
 
 
-async def test_the_number_of_a_template_that_has_ended_may_be_an_orphans(root: int) -> None:
-    orphans = Orphans()
+async def test_the_number_of_a_template_that_has_ended_may_be_an_orphans(orphans: Orphans, root: int) -> None:
     template = WorkerTemplate((sys.executable, "-c", "pass"), orphans, HANG)
     before = set(vars(orphans)["_ours"])
     assert await template.fork(root, brokered=False) is None
     assert vars(orphans)["_ours"] == before
 
 
-async def test_an_orphan_that_comes_while_a_worker_is_forked_is_ended_afterwards(root: int) -> None:
-    orphans = Orphans()
+async def test_an_orphan_that_comes_while_a_worker_is_forked_is_ended_afterwards(orphans: Orphans, root: int) -> None:
     with orphans.expecting():
         orphan = int(subprocess.check_output(("/bin/sh", "-c", "sleep 60 >/dev/null & echo $!")))  # noqa: ASYNC221
         await until(lambda: orphan in children())
@@ -146,10 +144,8 @@ async def test_an_orphan_that_comes_while_a_worker_is_forked_is_ended_afterwards
 
 
 async def test_an_orphan_that_the_kernel_does_not_let_go_is_not_waited_for(
-    root: int, monkeypatch: pytest.MonkeyPatch
+    orphans: Orphans, root: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(descendants, "_LETS_GO", 0.01)
-    orphans = Orphans()
     command = ("/bin/sh", "-c", "sleep 60 >/dev/null & echo $!")
     orphan = int(subprocess.check_output(command))  # noqa: ASYNC221
     await until(lambda: orphan in children())
@@ -163,11 +159,12 @@ async def test_an_orphan_that_the_kernel_does_not_let_go_is_not_waited_for(
     assert orphan not in children()
 
 
-async def test_a_forked_worker_that_cannot_be_watched_is_ended(root: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_forked_worker_that_cannot_be_watched_is_ended(
+    orphans: Orphans, root: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refused(_pid: int) -> int:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
-    orphans = Orphans()
     template = WorkerTemplate(worker_command(), orphans, HANG)
     worker = await template.fork(root, brokered=True)
     assert worker is not None
@@ -181,12 +178,11 @@ async def test_a_forked_worker_that_cannot_be_watched_is_ended(root: int, monkey
 
 @pytest.mark.parametrize("collected", [False, True], ids=["by nobody else", "by Python as well"])
 async def test_a_worker_that_the_kernel_lets_go_late_is_collected_then(
-    root: int, monkeypatch: pytest.MonkeyPatch, collected: bool
+    orphans: Orphans, root: int, monkeypatch: pytest.MonkeyPatch, collected: bool
 ) -> None:
     def late(timeout: float) -> int:
         raise subprocess.TimeoutExpired("worker", timeout)
 
-    orphans = Orphans()
     template = WorkerTemplate(worker_command(), orphans, HANG)
     worker = await template.fork(root, brokered=False)
     assert worker is not None
