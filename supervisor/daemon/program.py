@@ -24,7 +24,7 @@ from supervisor.daemon.process.lock import hold
 from supervisor.daemon.process.logs import log_to_stderr, start_logging
 from supervisor.daemon.protocol.connection import as_fault
 from supervisor.daemon.service import Service
-from supervisor.errors import DaemonRuns, StrongroomError
+from supervisor.errors import ConfigError, DaemonRuns, StrongroomError
 from supervisor.system.garbage import collect_from_here
 from supervisor.system.safe_files import secure_home
 from workers.kernel import prctl
@@ -111,6 +111,9 @@ def run_private(descriptor: int, parent: int, level: int, plan: Path | None = No
         trio.run(Service(settings, private=True, faults=faults).run, serve)
     except StrongroomError as error:
         _tell(connected, error)
+        return 1
+    except OSError as error:  # not even the event loop can begin
+        _tell(connected, ConfigError(f"The daemon cannot be started: {error.strerror}."))
         return 1
     return 0
 

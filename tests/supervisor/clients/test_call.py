@@ -93,6 +93,15 @@ def test_a_call_that_nobody_waits_for_is_cancelled(served: tuple[Strongroom, Dae
     assert kinds[-2:] == [None, "cancelled"]
 
 
+@pytest.mark.parametrize("allowed", [6, 8, 9, 14])
+def test_too_few_descriptors_are_told_in_one_line(strongroom: Strongroom, root: Path, allowed: int) -> None:
+    limited = ("/bin/sh", "-c", f'ulimit -n {allowed}; exec "$0" "$@"')
+    done = strongroom.run("call", "read_file", '{"path": "a.txt"}', "--root", "root", wrapper=limited)
+    assert done.code in {1, 2}
+    assert done.err.startswith("error: ")
+    assert done.err.count("\n") == 1
+
+
 @pytest.mark.parametrize("options", [(), ("--approve",)], ids=["nobody is asked", "--approve"])
 def test_a_call_that_asks_is_denied_unless_approved_beforehand(
     strongroom: Strongroom, root: Path, options: tuple[str, ...]
