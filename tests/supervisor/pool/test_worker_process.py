@@ -14,10 +14,11 @@ import trio
 from supervisor.errors import WorkerDied
 from supervisor.pool.spec import worker_command
 from supervisor.pool.worker_process import WorkerProcess
+from supervisor.system import descendants
 from supervisor.system.descendants import Orphans
 from tests.fake_worker import fake_command
 from tests.supervisor.pool.conftest import OpenPool
-from tests.supervisor.pool.harness import HANG, children, descriptors, descriptors_limited, gone, pids
+from tests.supervisor.pool.harness import HANG, children, descriptors, descriptors_limited, gone, kill, pids, until
 
 SUPERVISOR = """
 import os, sys, trio
@@ -262,3 +263,15 @@ def test_a_worker_runs_without_the_users_python_set_up() -> None:
 
 def _running() -> list[int]:
     return [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]
+
+
+async def test_an_orphan_that_ends_late_is_collected_by_the_task_of_its_worker(
+    orphans: Orphans, open_pool: OpenPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(descendants, "_AT_ONCE", -1.0)
+    pool = await open_pool(orphans=orphans)
+    command = ("/bin/sh", "-c", "sleep 60 >/dev/null & echo $!")
+    orphan = int(subprocess.check_output(command))  # noqa: ASYNC221
+    await until(lambda: orphan in children())
+    kill(pool.workers.slots[0])
+    await until(lambda: orphan not in children())

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,9 @@ from workers.changes.effects import CommitFailed
 from workers.commit.staging import draft, sweep
 from workers.restore.restorer import scratch_directory
 from workers.tree.drafts import is_draft
+
+FS_IOC_SETFLAGS = 0x40086602
+FS_TOPDIR_FL = 0x20000
 
 REFUSALS: list[tuple[str, Callable[[], None]]] = [
     ("EMFILE", refuse_descriptors),
@@ -61,19 +65,24 @@ def test_a_directory_for_many_files_is_made_whether_or_not_it_can_be_put_apart(
 ) -> None:
     def made() -> str:
         happened: list[str] = []
+        flags = 0
 
-        def hook(event: str, _arguments: object) -> None:
+        def hook(event: str, arguments: tuple[Any, ...]) -> None:
+            nonlocal flags
             happened.append(event)
+            if event == "fcntl.ioctl" and arguments[1] == FS_IOC_SETFLAGS:
+                flags = int.from_bytes(arguments[2], sys.byteorder)
             if event == refused and happened.count(event) == 1 + (event == "os.mkdir"):
                 raise OSError(errno.EOPNOTSUPP, "refused by the test")
 
         sys.addaudithook(hook)
         name, fd = draft(root, 1000)
         assert os.fstat(fd).st_ino == (tmp_path / name).stat().st_ino
-        return str([happened.count("os.rename"), os.listdir(tmp_path) == [name]])
+        return str([happened.count("os.rename"), flags & FS_TOPDIR_FL, os.listdir(tmp_path) == [name]])
 
     renamed = 0 if refused in {"fcntl.ioctl", "os.mkdir"} else 1
-    assert in_child(made) == (0, str([renamed, True]))
+    flagged = 0 if refused == "fcntl.ioctl" else FS_TOPDIR_FL
+    assert in_child(made) == (0, str([renamed, flagged, True]))
 
 
 def _sweep(root: int, _name: str) -> None:

@@ -138,6 +138,13 @@ def test_of_devices_only_the_mark_of_a_deleted_name_is_made(
     assert decided(program, machine, "mknodat", *arguments) == verdict
 
 
+@pytest.mark.parametrize(("number", "verdict"), [(0x80086601, ALLOW), (0x40086602, ALLOW), (0x5412, EPERM)])
+@pytest.mark.parametrize("machine", NUMBERS)
+def test_of_ioctl_only_the_flags_of_files_are_let_through(machine: str, number: int, verdict: int) -> None:
+    assert decided(assemble(RESTORE.calls(writable=True), machine), machine, "ioctl", 3, number) == verdict
+    assert decided(assemble(RESTORE.calls(writable=False), machine), machine, "ioctl", 3, number) == EPERM
+
+
 @pytest.mark.parametrize("call", ["unshare", "mount"])
 def test_without_namespaces_it_works_only_if_the_operator_says_so(call: str, house: House) -> None:
     """Nothing else keeps it from changing modes and times by names that lead elsewhere."""
