@@ -17,6 +17,27 @@ Scope = Literal["once", "session", "always"]
 """For how long a person's yes holds."""
 
 
+SourceKind = Literal["person", "file", "agent_file", "foreign_file", "page", "output", "attachment", "foreign_tool"]
+"""Who wrote a text: the person; in a file the person, an agent (in any session), or somebody else (a dependency, a root
+of others); a page of the web; a command; what an editor sent along; a tool that is not ours."""
+
+
+class Source(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+    """Where a text that the model was shown comes from."""
+
+    kind: SourceKind
+    name: str
+    """Its path, address, command or query."""
+    digest: bytes = b""
+    """SHA-256 of the text as it was shown."""
+    size: int = 0
+    """Characters of it."""
+    file: bytes = b""
+    """SHA-256 of the whole file, where that was seen."""
+    foreign: bool = False
+    """Whether it may say what a stranger wrote, whoever put it there."""
+
+
 class _Fact(msgspec.Struct, frozen=True, tag_field="fact", tag=True, omit_defaults=True):
     pass
 
@@ -78,6 +99,8 @@ class TurnStarted(_TurnFact, frozen=True):
     """A user's line was accepted."""
 
     text: str
+    sources: tuple[Source, ...] = ()
+    """Of its parts one after the other, where not all of it was typed; their sizes add up to its length."""
 
 
 class TurnResumed(_TurnFact, frozen=True):
@@ -184,6 +207,8 @@ class CallEnded(_CallFact, frozen=True):
     kind: ErrorKind | None = None
     details: dict[str, str | int] = {}
     seconds: float = 0.0
+    sources: tuple[Source, ...] = ()
+    """Of what it says: the first of all of it, the others of lines of files within. None for our own words."""
 
 
 class TurnEnded(_TurnFact, frozen=True):

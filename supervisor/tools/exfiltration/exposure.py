@@ -1,31 +1,35 @@
-"""Text that the model of one session has been shown, and that a URL could carry out. A fold over facts.
+"""Text that the model of one session has been shown, with its sources: what a call could carry out. A fold over facts.
 
-Rule: what a tool read in the root, or an editor sent along, is private; what the person typed and what the web said is
-not. Nothing is compared until a URL is judged: most sessions never fetch. Whatever a text says, each step takes time
-that grows with its length alone: this runs in the daemon's event loop.
+Rule: what a tool read in the root, an editor sent along or the person typed is private, what the web said is not. An
+address is free where the person typed it, or where it is a link of a page or of a file that the person wrote; every
+other one was composed. Nothing is compared until a URL is judged: most sessions never fetch. Whatever a text says, each
+step takes time that grows with its length alone: this runs in the daemon's event loop.
 
-Facts ignored: BatchStarted, CallDecided, CallStarted, FaultsAllowed, ModelRetried, Replied, SessionChanged,
-SessionDeleted, SessionOpened, ToolsChanged, TurnEnded, TurnResumed.
+Facts ignored: BatchStarted, FaultsAllowed, ModelRetried, Replied, SessionChanged, SessionDeleted, SessionOpened,
+ToolsChanged, TurnEnded, TurnResumed.
 """
 
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
-from supervisor.journal.facts import CallEnded, Fact, TurnStarted
-from supervisor.tools.partial_output import OUTPUT
-from workers.catalog import find_tool
+from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, Source, TurnStarted, effective
+from supervisor.tools.exfiltration.sources import lines_by_path, shown_by, sources_of
+from workers.url import Url, UrlError, parse
 
 KEPT: Final = 2 * 2**20
 """Characters of private text that are remembered, the latest ones."""
 
 _KEPT_PUBLIC: Final = 2**20
 """The same of what the web has said."""
+_KEPT_FOREIGN: Final = 2**18
+"""The same of what strangers wrote, for the sentence that a call stems from."""
+_LINKS: Final = 50_000
+"""Addresses that are remembered as free, the latest ones."""
 
-_WITH_RESULTS: Final = frozenset({"timeout", "resource_limit"})
-"""Errors that come with what was found, or printed, until then."""
 _URL: Final = re.compile(r"https?://[^\s<>\"'`\\^{|}\[\]]+", re.IGNORECASE)
 _LINK: Final = re.compile(
     rf"{_URL.pattern}|(?<![\w.-])(?:[\w-]{{1,63}}\.){{1,5}}[a-z]{{2,24}}/[^\s<>\"'`\\^{{|}}\[\]]+",
@@ -34,11 +38,14 @@ _LINK: Final = re.compile(
 """The same, and what people write of one: github.com/o/r."""
 _ENDINGS: Final = ".,;:!?)*_"
 """What follows an address in a sentence, or in Markdown, and is not of it."""
+_REVISION: Final = re.compile(r"\b(?:commit|revision|sha)[ :/#]{1,3}([0-9a-f]{7,64})\b", re.IGNORECASE)
+"""What a person types to name a commit: no secret, although it reads like a key."""
 _ASCII_LEFT_OUT: Final = bytes(each for each in range(128) if not chr(each).isalnum())
 
-_FILE_BEGINS: Final = "<resource uri="
-_FILE_ENDS: Final = "\n</resource>"
-"""Around a file that the person's editor sent along (`acp.schema.prompt_text`): they did not type it."""
+_FRAME_BEGINS: Final = "<resource uri="
+_FRAME_ENDS: Final = "\n</resource>"
+"""Around a file that an editor sent along, in facts without sources: what is within could close it, so all that stands
+between the first beginning and the last end counts as sent along."""
 
 _NO_LETTERS: Final = re.compile("[\U00032000-\U000dffff\U000e0080-\U0010ffff]+")
 """Planes without letters: so many characters would take long to look at one by one."""
@@ -54,62 +61,135 @@ _LOOKALIKES: Final[Mapping[str, str]] = MappingProxyType(
 """Cyrillic and Greek letters that pass for Latin ones, and the tag characters, which nobody sees."""
 
 
+class SourcedText(NamedTuple):
+    """A text with its source."""
+
+    source: Source
+    text: str
+
+
 class SeenText:
     """Texts that stand in a session's facts."""
 
     def __init__(self) -> None:
         self.forgot = False
         """Whether some private text is no longer remembered."""
-        self._private: list[str] = []
+        self.sources: list[Source] = []
+        """Of all that was shown, in the order in which it was."""
+        self.foreign: list[SourcedText] = []
+        """What strangers may have written, the latest; empty while the session has seen nothing of that kind."""
+        self._foreign_size = 0
+        self._private: list[SourcedText] = []
         self._private_size = 0
         self._compared: list[str | None] = []
         self._public: list[str] = []
         self._public_size = 0
         self._typed: list[str] = []
+        self._links: dict[Url, Source] = {}
+        self._unlinked: list[SourcedText] = []
+        """Texts whose links are free, and were not looked for yet."""
+        self._started: dict[str, CallStarted] = {}
+        self._networked: set[str] = set()
 
     def apply(self, fact: Fact) -> None:
         """Take one more fact into account."""
         match fact:
             case TurnStarted():
-                self._typed.append(self._without_files(fact.text))
-            case CallEnded() if (tool := find_tool(fact.tool)) is not None and not tool.private:
-                if fact.ok:  # an error repeats what the model wrote, a denial the very secret
-                    self._publish(fact.content)
-            case CallEnded() if fact.ok or fact.kind in _WITH_RESULTS:
-                for text in (fact.content, *map(str, fact.details.values())):
-                    self._keep(text)
+                for part in parts_of(fact):
+                    self._take(part)
+            case CallStarted():
+                self._started[fact.call] = fact
+            case CallDecided() if fact.network or fact.unconfined:
+                self._networked.add(fact.call)
             case CallEnded():
-                self._keep(str(fact.details.get(OUTPUT, "")))
+                started = self._started.pop(fact.call, None)
+                arguments = effective(started) if started is not None else ""
+                network = fact.call in self._networked
+                known = fact.sources or sources_of(arguments, fact, network=network)
+                self._networked.discard(fact.call)
+                if known:
+                    self._take_result(fact, known)
+            case _:
+                return
 
     def compared(self) -> Iterator[str]:
-        """Yield each private text as it is `comparable`, without its URLs: those may be followed."""
+        """Yield each private text as it is `comparable`, without its free URLs: those may be followed."""
         for number, text in enumerate(self._private):
             known = self._compared[number]
             if known is None:
-                known = self._compared[number] = comparable(_LINK.sub(" ", text))
+                left = _LINK.sub(" ", text.text) if text.source.kind in ("file", "person", "attachment") else text.text
+                known = self._compared[number] = comparable(_REVISION.sub(" ", left))
             yield known
 
     def is_private(self, word: str) -> bool:
         """Say whether a private text holds `word` as it stands."""
-        return any(word in text for text in self._private)
+        return any(word in text.text for text in self._private)
 
     def is_public(self, word: str) -> bool:
-        """Say whether the person or the web has written `word` as it stands."""
+        """Say whether the web has written `word` as it stands, or the person as an address or a commit's name."""
         return any(word in text for text in (*self._typed, *self._public))
+
+    @property
+    def has_private(self) -> bool:
+        """Whether it has seen what is the person's own: more than what they typed."""
+        return any(each.kind not in ("person", "page") for each in self.sources)
+
+    def link(self, url: Url) -> Source | None:
+        """Return who wrote an address that is free; None for one that was composed."""
+        self._find_links()
+        return self._links.get(url)
+
+    def latest(self, most: int) -> list[Source]:
+        """Return the sources of what was shown besides what the person typed, each once, the latest first."""
+        found: dict[tuple[str, str], Source] = {}
+        for each in reversed(self.sources):
+            if each.kind != "person":
+                found.setdefault((each.kind, each.name), each)
+            if len(found) == most:
+                break
+        return list(found.values())
 
     def typed_urls(self) -> Sequence[str]:
         """Return the addresses that the person typed."""
-        return [found.rstrip(_ENDINGS) for text in self._typed for found in _URL.findall(text)]
+        self._find_links()
+        return [str(url) for url, source in self._links.items() if source.kind == "person"]
 
-    def _without_files(self, prompt: str) -> str:
-        """Return what the person typed; keep the files that came with it."""
-        *parts, last = prompt.split(_FILE_ENDS)
-        typed = []
-        for part in parts:
-            before, _, file = part.partition(_FILE_BEGINS)
-            typed.append(before)
-            self._keep(file)
-        return "\n".join([*typed, last])
+    def _take_result(self, fact: CallEnded, sources: Sequence[Source]) -> None:
+        first, *others = sources
+        lines, of_others = lines_by_path(fact), {each.name for each in others}
+        own = "\n".join(text for path, text in lines.items() if path not in of_others)
+        self._take(SourcedText(first, shown_by(fact)), linked=own if fact.form == "json" else None)
+        for each in others:
+            self._take(SourcedText(each, lines.get(each.name, "")), private=False)
+
+    def _take(self, text: SourcedText, *, private: bool = True, linked: str | None = None) -> None:
+        """Take one text; `linked` is what of it has links that are free, where that is not all."""
+        source, said = text
+        if not said:
+            return
+        self.sources.append(source)
+        if source.kind in ("person", "page", "file") and not (source.foreign and source.kind != "page"):
+            self._unlinked.append(SourcedText(source, said if linked is None or source.kind == "page" else linked))
+        if source.foreign:
+            self.foreign.append(text)
+            self._foreign_size += len(said)
+            while self._foreign_size > _KEPT_FOREIGN and len(self.foreign) > 1:
+                self._foreign_size -= len(self.foreign.pop(0).text)
+        if source.kind == "page":
+            self._publish(said)
+        elif private:
+            self._keep(text)
+        if source.kind == "person":
+            self._typed += [*_URL.findall(said), *_REVISION.findall(said)]
+
+    def _find_links(self) -> None:
+        texts, self._unlinked = self._unlinked, []
+        for source, text in texts:
+            for url in links_of(text):
+                known = self._links.pop(url, source)
+                self._links[url] = known if known.kind == "person" else source
+        for url in list(self._links)[: max(0, len(self._links) - _LINKS)]:
+            del self._links[url]
 
     def _publish(self, text: str) -> None:
         self._public.append(text)
@@ -117,16 +197,40 @@ class SeenText:
         while self._public_size > _KEPT_PUBLIC and len(self._public) > 1:
             self._public_size -= len(self._public.pop(0))
 
-    def _keep(self, text: str) -> None:
-        if not text:
-            return
+    def _keep(self, text: SourcedText) -> None:
         self._private.append(text)
         self._compared.append(None)
-        self._private_size += len(text)
+        self._private_size += len(text.text)
         while self._private_size > KEPT and len(self._private) > 1:
-            self._private_size -= len(self._private.pop(0))
+            self._private_size -= len(self._private.pop(0).text)
             self._compared.pop(0)
             self.forgot = True
+
+
+def parts_of(fact: TurnStarted) -> list[SourcedText]:
+    """Return the parts of a line, each with its source."""
+    if fact.sources and sum(each.size for each in fact.sources) == len(fact.text):
+        parts, at = [], 0
+        for each in fact.sources:
+            parts.append(SourcedText(each, fact.text[at : at + each.size]))
+            at += each.size
+        return parts
+    before, begins, rest = fact.text.partition(_FRAME_BEGINS)
+    file, _, after = rest.rpartition(_FRAME_ENDS) if begins else ("", "", "")
+    if begins and not file:
+        file, after = rest, ""
+    person = Source("person", "")
+    return [SourcedText(person, before), SourcedText(Source("attachment", ""), file), SourcedText(person, after)]
+
+
+def links_of(text: str) -> Iterator[Url]:
+    """Yield the addresses that stand in a text, also those without https://."""
+    for found in _LINK.findall(text):
+        stripped = found.rstrip(_ENDINGS)
+        forms = {found, stripped, f"{stripped})" if stripped.count("(") > stripped.count(")") else stripped}
+        for form in forms:
+            with suppress(UrlError):
+                yield parse(form if _URL.match(form) else f"https://{form}")
 
 
 def comparable(text: str) -> str:

@@ -1,0 +1,146 @@
+"""Sources of what a call has shown: who wrote it, under which name, and its digest. Pure.
+
+Rule: a file counts as an agent's where one wrote it or a part of it, in any session, by its path or by its digest; as a
+stranger's where it lies among dependencies, or in a root of others; else as the person's.
+A command may print anything: its output is nobody's, and a stranger's where it had a network or names such a file.
+"""
+
+import hashlib
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+from supervisor.journal.facts import CallEnded, Source
+from workers.catalog import find_tool
+
+Author = Literal["", "agent", "tainted"]
+"""Of a file: nobody that is known of, an agent, or one that had seen foreign text before."""
+
+WrittenBy = Callable[[str, bytes], Author]
+"""Says who wrote a file, by its path in the root and the digest of its content where that is known."""
+
+WITH_RESULTS: Final = frozenset({"timeout", "resource_limit"})
+"""Errors that come with what was found, or printed, until then."""
+
+_FOREIGN_NAMES: Final = (
+    "node_modules bower_components jspm_packages .venv venv virtualenv site-packages dist-packages vendor third_party "
+    "third-party deps .cargo .rustup .gem .bundle .m2 .gradle .tox .nox .yarn .pnpm-store .hex .mix .opam .stack "
+    "pods carthage elm-stuff"
+)
+_FOREIGN: Final = frozenset(_FOREIGN_NAMES.split())
+"""Casefolded names of directories into which package managers and people put what others wrote."""
+_WORDS: Final = re.compile(r"[^\s'\"=:,;|&<>()\\]+")
+
+
+def is_foreign_path(path: str) -> bool:
+    """Say whether a path leads through a directory of dependencies."""
+    return not _FOREIGN.isdisjoint(path.casefold().split("/"))
+
+
+def no_author(_path: str, _digest: bytes) -> Author:
+    """Know of no file that an agent wrote."""
+    return ""
+
+
+def sources_of(
+    arguments: str,
+    ended: CallEnded,
+    written_by: WrittenBy = no_author,
+    *,
+    foreign_root: bool = False,
+    network: bool = False,
+) -> tuple[Source, ...]:
+    """Return the sources of what a call has shown; none where that is our own words.
+
+    Args:
+        arguments: as they ran, raw JSON.
+        ended: its end.
+        written_by: the files that agents wrote.
+        foreign_root: whether the whole root is a stranger's.
+        network: whether a command could use one, or ran outside of the sandbox.
+    """
+    row, text = find_tool(ended.tool), shown_by(ended)
+    if not text or (row is not None and row.effect and not row.runs):
+        return ()
+    given = _object(arguments)
+    name = str(given.get(row.subject, "")) if row is not None and row.subject else ""
+
+    def source(kind: Any, foreign: bool = False) -> Source:
+        return Source(kind, name or ended.tool, _digest(text), len(text), foreign=foreign)
+
+    if row is None:
+        return (source("foreign_tool", foreign=True),)
+    if row.runs:
+        foreign = foreign_root or network or any(map(is_foreign_path, _WORDS.findall(arguments)))
+        return (msgspec.structs.replace(source("output", foreign), name=_command(given)),)
+    if not row.private:
+        return (source("page", foreign=True),)
+
+    def of_file(path: str, lines: str, file: bytes = b"") -> Source:
+        author = written_by(path, file)
+        kind: Any = "agent_file" if author else "foreign_file" if foreign_root or is_foreign_path(path) else "file"
+        foreign = author == "tainted" or kind == "foreign_file"
+        return Source(kind, path, _digest(lines), len(lines), file, foreign)
+
+    if row.kind == "read" and row.subject == "path" and ended.form == "text" and ended.ok:
+        whole = ended.content if given.get("offset") is None and given.get("limit") is None else ""
+        return (of_file(name, text, _digest(whole) if whole else b""),)
+    others = (of_file(path, lines) for path, lines in lines_by_path(ended).items())
+    rest = source("foreign_file" if foreign_root else "file", foreign_root)
+    return (rest, *(each for each in others if each.kind != "file"))
+
+
+def shown_by(ended: CallEnded) -> str:
+    """Return what a call has shown of the world; "" where it only says in our words what happened."""
+    printed = "\n".join(str(value) for key, value in ended.details.items() if key in ("stdout", "stderr", "output"))
+    return ended.content if ended.ok else "\n".join(filter(None, [_found(ended), printed]))
+
+
+def lines_by_path(ended: CallEnded) -> Mapping[str, str]:
+    """Return the lines of each file that a search has found."""
+    found: dict[str, list[str]] = {}
+    for row in _rows(ended):
+        match row:
+            case {"path": str(path), "text": str(line)}:
+                found.setdefault(path, []).append(line)
+            case _:
+                continue
+    return {path: "\n".join(lines) for path, lines in found.items()}
+
+
+def _rows(ended: CallEnded) -> Iterator[Any]:
+    if ended.ok and ended.form == "json":
+        try:
+            rows = msgspec.json.decode(ended.content)
+        except (msgspec.DecodeError, RecursionError):
+            return
+        yield from rows if isinstance(rows, list) else ()
+
+
+def _found(ended: CallEnded) -> str:
+    return ended.content if ended.kind in WITH_RESULTS else ""
+
+
+def _command(given: Mapping[str, Any]) -> str:
+    rest = given.get("args")
+    return " ".join(map(str, [given.get("command", ""), *(rest if isinstance(rest, list) else [])]))
+
+
+def _object(arguments: str) -> Mapping[str, Any]:
+    try:
+        value = msgspec.json.decode(arguments or "{}")
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def plain_path(path: str) -> str:
+    """Return one form of a path beneath a root, however it was written."""
+    return posixpath.normpath(path).lstrip("/").casefold()
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
