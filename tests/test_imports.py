@@ -3,10 +3,10 @@
 `workers/` stands on the standard library and msgspec, and each category on its own library, which is imported where
 it is prepared and not with its tools. Of the workers the supervisor sees a few leaf modules: `wire` (what is said),
 `catalog` (what there is), `kernel` (prctl and malloc by ctypes), `url` (what a URL is: whoever judges one and whoever
-opens it must read it alike), `NAME_inputs` (what a category's workers
-are given), `effects` (what a command would change), `drafts` (how what is being written is called),
-`faults.kinds` (what can be made to fail) and `shell.output` (what is kept of what it prints); two copies would be
-worse. Within the supervisor, a module imports from its own layer or one below.
+opens it must read it alike), `NAME_inputs` (what a category's workers are given), `effects` (what a command would
+change), `drafts` (how what is being written is called), `obeyed_names` (what other programs obey), `faults.kinds` (what
+can be made to fail) and `shell.output` (what is kept of what it prints); two copies would be worse. Within the
+supervisor, a module imports from its own layer or one below.
 """
 
 import ast
@@ -33,6 +33,7 @@ FROM_WORKERS: Final = {
     "workers.url",
     "workers.tree.drafts",
     "workers.tree.glob",
+    "workers.tree.obeyed_names",
     "workers.changes.effects",
     "workers.faults.kinds",
     "workers.shell.run.output",

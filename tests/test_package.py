@@ -44,7 +44,12 @@ def run(installed: Path, code: str, *arguments: str, home: Path) -> "subprocess.
 
 
 def test_the_package_holds_its_data_files(installed: Path) -> None:
-    for name in ("supervisor/py.typed", "workers/py.typed", "supervisor/agent/prompt.md"):
+    for name in (
+        "supervisor/py.typed",
+        "workers/py.typed",
+        "supervisor/agent/prompt.md",
+        "workers/tree/obeyed_names.txt",
+    ):
         assert (installed / name).is_file(), name
 
 

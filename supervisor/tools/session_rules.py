@@ -11,7 +11,7 @@ from typing import Any
 from supervisor.config.profiles import Profile
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.facts import CallStarted, Scope, effective
-from supervisor.rules.judge_effects import Verdict, judge_effects
+from supervisor.rules.judge_effects import Verdict, judge_effects, protected_changes
 from supervisor.rules.rule import Rule
 from supervisor.rules.started_programs import programs_of
 from supervisor.rules.suggest import suggested_rule
@@ -44,6 +44,8 @@ class SessionRules:
         if tool not in COMMANDS:
             if tool in profile.ask:
                 return Verdict("ask", f"profile {profile.name} asks before each {tool}")
+            if guarded := protected_changes(effects):
+                return Verdict("ask", f"other programs obey it: {guarded}")
             return Verdict("allow", f"profile {profile.name} allows {tool}")
         programs, today, store = programs_of(tool, effective(call)), _today(), self.services.rule_store
         size = len(effects.changes)

@@ -16,6 +16,9 @@ What = Literal["added", "modified", "deleted", "replaced", "mode", "attributes",
 """Of several, the first that is so: `replaced` is by another kind, `modified` is other content or another target, then
 only the permission bits, only the extended attributes, only the time of modification."""
 
+Level = Literal["", "told", "asked", "refused"]
+"""How soon other programs obey what stands in a file of that name (`workers.tree.obeyed_names`)."""
+
 CHANGES: Final = 70_000
 """Changes of one call that are told one by one: where each is a file with content, fewer fill a frame."""
 
@@ -70,6 +73,8 @@ class Change(_EffectsRecord, frozen=True):
     """Why there is no diff or not all of it, in words; empty if nothing is missing."""
     protected: str = ""
     """Why this path is asked about by name: what a program outside would do with it."""
+    level: Level = ""
+    """How soon one would; a path that is merely told is not `protected`."""
     moved_from: _Path = ""
     """The path of a deleted file with the same content, where there is exactly one for this."""
     same_as: _Path = ""

@@ -18,6 +18,7 @@ from workers.commit.operations import obstacle, of_root
 from workers.errors import CannotRehearse, ToolError
 from workers.kernel import let_go
 from workers.tool import Proposal, Replaced, Result
+from workers.tree.git_config import GitConfigs
 from workers.tree.root import closing, open_beneath, parent_of, shown
 from workers.treediff.comparison import Comparison, Difference
 from workers.treediff.effects_of import build_effects, committable
@@ -127,7 +128,9 @@ class UpperLayer:
                 found = tuple(comparison.differences)
                 if why := obstacle(self._root, found):
                     raise CannotRehearse(why)
-                effects = build_effects(found, comparison.unchanged, contents, self._since_ns, self._has)
+                effects = build_effects(
+                    found, comparison.unchanged, contents, self._since_ns, self._has, GitConfigs(self._root)
+                )
             except OSError as error:
                 raise CannotRehearse(
                     f"what the command left cannot be compared with the root: {error.strerror}"

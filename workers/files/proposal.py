@@ -18,6 +18,7 @@ from workers.files.atomic import Old, expect, identity, replace
 from workers.files.text_limits import pieces
 from workers.tool import Proposal, Replaced, Result
 from workers.tree.parent_dir import ParentDir, PathToParent, changed, looking, path_to_parent, reached
+from workers.tree.protected import protection_in_tool
 from workers.tree.root import Root, closing
 from workers.wire.messages import PIECE
 
@@ -86,6 +87,7 @@ def proposed(root: Root, place: ParentDir, data: bytes, old: Old | None, said: s
     """
     mode = place.mode_of_new(old.mode & 0o777 if old is not None else 0o666 & ~root.umask)
     diff, left_out = _difference(data, old)
+    protection = protection_in_tool(place.path.split("/"))
     change = Change(
         place.path,
         "added" if old is None else "modified",
@@ -93,6 +95,8 @@ def proposed(root: Root, place: ParentDir, data: bytes, old: Old | None, said: s
         NodeState("file", mode, len(data), 0, sha256(data).digest()),
         diff=diff,
         diff_left_out=left_out,
+        protected=protection.protected,
+        level=protection.level,
         linked=old is not None and old.links > 1,
     )
     effects = _effects((*_directories(root, place), change))

@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from workers.errors import ToolError
+from workers.tree.git_config import GitConfigs
 from workers.tree.protected import refuse_in_repository, refuse_protected
 from workers.tree.root import (
     Root,
@@ -107,7 +108,7 @@ def looking(root: Root, path: str) -> Iterator[ParentDir]:
     parts = parts_of(path)
     if not parts or path.endswith(("/", "/.", "/..")):
         raise declined(OSError(errno.EISDIR, ""), path)
-    refuse_protected(path, parts)
+    refuse_protected(path, parts, GitConfigs(root.fd))
     with about(path):
         parent, there = _deepest(root, parts[:-1])
         with closing(parent):

@@ -1,57 +1,23 @@
-"""Names that no tool writes, because a program outside the sandbox runs what stands in them.
+"""Names that a change is refused or asked about for, because a program outside the sandbox obeys what stands in them.
 
-Rule: one table, looked up by every component of a path that is written, and one of files that only count where they
-lie: what makes any directory a repository. Reading them is allowed. A write to them would turn a confined change into
-unconfined code at the next `git status`, shell or editor start. File tools refuse them; of a command's changes a person
-is asked about each by name, whatever the rules say. Within `.git` commands are judged more finely, or every commit
-would ask: what git keeps there as data is free, by a list of it, and everything else is protected.
+Rule: the table of `obeyed_names` says which, and here stands what no table can: what makes any directory a repository,
+and what a repository's configuration names. Reading them is allowed. A write to them would turn a confined change into
+unconfined code at the next `git status`, shell or editor start. File tools refuse what is obeyed at once, and have a
+person asked about the rest; of a command's changes a person is asked about each by name, whatever rules say. Within
+`.git` commands are judged more finely, or every commit would ask: what git keeps there as data is free, by a list of
+it, and everything else is protected.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
+from workers.changes.effects import Level
 from workers.errors import ToolError
 from workers.tree.drafts import is_draft
+from workers.tree.git_config import REASON, GitConfigs
+from workers.tree.obeyed_names import folded, name_table
 from workers.tree.root import shown
-
-_GIT = "git runs the hooks and programs that are named there"
-_MERCURIAL = "Mercurial runs the hooks that are named there"
-_JUJUTSU = "Jujutsu runs the programs that are named there"
-_SUBMODULES = "git fetches and runs what it names"
-_DIRENV = "direnv runs it when somebody enters the directory"
-_MISE = "mise takes programs to run from it when somebody enters the directory"
-_EDITOR = "an editor runs tasks and programs that are named there"
-_AGENT = "another agent takes its tools, hooks and permissions from there"
-_HOOKS = "git runs the hooks in it"
-_SHELL = "a shell runs it when it starts"
-_TOOL = "a tool takes programs to run from it when it starts"
-_LOGIN = "it decides who may log in"
-
-_GROUPS: Final[tuple[tuple[str, str], ...]] = (
-    (_GIT, ".git git~1 .gitconfig"),
-    (_MERCURIAL, ".hg .hgrc"),
-    (_JUJUTSU, ".jj"),
-    (_SUBMODULES, ".gitmodules"),
-    (_DIRENV, ".envrc"),
-    (_MISE, "mise.toml mise.local.toml .mise.toml .mise.local.toml .mise"),
-    (_EDITOR, ".vscode .idea .vs .zed .fleet .devcontainer .devcontainer.json"),
-    (_EDITOR, ".vimrc .exrc .lvimrc .nvimrc .nvim.lua .emacs .emacs.d .dir-locals.el .dir-locals-2.el"),
-    (_AGENT, ".mcp.json .claude .codex .cursor .gemini .windsurf .continue .kiro .roo .opencode .aider.conf.yml"),
-    (_HOOKS, ".husky .githooks"),
-    (_SHELL, ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .inputrc"),
-    (_SHELL, ".zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .cshrc .tcshrc .login .logout"),
-    (_SHELL, ".xprofile .xinitrc .xsession .pam_environment"),
-    (_TOOL, ".ripgreprc .gdbinit .lldbinit .rprofile .irbrc .tmux.conf .screenrc .wgetrc .curlrc"),
-    (_TOOL, ".pdbrc .pryrc .ghci .ocamlinit .iex.exs"),
-    (_TOOL, ".npmrc .yarnrc .yarnrc.yml .yarn .pnpmfile.cjs .cargo .mvn .bundle"),
-    (_LOGIN, ".ssh .rhosts"),
-)
-
-PROTECTED: Final[Mapping[str, str]] = MappingProxyType(
-    {name: reason for reason, names in _GROUPS for name in names.split()}
-)
-"""Casefolded name -> what could happen. `.gitignore`, `.gitattributes` and `AGENTS.md` are text: not here."""
 
 _IN_A_REPOSITORY: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -84,16 +50,40 @@ _DATA: Final = frozenset(_GIT_DATA.split())
 """What git reads in its directory without running anything, in lower case."""
 
 
-def refuse_protected(path: str, parts: Sequence[str]) -> None:
-    """Check every component of a path that is to be written.
+_DRAFT: Final = "that name marks a write in progress"
+_HIDDEN: Final = (
+    "programs take settings from names that begin with a dot, and of this one it is not known that none does"
+)
+
+
+class Protection(NamedTuple):
+    """What is known of a path that a change writes: how soon it is obeyed, and what could happen, as a clause."""
+
+    level: Level = ""
+    reason: str = ""
+
+    @property
+    def protected(self) -> str:
+        """The reason, where somebody has to be asked."""
+        return self.reason if self.level in {"refused", "asked"} else ""
+
+
+def refuse_protected(path: str, parts: Sequence[str], configs: GitConfigs | None = None) -> None:
+    """Check every component of a path that is to be written, and what `configs` name.
 
     Raises:
         ToolError: `permission_denied`, with the name and the reason.
     """
-    for at, part in enumerate(parts, 1):
-        reason = reason_of(part) or (reason_of_place(parts) if at == len(parts) else None)
+    names = [folded(part) for part in parts]
+    for at, part in enumerate(parts):
+        row = name_table().at(names, at)
+        reason = _DRAFT if is_draft(part) else row.reason if row is not None and row.level == "refused" else None
+        if reason is None and at + 1 == len(parts):
+            reason = reason_of_place(parts)
         if reason is not None:
             raise _refused(path, part, reason)
+    if configs is not None and configs.names(parts):
+        raise _refused(path, parts[-1], REASON)
 
 
 def refuse_in_repository(path: str, name: str) -> None:
@@ -112,54 +102,68 @@ def _refused(path: str, part: str, reason: str) -> ToolError:
     )
 
 
-def reason_of(name: str) -> str | None:
-    """Return what could happen if one component of a path were written; None if nothing could."""
-    return "that name marks a write in progress" if is_draft(name) else PROTECTED.get(plain(name))
-
-
 def reason_of_place(parts: Sequence[str]) -> str | None:
     """Return what could happen if the file at a path were written, by its own name and its directory's."""
-    return reason_of_hook(parts) or _IN_A_REPOSITORY.get(plain(parts[-1]))
+    return reason_of_hook(parts) or _IN_A_REPOSITORY.get(folded(parts[-1]))
 
 
 def reason_in_repository(name: str) -> str | None:
     """Return what could happen if a file of that name were written into a directory that has a HEAD."""
-    return _IN_A_REPOSITORY["config.worktree"] if plain(name) == _CONFIG else None
+    return _IN_A_REPOSITORY["config.worktree"] if folded(name) == _CONFIG else None
 
 
 def reason_of_hook(parts: Sequence[str]) -> str | None:
     """Return what could happen if the file at a path were written, where it is a hook."""
-    if len(parts) > 1 and plain(parts[-1]) in _HOOK_NAMES and plain(parts[-2]) == _HOOKS_IN:
+    if len(parts) > 1 and folded(parts[-1]) in _HOOK_NAMES and folded(parts[-2]) == _HOOKS_IN:
         return "git runs it, where this directory is a repository's or is named as one of hooks"
     return None
 
 
-def plain(name: str) -> str:
-    """Return what a file system that folds case and drops trailing dots would take it for."""
-    seen = name.partition(":")[0]
-    return (seen if seen.isprintable() else "".join(filter(str.isprintable, seen))).rstrip(". ").casefold()
+def protection_in_tool(parts: Sequence[str]) -> Protection:
+    """Return what is known of a path that a file tool writes and that is not refused.
+
+    Names with a dot that nobody knows are asked about.
+    """
+    names = [folded(part) for part in parts]
+    row = name_table().strongest(names)
+    if row is not None and row.level == "asked":
+        return Protection(row.level, row.reason)
+    for at, name in enumerate(names):
+        if name.startswith(".") and name_table().at(names, at) is None:
+            return Protection("asked", _HIDDEN)
+    return Protection(row.level, row.reason) if row is not None else Protection()
 
 
-def protection_of(path: str, there: Callable[[str], bool]) -> str:
-    """Return why a person is asked about a change at `path`, relative to the root; empty if nobody need be.
+def protection_of(path: str, there: Callable[[str], bool], configs: GitConfigs | None = None) -> Protection:
+    """Return what is known of a change of a command at `path`, relative to the root.
 
-    `there` says of a path whether the change leaves something there.
+    Args:
+        path: what changes.
+        there: says of a path whether the change leaves something there.
+        configs: of the root.
     """
     parts = path.split("/")
+    names = [folded(part) for part in parts]
     is_data = False
-    for at, part in enumerate(parts):
-        reason = reason_of(part)
-        if reason is None:
+    for at, name in enumerate(names):
+        if is_draft(parts[at]):
+            return Protection("refused", _DRAFT)
+        row = name_table().at(names, at)
+        if row is None or row.level != "refused":
             continue
-        is_data = plain(part) == _GIT_DIRECTORY and at + 1 < len(parts) and _is_data(parts[at + 1])
+        is_data = name == _GIT_DIRECTORY and at + 1 < len(parts) and _is_data(parts[at + 1])
         if not is_data:
-            return reason
+            return Protection(row.level, row.reason)
     if is_data:
-        return reason_of_hook(parts) or ""
-    by_head = reason_in_repository(parts[-1])
-    if by_head and there("/".join((*parts[:-1], "HEAD"))):
-        return by_head
-    return reason_of_place(parts) or ""
+        reason = reason_of_hook(parts)
+    elif (by_head := reason_in_repository(parts[-1])) and there("/".join((*parts[:-1], "HEAD"))):
+        reason = by_head
+    else:
+        reason = reason_of_place(parts) or (REASON if configs is not None and configs.names(parts) else None)
+    if reason or is_data:
+        return Protection("refused", reason) if reason else Protection()
+    row = name_table().strongest(names)
+    return Protection(row.level, row.reason) if row is not None else Protection()
 
 
 def _is_data(name: str) -> bool:

@@ -16,7 +16,8 @@ import msgspec
 
 from workers.changes.diff import DIFF, TEXT, Budget, unified
 from workers.changes.effects import CHANGES, Change, Effects, NodeState, What
-from workers.tree.protected import protection_of
+from workers.tree.git_config import GitConfigs
+from workers.tree.protected import Protection, protection_of
 from workers.treediff.comparison import Difference
 from workers.treediff.snapshot import Node, spoken
 
@@ -49,6 +50,7 @@ def build_effects(
     contents: tuple[Content, Content],
     since_ns: int,
     there: Callable[[str], bool],
+    configs: GitConfigs | None = None,
 ) -> Effects:
     """Return the effects that these differences are.
 
@@ -58,12 +60,15 @@ def build_effects(
         contents: To read a file before (in the root) and after (in the upper layer).
         since_ns: When the command began; what was changed in the root after that was changed by somebody else.
         there: Says of a path whether the root has something there.
+        configs: What the repositories of the root name.
     """
     left_there = {path for path, _before, after, _inner in differences if after is not None}
     first = _first_names(differences, unchanged)
-    changes = _with_moves(
-        [_change(each, first, since_ns, lambda path: path in left_there or there(path)) for each in differences]
-    )
+
+    def protection(path: str) -> Protection:
+        return protection_of(path, lambda path: path in left_there or there(path), configs)
+
+    changes = _with_moves([_change(each, first, since_ns, protection(each.path)) for each in differences])
     everything = hashlib.sha256()
     for change in sorted(changes, key=_by_path):
         everything.update(_encoder.encode(change))
@@ -101,7 +106,7 @@ def _first_names(differences: Sequence[Difference], unchanged: Mapping[int, tupl
     return first
 
 
-def _change(difference: Difference, first: Mapping[int, str], since_ns: int, there: Callable[[str], bool]) -> Change:
+def _change(difference: Difference, first: Mapping[int, str], since_ns: int, protection: Protection) -> Change:
     path, before, after, _inner = difference
     text, raw = spoken(path)
     is_file = after is not None and after.state.kind == "file"
@@ -112,7 +117,8 @@ def _change(difference: Difference, first: Mapping[int, str], since_ns: int, the
         before.state if before else None,
         committable(after.state) if after else None,
         raw_path=raw,
-        protected=protection_of(path, there),
+        protected=protection.protected,
+        level=protection.level,
         same_as="" if same_as == path else spoken(same_as)[0],
         linked=before is not None and before.state.kind == "file" and before.links > 1,
         withheld=after.state.mode & _WITHHELD if after is not None and is_file else 0,

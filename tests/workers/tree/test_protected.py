@@ -6,18 +6,11 @@ import pytest
 from tests.tool_calls import refused, told
 from workers.files.write_file import write_file
 from workers.tool import ToolContext
-from workers.tree.protected import PROTECTED, refuse_protected
+from workers.tree.protected import refuse_protected
 
 
 def write(context: ToolContext, path: str) -> None:
     told(write_file, context, path=path, content="x")
-
-
-@pytest.mark.parametrize("name", sorted(PROTECTED))
-def test_a_protected_name_is_refused_with_its_reason(name: str) -> None:
-    for parts in ((name,), ("a", name), (name, "x"), (name.upper(),), (f"{name}. ",), (f"{name}::$DATA",)):
-        with refused("permission_denied", PROTECTED[name]):
-            refuse_protected("/".join(parts), parts)
 
 
 ORDINARY = """
@@ -69,7 +62,3 @@ def test_a_config_is_not_written_beside_a_head(context: ToolContext, root: Path,
     with nullcontext() if stands else refused("permission_denied", "with a HEAD beside it"):
         write(context, "bare/config")
     assert (root / "bare/config").exists() is stands
-
-
-def test_every_name_in_the_table_is_as_the_lookup_folds_it() -> None:
-    assert all(name == name.casefold().rstrip(". ") for name in PROTECTED)

@@ -137,12 +137,12 @@ PROTECTED = """
 .git/hooks/pre-commit .git/config .git/modules/x/config .git/info/attributes .git/rebase-merge/git-rebase-todo
 sub/.git/hooks/x .GIT/hooks/x .gitmodules .envrc .vscode/tasks.json .idea/x .mcp.json .claude/settings.json .codex/x
 .strongroom-0123456789abcdef.tmp bare/HEAD bare/config bare/commondir bare/config.worktree mise.toml .pdbrc
-bare/hooks/post-checkout .githooks/pre-commit
+bare/hooks/post-checkout .githooks/pre-commit AGENTS.md
 """
 FREE = """
 .git/objects/aa/bb .git/refs/heads/main .git/logs/HEAD .git/index .git/index.lock .git/HEAD
 .git/refs/remotes/origin/HEAD other/config bare.git/objects/aa/bb bare.git/refs/heads/main config
-src/hooks/use_it.js AGENTS.md src/x.py
+src/hooks/use_it.js src/x.py
 """
 
 
