@@ -54,7 +54,7 @@ class JournalError(StrongroomError):
 class KeptError(StrongroomError):
     """The old content cannot be kept for undo; the call must not be committed. `kind` is the call's."""
 
-    def __init__(self, kind: Literal["disk_full", "too_large", "internal"], message: str) -> None:
+    def __init__(self, kind: Literal["disk_full", "too_large", "conflict", "internal"], message: str) -> None:
         super().__init__(message)
         self.kind = kind
 

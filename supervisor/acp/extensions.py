@@ -153,6 +153,8 @@ class ProposedEffects(Object, frozen=True):
     left_out: dict[str, int] = msgspec.field(default_factory=dict)
     refused: list[BlockedAttempt] = msgspec.field(default_factory=list)
     refused_left_out: int = 0
+    cannot_undo: str = ""
+    """Why a commit of it could not be undone, or not all of it: a clause."""
 
 
 class ApprovalRequest(Object, frozen=True):
@@ -185,10 +187,12 @@ class Decided(Object, frozen=True):
     kept: bool = False
     """Whether it can be undone."""
     not_kept: int = 0
-    """Files whose old content was too large to keep."""
+    """Files whose old content was not kept."""
     unconfined: bool = False
     undoes: str = ""
     """The call that this one takes back."""
+    cannot_undo: str = ""
+    """Why it cannot be undone, or not all of it: a clause."""
 
 
 class CallFacts(Object, frozen=True):

@@ -26,6 +26,15 @@ class UndoConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = 2048
     days: Annotated[float, Meta(gt=0, le=36500, description="Days after which it goes in any case.")] = 30.0
+    small_percent: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=90,
+            description="Percent of total_mb for packs of at most 1 MB alone, as edits make them: nothing that a build "
+            "replaces takes their room.",
+        ),
+    ] = 25
 
 
 def _fit_limits(limits: CategoryLimits, sections: Sections) -> CategoryLimits:

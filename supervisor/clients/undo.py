@@ -40,7 +40,7 @@ def planned(settings: Settings, call: str | None, extent: Extent, session: str |
         settings: say where the journal is; it is only read.
         call: an id, as `strongroom history` shows it; without one, `extent` says how far back.
         extent: as `Extent` says.
-        session: an id or the end of one; by default the one of the call, or the newest that changed something here.
+        session: an id or the end of one; by default the one of the call, or the one that made the last change here.
         here: a directory, absolute and without links: where a session was opened, or its root.
 
     Raises:
@@ -95,12 +95,16 @@ def _session_of(journal: Journal, call: str, here: str) -> str:
 
 
 def _newest(journal: Journal, here: str) -> list[JournalEntry]:
-    """Return the session that was last in use on a directory, of those with a change that stands."""
-    for summary in _here(journal, here):
-        if summary.commits:
-            entries = journal.of_session(summary.session)
-            if SessionChanges(entries).undoable():
-                return entries
+    """Return the session that made the last change on a directory that stands: by the journal's rows, not by clocks."""
+    last, newest = 0, list[JournalEntry]()
+    for summary in sorted(_here(journal, here), key=lambda each: each.changed_at, reverse=True):
+        if summary.changed_at <= last:
+            break  # none that follows has changed anything since
+        entries = journal.of_session(summary.session)
+        if (found := SessionChanges(entries).last) > last:
+            last, newest = found, entries
+    if newest:
+        return newest
     raise StrongroomError(
         f"Nothing to undo: no session on {here} has changed anything that still stands. `strongroom sessions` lists "
         "them all; name one with --session-id, or a call."
@@ -139,9 +143,8 @@ def preview(wanted: Planned) -> str:
         lines.append(f"{name(step.title or step.call)}  ({name(step.call)}{at})")
         words = [step.problem] if step.problem else change_lines(step.changes, step.more, done=False)
         lines += [f"    {visible(word)}" for word in words]
-        if step.not_kept and not step.problem:
-            many = "1 file" if step.not_kept == 1 else f"{step.not_kept} files"
-            lines.append(f"    but the old content of {many} was too large to keep; --force restores the rest")
+        if step.cannot_undo and not step.problem:
+            lines.append(f"    but {visible(step.cannot_undo)}; --force restores the rest")
     return "\n".join(lines)
 
 

@@ -54,7 +54,7 @@ _STAGES: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
 )
 
 
-def presented(effects: Effects) -> extensions.ProposedEffects:
+def presented(effects: Effects, cannot_undo: str = "") -> extensions.ProposedEffects:
     """Return effects as clients are told them, protected paths first."""
     changes = sorted(effects.changes, key=lambda change: not change.protected)
     return extensions.ProposedEffects(
@@ -65,6 +65,7 @@ def presented(effects: Effects) -> extensions.ProposedEffects:
             extensions.BlockedAttempt(kind=each.kind, what=each.what, count=each.count) for each in effects.refused
         ],
         refused_left_out=effects.refused_left_out,
+        cannot_undo=cannot_undo,
     )
 
 
@@ -189,6 +190,8 @@ def outcome(decided: extensions.Decided) -> str:
         return "it ran outside of the sandbox; what it changed is not known, and cannot be undone"
     if not decided.changed:
         return "it ran without a rehearsal; what it changed is not known, and cannot be undone"
+    if decided.cannot_undo:
+        return f"{decided.changed} changed, and {name(decided.cannot_undo)}"
     missing = f", but for {decided.not_kept} that were too large to keep" if decided.not_kept else ""
     return f"{decided.changed} changed, {f'{UNDO}{missing}' if decided.kept else 'and it cannot be undone'}"
 
@@ -220,6 +223,7 @@ def overview(effects: extensions.ProposedEffects, short: bool = False) -> list[L
     If `short`, many changes of one kind in one directory are one line, unless they are protected.
     """
     lines: list[Line] = [("bold", f"Would change {detailed(effects)}")]
+    lines += [("bold red", f"! {name(effects.cannot_undo)}")] if effects.cannot_undo else []
     lines += [
         ("bold red", f"!{_row(change)[1].removeprefix(' ')}: protected, because {name(change.protected)}")
         for change in effects.changes

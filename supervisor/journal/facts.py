@@ -185,7 +185,7 @@ class CallDecided(_CallFact, frozen=True):
     kept: str = ""
     """The name of what was kept for undo; empty where nothing was."""
     not_kept: int = 0
-    """Files whose old content was too large to keep."""
+    """Files whose old content was not kept."""
     unrehearsed: str = ""
     """Why it was not rehearsed."""
     network: bool = False
@@ -194,6 +194,8 @@ class CallDecided(_CallFact, frozen=True):
     """It ran outside of the sandbox."""
     undoes: str = ""
     """The call that this one takes back."""
+    cannot_undo: str = ""
+    """Why it cannot be undone, or not all of it: a clause."""
 
 
 class CallEnded(_CallFact, frozen=True):

@@ -74,6 +74,8 @@ class Summary(msgspec.Struct, array_like=True):
     group: str = ""
     """With `technology`, what the root was found by; empty where it was named."""
     technology: str = ""
+    changed_at: int = 0
+    """The row of the journal in which something was last let be changed, or taken back."""
 
 
 class SessionIndex:
@@ -213,6 +215,8 @@ class _Fold(msgspec.Struct, array_like=True):
                 for name, count in fact.usage.items():
                     known.usage[name] = known.usage.get(name, 0) + count
             case CallStarted() | CallDecided() | CallEnded() as fact:
+                if isinstance(fact, CallDecided) and (fact.committed or fact.undoes):
+                    known.changed_at = entry.seq
                 self._add_call(fact)
             case TurnEnded() as fact:
                 known.state, known.open_turn, known.resumed = fact.status, False, 0

@@ -38,7 +38,9 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     network: bool = False
     unconfined: bool = False
     not_kept: int = 0
-    """Files whose old content was too large to keep."""
+    """Files whose old content was not kept."""
+    cannot_undo: str = ""
+    """Why it cannot be undone, or not all of it."""
 
 
 class Why(msgspec.Struct, frozen=True):

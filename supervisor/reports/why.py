@@ -254,7 +254,7 @@ def _undo(known: Why, changes: SessionChanges, holds: Callable[[str], bool]) -> 
     if not any(each.committed for each in known.judged):
         return known
     step = changes.step(known.call, holds)
-    without = f", except files whose old content was too large to keep ({step.not_kept})" if step.not_kept else ""
+    without = f"; but {step.cannot_undo}" if step.cannot_undo else ""
     return msgspec.structs.replace(known, undo=step.problem or f"`strongroom undo {known.call}` takes it back{without}")
 
 

@@ -35,6 +35,8 @@ class ApprovalQuestion:
     """What a yes for longer than once would allow; None where there is no such yes."""
     escalation: bool = False
     """Whether the person may let this one command run unconfined."""
+    cannot_undo: str = ""
+    """Why a commit of the effects could not be undone, or not all of it: a clause; the reason says it, too."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ class Approvals:
         effects: Effects | None = None,
         rule: Rule | None = None,
         context: CallContext | None = None,
+        cannot_undo: str = "",
     ) -> ApprovalDecision | None:
         """Ask the person about a call; None where nobody is there. `context` is told while the call waits for them."""
         if self._approve is None:
@@ -87,7 +90,7 @@ class Approvals:
         escalation = self._escalation and call.tool in COMMANDS and stage != "network"
         if context is not None:
             context.awaiting_approval(begins=True)
-        answer = await self._approve(ApprovalQuestion(call, stage, reason, effects, rule, escalation))
+        answer = await self._approve(ApprovalQuestion(call, stage, reason, effects, rule, escalation, cannot_undo))
         if context is not None:
             context.awaiting_approval(begins=False)
         edited = answer.edited if answer.approved and answer.edited != effective(call) else None

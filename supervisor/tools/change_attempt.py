@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 import trio
 
+from supervisor.display.escape import name
 from supervisor.errors import KeptError, WorkerDied, WorkerError, WorkerUnavailable
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
 from supervisor.pool.open_root import OpenRoot
@@ -26,6 +27,7 @@ from supervisor.tools.call_context import CallContext
 from supervisor.tools.catalog import Offer
 from supervisor.tools.session_rules import SessionRules
 from supervisor.undo.packs import PackStore
+from supervisor.undo.promise import breaks_promise, losses
 from workers.changes.effects import Change, Effects, What
 from workers.tree.drafts import drafts_in
 from workers.wire import messages
@@ -73,6 +75,8 @@ class ChangeAttempt:
     effects: Effects | None = None
     """What its rehearsal would change; None before it, and where there is none."""
     verdict: Verdict = _UNDECIDED
+    cannot_undo: str = ""
+    """Why it could not be undone, or not all of it: a clause."""
     approval: ApprovalDecision | None = None
     """The person's answer, if one was asked."""
     rule: Rule | None = None
@@ -90,6 +94,7 @@ class ChangeAttempt:
             network=self.network or network,
             lost=self.lost + lost,
             effects=None,
+            cannot_undo="",
             verdict=_UNDECIDED,
             approval=None,
             rule=None,
@@ -115,6 +120,7 @@ class ChangeAttempt:
             covered_by=sentence(rule) if rule is not None else "",
             network=self.network,
             undoes=self.undoes,
+            cannot_undo=self.cannot_undo,
         )
         await self.context.record(msgspec.structs.replace(decided, **more))
 
@@ -139,11 +145,11 @@ class ChangeAttempt:
             await discard(proposal)
             return outcomes.worker_answered(call, kept)
         pack, left_out = kept
-        notes = [f"{left_out} files were too large to keep: undo cannot restore them"] if left_out else []
+        notes = [f"Note: {self.cannot_undo}."] if self.cannot_undo else []
         if self.approval is not None and self.approval.remark:
             notes.append(outcomes.remark_sentence(self.approval.remark))
         more, problems = rules.make(call, self.approval, self.rule)
-        await self.record(committed=True, kept=pack, not_kept=left_out, **more)
+        await self.record(committed=True, kept=pack, not_kept=left_out if self.cannot_undo else 0, **more)
         if packs is not None and pack:
             packs.decided(pack)
         ended = await _commit(call, proposal, root, pack)
@@ -192,8 +198,15 @@ async def _keep(
     """
     if store is None or not store.keeps or not (proposal.effects.changes or proposal.effects.left_out):
         return "", 0
+    lost = {loss.path for loss in losses(proposal.effects, store.budget)}
     with store.begin(session, call.call) as pack:
-        answer = await proposal.keep(store.each, store.total, pack.add)
+
+        def take(part: messages.Original | messages.Piece) -> None:
+            if isinstance(part, messages.Original) and breaks_promise(part, lost):
+                raise KeptError("conflict", f"The old content of {name(part.path)} cannot be read any more.")
+            pack.add(part)
+
+        answer = await proposal.keep(*store.budget, take)
         if isinstance(answer, messages.Failed):
             return answer
         if answer.size <= _SYNCED_AT_ONCE:

@@ -137,7 +137,11 @@ class Execution:
         attempt.verdict = allow if attempt.undoes else await self._rules.judge(attempt.call, effects)
         if attempt.verdict.decision == "deny":
             return Next.DENY
-        if attempt.verdict.decision == "allow" or attempt.written_by_person:
+        attempt.cannot_undo = lost = await self._rules.cannot_undo(effects, self._pools)
+        if lost and not attempt.undoes:
+            why = f"{attempt.verdict.reason}; {lost}" if attempt.verdict.decision == "ask" else lost
+            attempt.verdict = attempt.verdict._replace(decision="ask", reason=why)
+        elif attempt.verdict.decision == "allow" or attempt.written_by_person:
             return Next.COMMIT
         attempt.rule = await self._rules.suggest(attempt.call, effects)
         return await self._request_approval(attempt, "effects")
@@ -163,7 +167,7 @@ class Execution:
         began = time.monotonic()
         try:
             attempt.approval = approval = await self._approvals.request(
-                attempt.call, stage, reason, attempt.effects, attempt.rule, attempt.context
+                attempt.call, stage, reason, attempt.effects, attempt.rule, attempt.context, attempt.cannot_undo
             )
         finally:
             attempt.waited_s += time.monotonic() - began

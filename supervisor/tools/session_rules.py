@@ -6,11 +6,13 @@ be asked, and one that is to hold for always is stored before anything happens u
 
 import datetime as dt
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from supervisor.config.profiles import Profile
+from supervisor.display.escape import one_line
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.facts import CallStarted, Scope, effective
+from supervisor.pool.pools import Pools
 from supervisor.rules.judge_effects import Verdict, judge_effects, protected_changes
 from supervisor.rules.rule import Rule
 from supervisor.rules.started_programs import programs_of
@@ -19,7 +21,11 @@ from supervisor.system.off_loop import off_loop
 from supervisor.tools.approval import ApprovalDecision
 from supervisor.tools.call_policy import COMMANDS
 from supervisor.tools.services import ChangeServices
+from supervisor.undo.promise import promise, replaces
 from workers.changes.effects import Effects
+
+_LONGEST: Final = 300
+"""Characters of why no worker restores here."""
 
 
 class SessionRules:
@@ -56,6 +62,18 @@ class SessionRules:
                 by_person = await off_loop(size, judge_effects, by_people, programs, effects, today)
                 return by_person if by_person.decision == "allow" else verdict
         return verdict
+
+    async def cannot_undo(self, effects: Effects, pools: Pools) -> str:
+        """Return why the commit of these effects could not be undone, or not all of it; empty where it can be."""
+        store = self.services.packs
+        if store is None or not replaces(effects):
+            return ""
+        refusal = ""
+        if not store.restorable:  # no worker of this process has shown yet that it can restore
+            refusal = one_line(await pools.refusal("restore"), _LONGEST)
+            store.restorable = not refusal
+        budget = store.budget if store.keeps else None
+        return await off_loop(len(effects.changes), promise, effects, budget, refusal)
 
     async def suggest(self, call: CallStarted, effects: Effects) -> Rule | None:
         """Return the rule that a person may make by saying yes to these effects; None where there is none."""

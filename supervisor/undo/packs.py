@@ -4,6 +4,7 @@ Rule: packs lie outside of every root. A pack is whole under its name or not the
 under a hidden name first, and locked meanwhile, so that what a killed process left behind is known by its free lock.
 A finished one may be written by its owner until the decision about its call is on record, so the few that need a look
 after a crash are known as well. Packs may go at any time, the oldest first; an undo then says so.
+Small packs, as edits make them, and large ones, as builds do, have a budget each: neither takes the other's room.
 What is in one stands in `workers.wire.pack_format`.
 """
 
@@ -24,6 +25,7 @@ from typing import Final, Self
 from supervisor.categories.restore import UndoConfig
 from supervisor.errors import ConfigError, KeptError
 from supervisor.system.safe_files import NO_LINK, own_directory, sync_directory
+from supervisor.undo.promise import PackBudget
 from workers.tree.drafts import create_draft, sweep_drafts
 from workers.wire import messages
 from workers.wire.pack_format import HEADER, PackedContent, PackedName, PackEnd, encoded
@@ -42,6 +44,8 @@ _DECIDED: Final = stat.S_IRUSR
 """The mode of a pack once the decision about its call is on record."""
 _SOON_S: Final = 600.0
 """Seconds after which a pack's call is decided about, if the process that finished it lives."""
+_SMALL: Final = _MB
+"""Bytes of a pack that counts as small, at most, where the budget for such packs is larger than that."""
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK
 
@@ -58,14 +62,20 @@ class PackStore:
         self.directory = directory
         self.keeps = limits.total_mb > 0
         """Whether anything is kept; else there is nothing to begin."""
-        self.total = min(limits.call_mb, limits.total_mb) * _MB
-        """Bytes of content that one call's pack may have (`wire.Keep`)."""
-        self.each = min(limits.each_mb * _MB, self.total)
-        """Bytes of a file above which its content is left out."""
-        self._limit = limits.total_mb * _MB
+        whole = limits.total_mb * _MB
+        reserved = whole * limits.small_percent // 100
+        self._small = min(_SMALL, reserved)
+        """Bytes on the disk of a small pack, at most."""
+        self._limits = whole - reserved, reserved
+        """Bytes of all large packs, and of all small ones."""
+        total = min(limits.call_mb * _MB, self._limits[0])
+        self.budget = PackBudget(min(limits.each_mb * _MB, total), total)
+        """What one call's pack may have of contents (`wire.Keep`)."""
+        self.restorable = False
+        """Whether a worker of this process has served that can restore."""
         self._seconds = limits.days * 86400
-        self._size: int | None = None
-        """Bytes of all packs on the disk; None until they were counted."""
+        self._sizes: list[int] | None = None
+        """Bytes of all large packs on the disk, and of all small ones; None until they were counted."""
 
     def begin(self, session: str, call: str) -> "Pack":
         """Return a new, empty pack; the caller ends it by `finish` or `abandon`.
@@ -153,12 +163,14 @@ class PackStore:
 
     def added(self, pack: str, size: int) -> None:
         """Take into account a pack that was finished, and make room where there is too much now."""
-        self._size = None if self._size is None else self._size + size
-        if self._size is None or self._size > self._limit:
+        small = size <= self._small
+        if self._sizes is not None:
+            self._sizes[small] += size
+        if self._sizes is None or self._sizes[small] > self._limits[small]:
             self.tidy(but=pack)
 
     def tidy(self, but: str = "", now: float | None = None) -> None:
-        """Remove what killed processes left, packs that are too old, and the oldest while there are too many.
+        """Remove what killed processes left, packs that are too old, and the oldest while there are too many of a size.
 
         What cannot be removed stays.
 
@@ -176,12 +188,15 @@ class PackStore:
                         sweep_drafts([entry.path], lambda draft, _: os.unlink(draft))
                     elif is_pack(entry.name) and entry.is_file(follow_symlinks=False):
                         found.append((status.st_mtime, entry.name, status.st_blocks * 512))
-        total = sum(size for _, _, size in found)
+        sizes = [0, 0]
+        for _, _, size in found:
+            sizes[size <= self._small] += size
         for modified, name, size in sorted(found):
-            if name != but and (modified < oldest or total > self._limit):
+            small = size <= self._small
+            if name != but and (modified < oldest or sizes[small] > self._limits[small]):
                 self.drop(name)
-                total -= size
-        self._size = total
+                sizes[small] -= size
+        self._sizes = sizes
 
     def problem(self, error: OSError) -> KeptError:
         """Return the error for what the system refused."""
@@ -202,7 +217,7 @@ class Pack:
     name: str
 
     def __post_init__(self) -> None:
-        self._room = self.store.total + _NAMES
+        self._room = self.store.budget.total + _NAMES
         self._digest = hashlib.sha256()
         self._unwritten = bytearray()
 

@@ -76,8 +76,8 @@ class UndoStep(msgspec.Struct, frozen=True):
     changes: tuple[Restored, ...] = ()
     """What undoing it does, where that is known; `more` names are only counted."""
     more: int = 0
-    not_kept: int = 0
-    """Files whose old content was too large to keep."""
+    cannot_undo: str = ""
+    """What of it cannot be undone, and why: a clause."""
 
 
 @dataclass
@@ -137,6 +137,11 @@ class SessionChanges:
         ]
         return [call for _, call in sorted(found, reverse=True)]
 
+    @property
+    def last(self) -> int:
+        """The journal's row since which its last change stands that can be taken back; 0 where there is none."""
+        return self._calls[undoable[0]].applied if (undoable := self.undoable()) else 0
+
     def extent(self, extent: Extent) -> list[str]:
         """Return the calls to take back, the last first."""
         undoable = self.undoable()
@@ -172,7 +177,7 @@ class SessionChanges:
             problem,
             changes,
             more,
-            decided.not_kept,
+            _unkept(decided),
         )
 
     def _problem(self, call: str, found: _CommittedCall, holds: Callable[[str], bool]) -> str:
@@ -226,6 +231,12 @@ class SessionChanges:
             first = self._calls.get(undo.decided.undoes) if undo is not None else None
             if first is not None:  # this undo of an undo has brought it back
                 first.applied = max(first.applied, each.applied)
+
+
+def _unkept(decided: CallDecided) -> str:
+    """Return what of a call cannot be undone; older journals only count it."""
+    many = f"the old content of {decided.not_kept} files was too large to keep" if decided.not_kept else ""
+    return decided.cannot_undo or many
 
 
 def _lost(call: str, pack: str, holds: Callable[[str], bool]) -> str:

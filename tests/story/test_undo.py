@@ -183,7 +183,7 @@ def test_a_pack_of_a_call_that_nobody_decided_about_goes_with_the_next_daemon(
     daemon.start()
     lost = strongroom.run("call", "write_file", '{"path": "a.txt", "content": "new"}', "--root", str(root))
     assert (lost.code, daemon.wait()) == (1, -9)
-    (pack,) = (daemon.home / "kept").glob("[!.]*")
+    (pack,) = (daemon.home / "kept").glob("[!.]*.*")
     os.utime(pack, (0, pack.stat().st_mtime - 3600))
     daemon.prelude = ""
     daemon.start()

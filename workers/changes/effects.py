@@ -83,6 +83,8 @@ class Change(_EffectsRecord, frozen=True):
     """The file had other names (hard links), which keep the old content, as they do on the overlay."""
     withheld: int = 0
     """Bits of the mode that the command set and a commit does not: setuid and setgid of files."""
+    loses: tuple[str, ...] = ()
+    """What of its owner and rights an undo cannot give back, and the change itself may not keep: each in words."""
     meanwhile: bool = False
     """Somebody else changed it while the command ran: a commit is refused."""
 

@@ -75,11 +75,13 @@ class UpperLayer:
     def originals(self, each: int, total: int) -> Iterator[Replaced | bytes]:
         """Read what a commit would change; as `workers.tool.Proposal.originals`, also of what the effects leave out.
 
+        In the order of the effects, by which the supervisor knows beforehand what there is room for.
+
         Raises:
             ToolError: `conflict`, something is no longer what it was told to be.
         """
         left = total
-        for path, before, after, _inner in self.differences:
+        for path, before, after, _inner in sorted(self.differences, key=lambda each: os.fsencode(each.path)):
             text, raw = spoken(path)
             was, becomes = before and before.state, after and committable(after.state)
             wanted = was is not None and was.kind == "file" and was.size <= min(each, left)

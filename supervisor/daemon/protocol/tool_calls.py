@@ -93,7 +93,7 @@ def _approval_request(question: ApprovalQuestion) -> extensions.ApprovalRequest:
         reason=question.reason,
         editable=question.stage != "network",  # which is about what this very command has tried
         stage=question.stage,
-        effects=None if question.effects is None else changes.presented(question.effects),
+        effects=None if question.effects is None else changes.presented(question.effects, question.cannot_undo),
         covers="" if question.rule is None else sentence(question.rule),
         escalation=question.escalation,
     )
@@ -155,6 +155,7 @@ def decision(fact: CallDecided) -> extensions.Decided:
         not_kept=fact.not_kept,
         unconfined=fact.unconfined,
         undoes=fact.undoes,
+        cannot_undo=fact.cannot_undo,
     )
 
 
@@ -222,7 +223,7 @@ def effects_shown(
     `told` is what our own clients are told of them, where that is at hand.
     """
     listed = changes.overview(told or changes.presented(effects))
-    if limit is None:  # it is still to be decided
+    if limit is None and not (told and told.cannot_undo):  # it is still to be decided
         listed.append(("", _UNDO))
     shown: list[Content | DiffContent] = [_block(listed, language="text")]
     for change in sorted(effects.changes, key=lambda change: not change.protected):

@@ -49,6 +49,24 @@ def test_the_newest_session_here_with_a_change_that_stands_is_meant(journal: Jou
     assert [step.call for step in undoable(settings, "/a")] == ["call_2", "call_1"]
 
 
+def test_the_last_change_is_the_journals_last_whatever_session_was_used_since(
+    journal: Journal, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lived(journal, settings, "first", "/a", "call_1")
+    with monkeypatch.context() as earlier:  # the clock is set back
+        earlier.setattr("time.time", lambda: 1.0)
+        lived(journal, settings, "second", "/a", "call_1")
+        lived(journal, settings, "first", "/a", "call_2")
+        lived(journal, settings, "second", "/a", "call_2")
+    journal.append("first", CallStarted(0, "call_9", "read_file", "{}", False, "allow", ""))
+    found = []
+    for number in range(4):
+        wanted = planned(settings, None, "last", None, "/a")
+        found.append((wanted.session, wanted.steps[0].call))
+        lived(journal, settings, wanted.session, "/a", f"undo_{number}", undoes=wanted.steps[0].call)
+    assert found == [("second", "call_2"), ("first", "call_2"), ("second", "call_1"), ("first", "call_1")]
+
+
 def test_a_call_says_which_session_and_of_several_the_newest_here_is_meant(
     journal: Journal, settings: Settings
 ) -> None:

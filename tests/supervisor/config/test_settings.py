@@ -71,6 +71,7 @@ each_mb = 1
 call_mb = 2
 total_mb = 0
 days = 0.5
+small_percent = 10
 [librarian]
 repos_path = "/srv/repos"
 environment = "staging"
@@ -117,7 +118,7 @@ def test_every_key_is_taken(home: Path) -> None:
                 ("example.org", "*.example.org"), (443, 80), True, {"example.org:443": "127.0.0.1:8443"}, "ca.pem", 5
             ),
             ShellConfig(("git", "make"), 60, ("/srv",), 100, escalation=True),
-            UndoConfig(1, 2, 0, 0.5),
+            UndoConfig(1, 2, 0, 0.5, 10),
         ),
         librarian=LibrarianConfig("/srv/repos", "staging"),
         rules=(

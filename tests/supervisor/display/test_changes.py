@@ -109,6 +109,7 @@ OUTCOMES: Final[list[tuple[dict[str, Any], str]]] = [
     ({"kept": True}, "3 files changed, /undo takes it back"),
     ({}, "3 files changed, and it cannot be undone"),
     ({"kept": True, "not_kept": 1}, "3 files changed, /undo takes it back, but for 1 that were too large to keep"),
+    ({"kept": True, "cannot_undo": "it cannot be undone: so"}, "3 files changed, and it cannot be undone: so"),
     ({"changed": ""}, f"it ran without a rehearsal; {NOT_KNOWN}"),
     ({"unconfined": True}, f"it ran outside of the sandbox; {NOT_KNOWN}"),
     ({"undoes": "call_1"}, "3 files restored"),

@@ -168,7 +168,7 @@ async def test_a_no_leaves_everything_and_the_next_command_sees_nothing_of_it(si
     assert (ended.kind, ended.content.endswith("the person declined and said: not now")) == ("denied", True)
     assert site.files == {"a.txt": "old\n"}
     assert "a.txt" in (await site.run(router, "ls")).content
-    assert list(site.kept.glob("*")) == []
+    assert list(site.kept.glob("*.*")) == []
 
 
 async def test_with_nobody_to_ask_the_model_reads_what_would_have_changed(site: Site) -> None:
@@ -279,7 +279,7 @@ async def test_a_change_by_somebody_else_meanwhile_is_a_conflict_and_nothing_is_
     assert ended.kind == "conflict"
     assert "a.txt" in ended.content
     assert site.files == {"a.txt": "somebody's\n"}
-    assert list(site.kept.glob("*")) == []
+    assert list(site.kept.glob("*.*")) == []
 
 
 async def test_protected_paths_are_asked_about_by_name_whatever_the_rules_say(site: Site) -> None:
@@ -329,12 +329,50 @@ async def test_content_that_cannot_be_kept_is_not_changed(site: Site) -> None:
     assert site.files == {"a.txt": "old\n"}
 
 
-async def test_a_file_that_is_too_large_to_keep_is_named(site: Site) -> None:
-    services = ChangeServices(packs=PackStore(site.kept, UndoConfig(each_mb=0)))
-    ended = await site.run(site.router(say=yes, services=services), "rm", "a.txt")
-    assert ended.ok
-    assert "1 files were too large to keep: undo cannot restore them" in ended.note
-    assert site.context.decided[-1].not_kept == 1
+WRITE: Final = ("write_file", '{"path": "a.txt", "content": "new"}')
+EDIT: Final = ("edit_file", '{"path": "a.txt", "old": "old", "new": "new"}')
+REMOVE: Final = ("exec_shell", '{"command": "rm", "args": ["a.txt"]}')
+ADD: Final = ("write_file", '{"path": "d/b.txt", "content": "new"}')
+MAKE: Final = ("exec_shell", '{"command": "touch", "args": ["b.txt"]}')
+ALLOWED: Final = Rule(decision="allow", writes=("**",), deletes=("**",))
+TOO_LARGE: Final = "it cannot be undone: a.txt (its old content, 4 B, is too large to keep)"
+
+
+@pytest.mark.parametrize("limits", [{"each_mb": 0}, {"call_mb": 0}, {"total_mb": 0}], ids=str)
+async def test_a_change_that_cannot_be_undone_is_asked_about_whoever_allows_it_and_an_addition_is_not(
+    limits: dict[str, int], site: Site
+) -> None:
+    services = ChangeServices((ALLOWED,), packs=PackStore(site.kept, UndoConfig(**limits)))
+    lost = TOO_LARGE if "total_mb" not in limits else "it cannot be undone: nothing is kept, because total_mb is 0"
+    profile = Profile("project", "", ("exec_shell", "write_file", "edit_file"))
+    for change in (WRITE, EDIT, REMOVE):
+        ended = await site.call(site.router(profile, services=services), *change)
+        assert (ended.kind, site.files) == ("denied", {"a.txt": "old\n"})
+        assert lost in ended.content
+        ended = await site.call(site.router(profile, no, services), *change)
+        assert (ended.kind, site.files) == ("denied", {"a.txt": "old\n"})
+        assert lost in site.asked[-1].reason
+        assert lost in site.asked[-1].cannot_undo
+    for change in (ADD, MAKE):
+        ended = await site.call(site.router(profile, services=services), *change)
+        assert ended.ok
+        assert "undone" not in ended.note
+    assert site.files == {"a.txt": "old\n", "b.txt": ""}
+    ended = await site.call(site.router(profile, yes, services), *REMOVE)
+    assert lost in ended.note
+    assert lost in site.context.decided[-1].cannot_undo
+    assert site.files == {"b.txt": ""}
+
+
+async def test_where_nobody_can_restore_a_change_cannot_be_undone(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refusal(_pools: Pools, category: str) -> str:
+        await trio.lowlevel.checkpoint()
+        return f"no namespaces for {category}"
+
+    monkeypatch.setattr(Pools, "refusal", refusal)
+    ended = await site.call(site.router(), *WRITE)
+    assert ended.kind == "denied"
+    assert "it cannot be undone: no namespaces for restore" in ended.content
 
 
 async def test_a_cancelled_question_changes_nothing_and_leaves_no_worker_behind(site: Site) -> None:

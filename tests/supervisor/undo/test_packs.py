@@ -114,7 +114,7 @@ except KeptError as error:
 
 def test_a_worker_cannot_fill_the_disk(tmp_path: Path) -> None:
     here = store(tmp_path, call_mb=0)
-    assert (here.total, here.each) == (0, 0)
+    assert here.budget == (0, 0)
     with here.begin("s", "c") as pack:
         pack._room = 100  # instead of writing 256 MiB of names
         pack.add(PARTS[0])
@@ -144,7 +144,7 @@ def test_unfinished_packs_of_a_killed_process_are_removed_and_those_of_a_living_
 
 
 def test_the_oldest_goes_when_there_is_too_much_but_never_the_newest(tmp_path: Path) -> None:
-    here = store(tmp_path, total_mb=3)
+    here = store(tmp_path, total_mb=3, small_percent=0)
     first = kept(here, size=1)
     aged(here, first, 20)
     second = kept(here, size=1)
@@ -154,6 +154,26 @@ def test_the_oldest_goes_when_there_is_too_much_but_never_the_newest(tmp_path: P
     assert sorted([second, third]) == names(here)
     last = kept(here, size=3)
     assert names(here) == [last]
+
+
+def test_packs_of_edits_and_of_builds_take_no_room_from_each_other(tmp_path: Path) -> None:
+    here = store(tmp_path, total_mb=4)  # 3 for large ones
+    edits = [kept(here, f"edit_{number}") for number in range(5)]
+    for each in edits:
+        aged(here, each, 100)
+    build = kept(here, "build", size=2)
+    assert set(edits) < set(names(here))
+    aged(here, build, 50)
+    another = kept(here, "build_2", size=2)
+    assert names(here) == sorted([*edits, another])
+    here._limits = here._limits[0], 3 * 4096
+    last = kept(here, "edit_5")
+    assert names(here) == sorted([*edits[3:], another, last])
+
+
+def test_a_call_keeps_no_more_than_builds_have(tmp_path: Path) -> None:
+    assert store(tmp_path, total_mb=4).budget == (3 * 2**20, 3 * 2**20)
+    assert store(tmp_path).budget == (64 * 2**20, 512 * 2**20)
 
 
 def test_a_pack_of_a_call_that_is_begun_anew_is_forgotten(tmp_path: Path) -> None:
