@@ -1,10 +1,13 @@
 """Entry point of `strongroom` and `python -m supervisor`.
 
 Rule: this imports next to nothing before Ctrl-C is seen to. While the command line is imported, Ctrl-C ends the process
-as it ends any program; from then on it is an exception, which the command line turns into a sentence.
+as it ends any program; from then on it is an exception, which the command line turns into a sentence. A Python that is
+not isolated, as the script `strongroom` starts it, becomes one before anything else of ours is imported.
 """
 
 import gc
+import os
+import sys
 
 # Not `signal`, whose import takes milliseconds in which Ctrl-C would still be a traceback; this is built in.
 from _signal import SIG_DFL, SIGINT, default_int_handler, getsignal, signal  # type: ignore[import-not-found]
@@ -15,6 +18,12 @@ _OBJECTS = 50_000
 
 def main() -> None:
     """Import the command line and run it."""
+    from supervisor.system.isolated import forget_code, isolated
+
+    forget_code()
+    if not sys.flags.isolated:
+        command = isolated("from supervisor.__main__ import main; main()", "strongroom")
+        os.execv(sys.executable, [*command, *sys.argv[1:]])  # noqa: S606 - our own interpreter and code
     ours = getsignal(SIGINT) is default_int_handler  # else a shell has it ignored
     if ours:
         signal(SIGINT, SIG_DFL)

@@ -43,6 +43,7 @@ _MODULES: Final = (
 
 _PROGRAM: Final = """
 import importlib, sys
+sys.path.insert(0, sys.argv.pop(1))
 for name in sys.argv[2:]:
     importlib.import_module(name)
 from tests.forked import serve
@@ -136,10 +137,10 @@ class _Forking:
         self._lock = threading.Lock()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _PROGRAM, str(theirs.fileno()), *_MODULES],
+                [sys.executable, "-I", "-c", _PROGRAM, str(CODE), str(theirs.fileno()), *_MODULES],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                env={"PATH": os.environ["PATH"], "PYTHONPATH": str(CODE)},
+                env={"PATH": os.environ["PATH"]},
                 cwd="/",
                 pass_fds=(theirs.fileno(),),
             )
@@ -260,7 +261,8 @@ def fork_daemons() -> None:
         code = 1
         try:
             _as_if_new(descriptors, errors)
-            module, *words = spawning._MODULE[spawning._MODULE.index("-m") + 1 :]
+            command = list(spawning._MODULE)
+            module, *words = command[command.index("-m") + 1 :] if "-m" in command else ["supervisor.daemon"]
             sys.argv = [module, *words, *arguments]
             runpy.run_module(module, run_name="__main__", alter_sys=True)
             code = 0

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Final
 
 import msgspec
 import pytest
@@ -53,9 +54,61 @@ def test_the_package_holds_its_data_files(installed: Path) -> None:
         assert (installed / name).is_file(), name
 
 
-def test_the_command_is_called_strongroom(installed: Path) -> None:
-    (entry,) = installed.glob("strongroom-*.dist-info/entry_points.txt")
-    assert "strongroom = supervisor.__main__:main" in entry.read_text()
+HOSTILE: Final = (
+    dict.fromkeys(("PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "PYTHONPYCACHEPREFIX", "LD_LIBRARY_PATH"), "."),
+    {"PYTHONPATH": "", "PYTHONSTARTUP": "hostile.py", "PYTHONINSPECT": "1", "PYTHONBREAKPOINT": "hostile.here"},
+    {"PYTHONEXECUTABLE": "bin/python", "__PYVENV_LAUNCHER__": "bin/python", "PYTHONPLATLIBDIR": "lib"},
+    {"PYTHONWARNINGS": "error", "PYTHONPATH": "{root}:", "OPENSSL_CONF": "{root}/openssl.cnf", "HOME": "."},
+)
+"""Variables that lead to code in a root, each set together in which none hides another."""
+BEGINNINGS: Final = {
+    "the script": ["{bin}/strongroom"],
+    "a link to it": ["{link}"],
+    "by the shell": ["sh", "{bin}/strongroom"],
+    "the script of Python": ["{bin}/strongroom-python"],
+    "a module": [sys.executable, "-P", "-m", "supervisor"],
+}
+
+
+LIST: Final = ("call", "list_files", '{"pattern": "*.pth"}', "--root")
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a root in which every name is code that leaves a mark."""
+    root = tmp_path_factory.mktemp("hostile")
+    names = ["hostile", "sitecustomize", "usercustomize", "msgspec", "click", "trio", "re", "contextlib", "runpy"]
+    for place in (root, root / "lib/python3/site-packages"):
+        place.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            (place / f"{name}.py").write_text(f"open({str(root / 'mark')!r}, 'a').write({name!r})")
+    (root / "pyvenv.cfg").write_text(f"home = {root}\n")
+    (root / "evil.pth").write_text("import hostile\n")
+    return root
+
+
+@pytest.mark.parametrize("variables", HOSTILE, ids=[next(iter(each)) for each in HOSTILE])
+@pytest.mark.parametrize("beginning", BEGINNINGS)
+def test_nothing_of_a_root_runs_whichever_way_it_starts(
+    installed: Path, hostile: Path, tmp_path: Path, beginning: str, variables: dict[str, str]
+) -> None:
+    if beginning in ("a module", "the script of Python") and variables.keys() & {"PYTHONPATH", "PYTHONEXECUTABLE"}:
+        variables = {"PYTHONINSPECT": "1"}  # Python has obeyed the others before it comes to us
+    (tmp_path / "link").symlink_to(installed / "bin/strongroom")
+    places = {"bin": installed / "bin", "link": tmp_path / "link", "root": hostile}
+    done = subprocess.run(
+        [*(each.format(**places) for each in BEGINNINGS[beginning]), *LIST, str(hostile)],
+        env={"PATH": os.environ["PATH"], "STRONGROOM_HOME": str(tmp_path / "home")}
+        | {name: value.format(**places) for name, value in variables.items()},
+        cwd=hostile,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert msgspec.json.decode(done.stdout) == {"ok": True, "content": ["evil.pth"]}
+    assert not (hostile / "mark").exists()
 
 
 def test_help_works_and_loads_nothing_heavy(installed: Path, tmp_path: Path) -> None:

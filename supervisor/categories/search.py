@@ -1,11 +1,11 @@
 """The supervisor's half of the category `search`: it stands on ripgrep, a program that comes as a wheel."""
 
-import site
 import sys
 from pathlib import Path
 from typing import Final
 
 from supervisor.categories.row import CategoryLimits, CategoryRow, Library, TrialCall
+from supervisor.system.isolated import CODE
 from workers.search.search_inputs import SearchInputs
 
 
@@ -17,7 +17,7 @@ def ripgrep() -> Path:
     """
     prefix = Path(sys.prefix)
     installed = (prefix / "bin", prefix / "local/bin")  # the latter where the system's own Python is left alone
-    user = Path(site.getuserbase(), "bin")  # pip install --user
+    user = Path(CODE).parents[2] / "bin"  # pip install --user; not where PYTHONUSERBASE says
     candidates = [folder / "rg" for folder in (Path(sys.executable).parent, *installed, user)]
     return next((each for each in candidates if each.is_file()), candidates[0])
 

@@ -1,13 +1,12 @@
 """Profiles: named sets of tools with a root, and what needs approval.
 
 Rule: a tool that a profile lacks does not exist in its sessions; it is in no catalog and no worker is started
-for it. A root never holds the configuration or the journal, and one that is written never holds the code that runs.
+for it. What a root may not be is said by `own_places`.
 Clients resolve roots here and need no tools: these are imported when they are asked for.
 """
 
 import os
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Final
 import msgspec
 
 from supervisor.config.config_keys import ProfileConfig
+from supervisor.config.own_places import refuse_own_places
 from supervisor.config.repositories import NO_NAMES, Names, Repositories, environment, real_directory
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
@@ -87,16 +87,6 @@ _BUILT_IN: Final = (
     Profile("librarian", "{repos_path}/{group}/{technology}", writable=False, by_name=True),
 )
 
-_OWN_CODE: Final = (
-    str(Path(__file__).parent.parent),
-    str(Path(__file__).parent.parent.parent / "workers"),
-    str(Path(msgspec.__file__).parent.parent),
-    str(Path(os.__file__).parent),
-    str(Path(sys.executable).parent),
-    str(Path(os.path.realpath(sys.executable)).parent),
-)
-"""Directories whose files the supervisor and its workers run: Strongroom's, the libraries', Python's."""
-
 
 def profiles(settings: Settings) -> Mapping[str, Profile]:
     """Return all profiles: the built-in ones, then the configured.
@@ -150,33 +140,8 @@ def resolve(
         )
     else:
         real = _own_root(profile, cwd) if root is None else _real_directory(root, name)
-    for kept in (settings.home, settings.config_file.parent, settings.packs, settings.logs, settings.socket):
-        within = kept in (settings.packs, settings.logs) and _lies_in(str(real), os.path.realpath(kept))
-        if within or holds(real, kept):
-            raise ConfigError(
-                f"The root {str(real)!r} {'lies in' if within else 'holds'} {str(kept)!r}, which Strongroom keeps for "
-                "itself. Choose another root (--root DIR), or set STRONGROOM_HOME to a directory outside of it."
-            )
-    for code in _OWN_CODE if profile.writable else ():
-        if holds(real, Path(code)) or _lies_in(str(real), os.path.realpath(code)):
-            raise ConfigError(
-                f"The root {str(real)!r} holds code of {code!r}, which Strongroom itself runs: an agent that writes "
-                "there is no longer confined. Install Strongroom outside of the root (pipx, or a virtual environment)."
-            )
+    refuse_own_places(settings, str(real), writable=profile.writable)
     return replace(profile, root=str(real))
-
-
-def holds(root: Path, kept: Path) -> bool:
-    """Say whether `kept`, or a link on the way to it, lies in `root`, which is absolute and without links."""
-    real, within = os.path.realpath(kept), str(root)
-    if _lies_in(real, within):
-        return True
-    return real != os.path.abspath(kept) and any(_lies_in(str(each), within) for each in _names_leading_to(kept))
-
-
-def _lies_in(path: str, folder: str) -> bool:
-    """Say the same of two paths without links, ten times as fast as pathlib does."""
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def repositories(settings: Settings) -> Repositories:
@@ -225,13 +190,6 @@ def _real_directory(wanted: str, profile: str) -> Path:
     if problem:
         raise ConfigError(f"The root {wanted!r} of profile {profile!r} {problem}. Name another with --root.")
     return real
-
-
-def _names_leading_to(kept: Path) -> Iterator[Path]:
-    """Yield the real place of each name (perhaps a link) on the way to a path."""
-    absolute = Path(os.path.abspath(kept))
-    for step in (absolute, *absolute.parents[:-1]):
-        yield Path(os.path.realpath(step.parent)) / step.name
 
 
 def _configured(file: Path, name: str, base: Profile | None, wanted: ProfileConfig) -> Profile:

@@ -1,6 +1,6 @@
 """Entry of the daemons that clients start.
 
-`python -m supervisor.daemon background WORD_FD`, or `private SOCKET_FD PARENT_PID LOG_LEVEL`.
+Its arguments are `background WORD_FD`, or `private SOCKET_FD PARENT_PID LOG_LEVEL`.
 
 A fault plan may follow the latter.
 """
@@ -27,5 +27,10 @@ def main() -> int:
     return run_private(descriptor, parent, level, Path(words[3]) if words[3:] else None)
 
 
-if __name__ == "__main__":
+def begin() -> None:
+    """Run as told, to the end of the process."""
     run_to_exit(main)
+
+
+if __name__ == "__main__":
+    begin()

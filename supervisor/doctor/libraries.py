@@ -106,7 +106,7 @@ def _imported(names: Sequence[str]) -> Iterator[tuple[str, str]]:
     waiting = list(names)
     while waiting:
         process = subprocess.Popen(  # noqa: S603 - our own text
-            [sys.executable, "-P", "-c", _IMPORT, json.dumps(sys.path), *waiting],
+            [sys.executable, "-I", "-c", _IMPORT, json.dumps(sys.path), *waiting],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -19,6 +19,14 @@ from supervisor.journal.journal import ChainCheck, JournalEntry, open_journal
 
 CODE: Final = Path(__file__).parent.parent.parent
 HANG_GUARD: Final = 60
+_ISOLATED: Final = """
+import sys
+sys.path[:0] = sys.argv.pop(1).split(":")
+sys.argv[0] = "strongroom"
+from supervisor.__main__ import main
+main()
+"""
+"""As the script `strongroom` runs it, from the first of these directories."""
 _F = TypeVar("_F", bound=Fact)
 
 
@@ -122,7 +130,9 @@ class Strongroom(Home):
         return cls(folder / "home", folder)
 
     def command(self, *arguments: str, program: Sequence[str] = ("supervisor",)) -> list[str]:
-        return [sys.executable, "-m", *program, *arguments]
+        if program != ("supervisor",):
+            return [sys.executable, "-m", *program, *arguments]
+        return [sys.executable, "-I", "-c", _ISOLATED, self.environment.get("PYTHONPATH", str(CODE)), *arguments]
 
     def run(
         self,

@@ -25,7 +25,8 @@ from supervisor.clients.connection.link import Link
 from supervisor.clients.connection.link_events import decline
 from supervisor.clients.connection.start import ConnectedDaemon, connect_or_private
 from supervisor.config.config_keys import DEFAULT_MODEL
-from supervisor.config.profiles import Profile, holds, profiles, resolve
+from supervisor.config.own_places import holds
+from supervisor.config.profiles import Profile, profiles, resolve
 from supervisor.config.repositories import NO_NAMES, Names
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused
@@ -57,7 +58,7 @@ def plan(
         wanted = msgspec.structs.replace(item, id=0, prompt=None, prompts=None)
         if wanted not in alike:
             using = _resolved(settings, item, profile, root, names)
-            if using.writable and holds(Path(using.root), output):
+            if using.writable and holds(using.root, output):
                 raise ConfigError(
                     f"The output {str(output)!r} lies in the root {using.root!r}, where the agent writes."
                 )

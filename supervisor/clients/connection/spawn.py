@@ -8,18 +8,21 @@ import logging
 import os
 import socket
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import msgspec
+
 from supervisor.config.settings import Settings
 from supervisor.daemon.process import lock
 from supervisor.errors import ConfigError
+from supervisor.system.isolated import environment_without_code, isolated
 from supervisor.system.safe_files import own_directory, own_file, secure_home
 
-_MODULE: Final = (sys.executable, "-P", "-X", "utf8", "-m", "supervisor.daemon")
-"""-P: the directory that one happens to stand in is not where the daemon's code comes from."""
+_MODULE: Final = isolated(
+    "from supervisor.daemon.__main__ import begin; begin()", "daemon", str(Path(msgspec.__file__).parent.parent)
+)
 
 
 class StartingPrivate(NamedTuple):
@@ -91,6 +94,7 @@ def _spawn(arguments: Sequence[str], descriptors: tuple[int, ...], errors: int |
             stdout=subprocess.DEVNULL,
             stderr=errors,
             cwd="/",
+            env=environment_without_code(),
             start_new_session=True,
             pass_fds=descriptors,
         )

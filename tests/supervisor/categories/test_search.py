@@ -10,8 +10,10 @@ from tests.supervisor.command import CODE
 
 ASK = """
 import sys
-sys.executable, sys.prefix = sys.argv[1:]
+sys.executable, sys.prefix, code = sys.argv[1:]
+from supervisor.categories import search
 from supervisor.categories.search import ripgrep
+search.CODE = code
 print(ripgrep())
 """
 
@@ -29,7 +31,7 @@ print(ripgrep())
 
 
 def found(folder: Path, code: str, *arguments: str) -> str:
-    environment = {"PYTHONPATH": str(CODE), "PYTHONUSERBASE": str(folder / "user")}
+    environment = {"PYTHONPATH": str(CODE), "PYTHONUSERBASE": str(folder)}
     command = [sys.executable, "-c", code, *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
 
@@ -39,8 +41,9 @@ def test_ripgrep_is_found_beside_python_or_where_pip_puts_programs(there: list[s
     for place in there:
         (tmp_path / place / "bin").mkdir(parents=True)
         (tmp_path / place / "bin/rg").write_text("")
+    code = str(tmp_path / "user/lib/python3/site-packages")
     wanted = tmp_path / (there[0] if there else "python") / "bin/rg"
-    assert found(tmp_path, ASK, str(tmp_path / "python/bin/python"), str(tmp_path / "prefix")) == str(wanted)
+    assert found(tmp_path, ASK, str(tmp_path / "python/bin/python"), str(tmp_path / "prefix"), code) == str(wanted)
 
 
 def test_without_descriptors_at_the_first_search_later_ones_find_it_all_the_same(tmp_path: Path) -> None:

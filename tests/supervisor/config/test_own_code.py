@@ -12,6 +12,9 @@ import pytest
 
 import supervisor
 import workers
+from supervisor.config.profiles import resolve
+from supervisor.config.settings import load
+from supervisor.errors import ConfigError
 from tests.supervisor.command import CODE, Strongroom
 
 LIBRARIES: Final = Path(msgspec.__file__).parent.parent
@@ -55,9 +58,19 @@ def test_a_profile_that_only_reads_takes_it(strongroom: Strongroom, code: Path) 
 def test_a_room_with_the_environment_in_it_is_refused(tmp_path: Path) -> None:
     environment = tmp_path / "room" / "env"
     venv.create(environment, symlinks=True)
-    command = [f"{environment}/bin/python", "-m", "supervisor", *LIST, "--root", str(environment.parent)]
-    paths = {"PYTHONPATH": f"{CODE}:{LIBRARIES}", "STRONGROOM_HOME": str(tmp_path / "home")}
-    done = subprocess.run(command, env=paths, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    program = (
+        f"import sys; sys.path += [{str(CODE)!r}, {str(LIBRARIES)!r}]; import supervisor.__main__ as it; it.main()"
+    )
+    command = [f"{environment}/bin/python", "-I", "-c", program, *LIST, "--root", str(environment.parent)]
+    done = subprocess.run(
+        command,
+        env={"STRONGROOM_HOME": str(tmp_path / "home")},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 2
     assert f"holds code of '{environment}/bin'" in done.stderr
 
@@ -71,6 +84,32 @@ def test_a_room_with_a_link_on_the_way_to_the_code_is_refused(strongroom: Strong
     room = strongroom.folder / "room"
     room.mkdir()
     (room / "code").symlink_to(CODE)
-    by_the_link = ["env", f"PYTHONPATH={room / 'code'}"]  # who replaces the link replaces the code
-    done = strongroom.run(*LIST, "--root", "room", wrapper=by_the_link)
+    strongroom.environment["PYTHONPATH"] = str(room / "code")  # who replaces the link replaces the code
+    done = strongroom.run(*LIST, "--root", "room")
     assert (done.code, "which Strongroom itself runs" in done.err) == (2, True)
+
+
+class EditableFinder:
+    """As setuptools leaves one for an editable install, in a module with its table of packages."""
+
+
+@pytest.mark.parametrize("named", ["sys.path", "an editable install", "LD_LIBRARY_PATH"])
+def test_a_writable_root_with_a_place_where_code_is_looked_for_is_refused(
+    named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "room" / "src"
+    place.mkdir(parents=True)
+    libraries = {}
+    if named == "sys.path":
+        monkeypatch.setattr(sys, "path", [*sys.path, str(place)])
+    elif named == "LD_LIBRARY_PATH":
+        libraries = {named: f"/usr/lib:{place}"}
+    else:
+        monkeypatch.setattr(sys.modules[__name__], "MAPPING", {"package": str(place)}, raising=False)
+        monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, EditableFinder])
+    settings = load({"STRONGROOM_HOME": str(tmp_path / "home"), **libraries})
+    for root in ("room", "room/src"):
+        with pytest.raises(ConfigError, match="looks for code"):
+            resolve(settings, "vault", str(tmp_path / root))
+    (place / "notes").mkdir()
+    assert resolve(settings, "vault", str(place / "notes")).root == str(place / "notes")

@@ -162,7 +162,11 @@ def test_a_root_that_holds_only_the_configuration_is_refused(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "root", ["run", "run/strongroom", "state", "state/strongroom/logs/old", "data/strongroom/kept"]
+    "root",
+    [
+        *("run", "run/strongroom", "run/strongroom/vault", "state", "state/strongroom/logs/old"),
+        *("data/strongroom/kept", "data/strongroom/vault", ".config/strongroom/vault"),
+    ],
 )
 def test_a_root_with_the_socket_or_logs_or_within_what_is_kept_is_refused(tmp_path: Path, root: str) -> None:
     places = {"XDG_DATA_HOME": "data", "XDG_RUNTIME_DIR": "run", "XDG_STATE_HOME": "state"}
@@ -172,10 +176,9 @@ def test_a_root_with_the_socket_or_logs_or_within_what_is_kept_is_refused(tmp_pa
         resolve(found, None, str(tmp_path / root))
 
 
-def test_a_root_beside_the_home_or_within_it_is_fine(home: Path, tmp_path: Path) -> None:
-    for folder in (tmp_path / "home-2", home / "vault"):
-        folder.mkdir(parents=True)
-        assert resolve(settings(home), None, str(folder)).root == str(folder)
+def test_a_root_beside_the_home_is_fine(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "home-2").mkdir(parents=True)
+    assert resolve(settings(home), None, str(tmp_path / "home-2")).root == str(tmp_path / "home-2")
 
 
 # where a client stands -----------------------------------------------------------------------------------------

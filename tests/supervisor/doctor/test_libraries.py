@@ -61,6 +61,7 @@ def shadowed(strongroom: Strongroom, library: str) -> None:
     """Have a package of that name which is broken, before the one that is installed."""
     (strongroom.folder / library).mkdir()
     (strongroom.folder / library / "__init__.py").write_text("raise ImportError('broken')")
+    strongroom.environment["PYTHONPATH"] = f"{strongroom.folder}:{CODE}"
 
 
 def test_without_trio_there_is_a_table_all_the_same(strongroom: Strongroom) -> None:
@@ -76,7 +77,7 @@ def test_without_trio_there_is_a_table_all_the_same(strongroom: Strongroom) -> N
 def test_libraries_that_doctor_itself_needs_are_looked_at_first(strongroom: Strongroom) -> None:
     assert msgspec_problem() == ""
     shadowed(strongroom, "msgspec")
-    environment = {**strongroom.environment, "PYTHONPATH": f"{strongroom.folder}:{CODE}"}
+    environment = strongroom.environment
     program = "from supervisor.doctor.msgspec_check import msgspec_problem; print(msgspec_problem())"
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("msgspec cannot be imported (ImportError: broken). Try: pip install")
