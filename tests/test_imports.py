@@ -67,6 +67,7 @@ LAYERS: Final = (
 LIBRARIES: Final = {
     "supervisor.cli": {"click"},
     "supervisor.agent.models.anthropic_http": {"anthropic", "httpx2", "trio"},
+    "supervisor.agent.models.server": {"certifi"},
     "supervisor.clients.console": {"msgspec", "prompt_toolkit", "rich"},
     "supervisor.clients": {"msgspec"},
     "supervisor.acp": {"msgspec"},

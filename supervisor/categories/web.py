@@ -123,20 +123,25 @@ def address_port(text: str) -> HostPort:
 def ca_file(sections: Sections, locations: Locations) -> str:
     """Return the path of the certificates that are trusted in addition; "" where none are."""
     name = sections.section(WebConfig).ca_file
-    return "" if name is None else str(locations.config_file.parent / Path(name).expanduser())
+    return "" if name is None else certificates(name, locations.config_file)
 
 
-def _check(sections: Sections, locations: Locations) -> None:
-    """See that the certificates are there.
+def certificates(name: str, config_file: Path) -> str:
+    """Return the path of certificates that the configuration names."""
+    return str(config_file.parent / Path(name).expanduser())
+
+
+def check_certificates(name: str | None, section: str, config_file: Path) -> None:
+    """See that the certificates that a section names are there.
 
     Raises:
         ConfigError: they are not.
     """
-    if (name := sections.section(WebConfig).ca_file) is None:
+    if name is None:
         return
-    where = f"{locations.config_file}: `ca_file` in [web], {name!r},"
+    where = f"{config_file}: `ca_file` in [{section}], {name!r},"
     try:
-        found = b"-----BEGIN CERTIFICATE-----" in safe_files.read_bytes(Path(ca_file(sections, locations)))
+        found = b"-----BEGIN CERTIFICATE-----" in safe_files.read_bytes(Path(certificates(name, config_file)))
     except (OSError, ValueError, RuntimeError) as error:  # a NUL in it, a home that nobody has
         raise ConfigError(f"{where} cannot be read: {reason(error)}.") from error
     if not found:
@@ -159,7 +164,9 @@ ROW: Final = CategoryRow(
     "No page is fetched here.",
     section="web",
     config=WebConfig,
-    check=_check,
+    check=lambda sections, locations: check_certificates(
+        sections.section(WebConfig).ca_file, "web", locations.config_file
+    ),
     inputs=_inputs,
     libraries=(
         Library("httpcore", ("httpcore",), _NO_PAGES),

@@ -4,6 +4,7 @@ Rule: pure. What came from the file is cut, and shown so that no terminal acts o
 """
 
 import json
+import re
 import typing
 from collections.abc import Collection
 from typing import Annotated, Any, Final
@@ -18,6 +19,7 @@ _WIDTH: Final = 80
 """Characters of an offending value that are shown."""
 _DIGITS: Final = 256
 """Bits above which a number is shown in hexadecimal: Python limits what it writes out as decimal digits."""
+_CREDENTIALS: Final = re.compile(r"(?<=//)[^\s/@]*(?=@)")
 _BYTE_ORDER_MARK: Final = "\ufeff"
 
 _Path = tuple[str | int, ...]
@@ -31,17 +33,17 @@ def cut(text: str, width: int = _WIDTH) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return a value of TOML or JSON as a person would have written it, cut."""
+    """Return a value of TOML or JSON as a person would have written it, cut, and without the password of an address."""
     match value:
         case str():
-            return f"'{cut(value)}'"
+            return f"'{cut(_CREDENTIALS.sub('[removed]', value))}'"
         case bool() | None:
             return json.dumps(value)
         case int():
             return cut(str(value) if value.bit_length() <= _DIGITS else hex(value))
         case dict() | list():
             try:
-                return cut(json.dumps(value, default=str, ensure_ascii=False))
+                return cut(_CREDENTIALS.sub("[removed]", json.dumps(value, default=str, ensure_ascii=False)))
             except (ValueError, RecursionError):  # a number of thousands of digits, or as many brackets
                 return "a table" if isinstance(value, dict) else "a list"
         case _:

@@ -5,6 +5,7 @@ description stand here, or in the row of the category whose section it is in; re
 take them from here. Clients import this, so it imports light: no category.
 """
 
+import re
 from typing import Annotated, Final, TypeVar
 
 import msgspec
@@ -88,6 +89,36 @@ class DaemonConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = 24
 
 
+_PROXY: Final = re.compile(r"http://(?:[!-?A-~]*@)?(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[1-9][0-9]{0,4})?/?")
+
+
+class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The way to a model's server. No variable of the environment changes it; pages and commands do not go this way."""
+
+    proxy: Annotated[
+        str | None,
+        Meta(
+            description="An HTTP proxy for the requests to the model, with a name and a password if it wants them.",
+            examples=["http://user:password@proxy.example.org:3128"],
+        ),
+    ] = None
+    ca_file: Annotated[
+        str | None,
+        Meta(
+            description="Certificates (PEM) of authorities to trust there in addition; a relative path is beneath the "
+            "configuration's directory.",
+            examples=["company.pem"],
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.proxy is not None and not _PROXY.fullmatch(self.proxy):  # not repeated: it may hold a password
+            raise ValueError("write a proxy like 'http://host:port' or 'http://user:password@host:port'.")
+
+    def __repr__(self) -> str:
+        return "NetworkConfig(...)"
+
+
 _PerMillion = Annotated[float, Meta(ge=0, le=1_000_000)]
 
 
@@ -123,6 +154,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = ()
     daemon: DaemonConfig = DaemonConfig()
+    network: NetworkConfig = NetworkConfig()
     limits: dict[str, CategoryLimits] = {}
     """Of the categories that the operator limits, by name."""
     sections: tuple[msgspec.Struct, ...] = ()

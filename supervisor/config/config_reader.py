@@ -13,6 +13,7 @@ import msgspec
 
 from supervisor.categories.row import CategoryLimits, Locations
 from supervisor.categories.rows import ROWS
+from supervisor.categories.web import check_certificates
 from supervisor.config.config_errors import problem_in, unknown, unreadable
 from supervisor.config.config_keys import Config
 from supervisor.errors import ConfigError, reason
@@ -81,6 +82,7 @@ def read_config(locations: Locations) -> Config:
     for name in config.allow_degraded:
         if name not in protections():
             raise ConfigError(f"{file}: `allow_degraded`: {unknown('protection', name, protections())}")
+    check_certificates(config.network.ca_file, "network", file)
     for row in ROWS.values():
         row.check(config, locations)
     return config

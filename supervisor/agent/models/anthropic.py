@@ -5,6 +5,8 @@ from urllib.parse import urlsplit
 
 from supervisor.agent.models.model import Model
 from supervisor.agent.models.providers import Provider, ProviderCheck
+from supervisor.agent.models.retry import without_key
+from supervisor.agent.models.server import Server, basic, configured, server_at, tls
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 
@@ -26,21 +28,27 @@ def _open(name: str, settings: Settings) -> Model:
         )
     from supervisor.agent.models.messages_api import AnthropicModel
 
-    return AnthropicModel(name, key or "no-key-given", server or DEFAULT_BASE_URL)
+    proxy, ca_file = configured(settings)
+    return AnthropicModel(name, key or "no-key-given", server or DEFAULT_BASE_URL, proxy=proxy, ca_file=ca_file)
 
 
 def _check(settings: Settings) -> ProviderCheck:
     """Ask the server for one model, which costs nothing. The key goes to that server, and no redirect is followed."""
-    base, key = settings.variable(_SERVER) or DEFAULT_BASE_URL, settings.variable(_KEY)
     import http.client
 
+    key = settings.variable(_KEY)
     if not key:
         return ProviderCheck("missing", "there is no key to ask with", f"Set {_KEY}.")
     try:
-        status = _status(base, key)
+        server = server_at(settings.variable(_SERVER) or DEFAULT_BASE_URL, *configured(settings))
+    except ConfigError as error:
+        return ProviderCheck("missing", str(error), f"See {_SERVER}.")
+    base = server.shown
+    try:
+        status = _status(server, key)
     except (OSError, ValueError, http.client.HTTPException) as error:
-        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        return ProviderCheck("missing", f"{base} cannot be reached: {why}", f"See network, proxy, {_SERVER}.")
+        why = without_key(getattr(error, "strerror", None) or str(error) or type(error).__name__, key, *server.secrets)
+        return ProviderCheck("missing", f"{base} cannot be reached: {why}", f"See network, [network], {_SERVER}.")
     if status in _REFUSED:
         return ProviderCheck("missing", f"{base} refuses the key ({status})", f"See {_KEY}.")
     if status not in (_OK, _NOT_FOUND):
@@ -48,7 +56,7 @@ def _check(settings: Settings) -> ProviderCheck:
     return ProviderCheck("ok", f"{base} answers" + (" and takes the key" if status == _OK else ""))
 
 
-def _status(base: str, key: str) -> int:
+def _status(server: Server, key: str) -> int:
     """Return the status of an answer.
 
     Raises:
@@ -58,14 +66,22 @@ def _status(base: str, key: str) -> int:
     """
     import http.client
 
-    url = urlsplit(base)
-    kinds = {"https": http.client.HTTPSConnection, "http": http.client.HTTPConnection}
-    if url.scheme not in kinds:
-        raise ValueError("it begins with neither https:// nor http://")
-    connection = kinds[url.scheme](url.hostname or "", url.port, timeout=_CHECK_S)
+    url, by = urlsplit(server.url), urlsplit(server.proxy)
+    host, port = (by.hostname or "", by.port or 80) if server.proxy else (url.hostname or "", url.port)
+    path = f"{url.path.rstrip('/')}/v1/models?limit=1"
+    headers = {"x-api-key": key, "anthropic-version": "2023-06-01", "authorization": server.authorization}
+    to_proxy = {"proxy-authorization": basic(server.proxy)} if basic(server.proxy) else {}
+    connection: http.client.HTTPConnection
+    if url.scheme == "https":
+        connection = http.client.HTTPSConnection(host, port, timeout=_CHECK_S, context=tls(server.ca_file))
+        if server.proxy:
+            connection.set_tunnel(url.hostname or "", url.port, to_proxy)
+    else:
+        connection = http.client.HTTPConnection(host, port, timeout=_CHECK_S)
+        if server.proxy:
+            path, headers = f"http://{url.netloc}{path}", headers | to_proxy
     try:
-        path = f"{url.path.rstrip('/')}/v1/models?limit=1"
-        connection.request("GET", path, headers={"x-api-key": key, "anthropic-version": "2023-06-01"})
+        connection.request("GET", path, headers={name: value for name, value in headers.items() if value})
         status: int = connection.getresponse().status
         return status
     finally:

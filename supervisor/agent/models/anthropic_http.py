@@ -5,6 +5,8 @@ headers, authentication, connections, TLS. Its own way of sending makes them ane
 millisecond.
 """
 
+import socket
+import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from supervisor.agent.models.retry import without_key
+from supervisor.agent.models.server import Server, tls
 from supervisor.errors import ModelError, ModelErrorKind
 from supervisor.system.garbage import importing
 
@@ -22,13 +25,19 @@ if TYPE_CHECKING:
     import httpx2
 
 _UNUSABLE: Final[Sequence[tuple[type[Exception], str]]] = (
-    (OSError, "the certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be loaded ({error})"),
-    (ImportError, "HTTPS_PROXY, HTTP_PROXY or ALL_PROXY names a SOCKS proxy, which needs: pip install socksio"),
-    (ValueError, "HTTPS_PROXY, HTTP_PROXY or ALL_PROXY is not the URL of a proxy ({error})"),
+    (OSError, "the certificates that `ca_file` in [network] names cannot be loaded ({error})"),
+    (ValueError, "`proxy` in [network] is not the URL of a proxy ({error})"),
 )
-"""What in the environment keeps the HTTP client from being made."""
+"""What in the configuration keeps the HTTP client from being made."""
 _AT_ONCE: Final = 8
 """Requests that one HTTP client has at once: for each it looks at all of its connections, twice."""
+_KEPT_ALIVE: Final = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 60),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 5),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60),
+)
+"""As the SDK has them."""
 _CLOSE_TIMEOUT: Final = 1.0
 """Seconds that an HTTP client has to close."""
 
@@ -44,6 +53,12 @@ class RefusedError(Exception):
         super().__init__(f"HTTP {answer.status_code}")
         self.status, self.headers = answer.status_code, answer.headers
         self.content, self.text = answer.content, answer.text
+        try:
+            self.elsewhere = (
+                f"{answer.url.join(answer.headers['location']).host!r}" if answer.has_redirect_location else ""
+            )
+        except ValueError:
+            self.elsewhere = "another server"
 
 
 @dataclass
@@ -103,18 +118,17 @@ class Sdk:
         return answer
 
 
-def load(api_key: str, base_url: str, host: str, *, connect_timeout: float, idle_timeout: float) -> Sdk:
+def load(api_key: str, server: Server, *, connect_timeout: float, idle_timeout: float) -> Sdk:
     """Import the library and make what requests need; slow, so it runs in a thread.
 
     Args:
-        api_key: sent to `base_url` and nowhere else.
-        base_url: any server with `/v1/messages` below it.
-        host: the part of it that may be shown.
+        api_key: sent to that server and nowhere else: no redirect is followed.
+        server: anything with `/v1/messages` below its address.
         connect_timeout: seconds until a connection must stand.
         idle_timeout: seconds that the server may be silent.
 
     Raises:
-        ModelError: whatever was wrong: both read the environment, and say so with exceptions of all kinds.
+        ModelError: whatever was wrong: the library says so with exceptions of all kinds.
     """
     try:
         with importing("anthropic"):
@@ -123,28 +137,29 @@ def load(api_key: str, base_url: str, host: str, *, connect_timeout: float, idle
     except Exception as error:
         hint = "reinstall it with pip install anthropic"
         raise ModelError("api_error", f"The anthropic library cannot be imported ({error}): {hint}.") from error
+    secrets, host = (api_key, *server.secrets), server.shown
     timeout = httpx2.Timeout(idle_timeout, connect=connect_timeout)
     try:
-        # Made by ourselves: where this fails, the one that the SDK makes complains once more on standard error.
-        another = partial(anthropic.DefaultAsyncHttpxClient, timeout=timeout, verify=httpx2.create_ssl_context())
+        # With a transport of its own, a client has no proxy of the environment.
+        another = partial(_client, tls(server.ca_file), server.proxy, timeout)
         http = another()
     except httpx2.InvalidURL as error:  # whose text may be a piece of a password
-        raise _unusable(host, api_key, ValueError("not a URL"), _UNUSABLE) from error
+        raise _unusable(host, secrets, ValueError("not a URL"), _UNUSABLE) from error
     except Exception as error:
-        raise _unusable(host, api_key, error, _UNUSABLE) from error
+        raise _unusable(host, secrets, error, _UNUSABLE) from error
     try:
         client = anthropic.AsyncAnthropic(
-            api_key=api_key, base_url=base_url, max_retries=0, timeout=timeout, http_client=http
+            api_key=api_key, base_url=server.url, max_retries=0, timeout=timeout, http_client=http
         )
+        vars(client)["_custom_headers"] = {}  # those of ANTHROPIC_CUSTOM_HEADERS
         url = client.base_url.copy_with(raw_path=client.base_url.raw_path + b"v1/messages")
         headers = _headers(client, http)
+        if server.authorization:
+            headers.update({"Authorization": server.authorization, "X-Api-Key": api_key})
     except httpx2.InvalidURL as error:
         raise ModelError("connection", f"{host} is not an address ({error}).") from error
-    except UnicodeEncodeError as error:
-        message = f"the request cannot be made ({error.reason}): check ANTHROPIC_CUSTOM_HEADERS"
-        raise ModelError("invalid_request", f"{host}: {message}.") from error
     except Exception as error:
-        raise _unusable(host, api_key, error, ()) from error
+        raise _unusable(host, secrets, error, ()) from error
     limits = {"timeout": timeout.as_dict()}
     return Sdk(
         [HttpClient(http)],
@@ -163,17 +178,32 @@ def load(api_key: str, base_url: str, host: str, *, connect_timeout: float, idle
     )
 
 
+def _client(context: ssl.SSLContext, proxy: str, timeout: "httpx2.Timeout") -> "httpx2.AsyncClient":
+    """Make an HTTP client that takes nothing from the environment, with the SDK's limits."""
+    import anthropic
+    import httpx2
+
+    transport = httpx2.AsyncHTTPTransport(
+        verify=context,
+        trust_env=False,
+        limits=anthropic.DEFAULT_CONNECTION_LIMITS,
+        proxy=proxy or None,
+        socket_options=_KEPT_ALIVE,
+    )
+    return httpx2.AsyncClient(transport=transport, timeout=timeout, trust_env=False, follow_redirects=False)
+
+
 def _headers(client: "anthropic.AsyncAnthropic", http: "httpx2.AsyncClient") -> "httpx2.Headers":
-    """Return what every request begins with. Those of ANTHROPIC_CUSTOM_HEADERS may not replace the key."""
+    """Return what every request begins with."""
     headers = http.headers.copy()
     headers.update({name: value for name, value in client.default_headers.items() if isinstance(value, str)})
-    for name in ("Authorization", "X-Api-Key"):
-        headers.pop(name, None)
     headers.update({**client.auth_headers, "Content-Type": "application/json"})
     return headers
 
 
-def _unusable(host: str, api_key: str, error: Exception, causes: Sequence[tuple[type[Exception], str]]) -> ModelError:
-    said = without_key(str(error), api_key).rstrip(".")
+def _unusable(
+    host: str, secrets: Sequence[str], error: Exception, causes: Sequence[tuple[type[Exception], str]]
+) -> ModelError:
+    said = without_key(str(error), *secrets).rstrip(".")
     words = next((words for fate, words in causes if isinstance(error, fate)), type(error).__name__ + " ({error})")
     return ModelError("connection", f"{host} cannot be asked: {words.format(error=said)}.")

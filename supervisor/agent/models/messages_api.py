@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import msgspec
 import trio
@@ -30,6 +29,7 @@ from supervisor.agent.models.retry import (
     requested_delay,
     without_key,
 )
+from supervisor.agent.models.server import server_at
 from supervisor.agent.models.stream import Accumulator, EventDecoder
 from supervisor.errors import ConfigError, ModelError
 
@@ -65,6 +65,10 @@ class AnthropicModel:
     base_url: str
     """Any server with `/v1/messages` below it."""
     _: KW_ONLY
+    proxy: str = ""
+    """The URL of the proxy that requests go through; "" for none."""
+    ca_file: str = ""
+    """Certificates that are trusted besides the system's; "" for none."""
     max_tokens: int = 8192
     """The longest reply that is asked for."""
     connect_timeout: float = 10.0
@@ -81,7 +85,8 @@ class AnthropicModel:
     def __post_init__(self) -> None:
         if not self.api_key or not self.api_key.isascii() or not self.api_key.isprintable() or " " in self.api_key:
             raise ConfigError("The API key is empty or has characters that no key has: check ANTHROPIC_API_KEY.")
-        self._host = _host(self.base_url)
+        self._server = server_at(self.base_url, self.proxy, self.ca_file)
+        self._host, self._secrets = self._server.shown, (self.api_key, *self._server.secrets)
         self._loading = trio.Lock()
         self._sdk: Sdk | None = None
 
@@ -134,13 +139,7 @@ class AnthropicModel:
             return self._sdk
 
     def _load(self) -> Sdk:
-        return load(
-            self.api_key,
-            self.base_url,
-            self._host,
-            connect_timeout=self.connect_timeout,
-            idle_timeout=self.idle_timeout,
-        )
+        return load(self.api_key, self._server, connect_timeout=self.connect_timeout, idle_timeout=self.idle_timeout)
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         """Return the request's JSON, with two marks: up to there the provider keeps it for the next step."""
@@ -196,7 +195,9 @@ class AnthropicModel:
     def _failure(self, sdk: Sdk, error: Exception) -> RequestFailure:
         """Say what an exception of `_attempt` means, and take the key out of all that it says."""
         for link in _chain(error):
-            link.args = tuple(without_key(word, self.api_key) if isinstance(word, str) else word for word in link.args)
+            link.args = tuple(
+                without_key(word, *self._secrets) if isinstance(word, str) else word for word in link.args
+            )
         if isinstance(error, ModelError):
             return RequestFailure(error.kind, f"{self._host}: {error}", is_retried(error.kind, {}))
         if isinstance(error, RefusedError):
@@ -218,7 +219,9 @@ class AnthropicModel:
                 said = words
             case _:
                 said = refused.text
-        said = without_key(said, self.api_key) or "no reason given"
+        said = without_key(said, *self._secrets) or "no reason given"
+        if refused.elsewhere:
+            said = f"it says to ask {refused.elsewhere} instead, which is not followed, as the key is for this server"
         kind = kind_of_status(refused.status, said)
         return RequestFailure(
             kind,
@@ -233,18 +236,6 @@ class AnthropicModel:
             return f"{sentence} It asks to wait {failure.retry_after:.0f} seconds before the next try."
         tries = f"Tried {attempt} times." if attempt > 1 else ""
         return " ".join(part for part in (sentence, tries, HINTS.get(failure.kind, "")) if part)
-
-
-def _host(base_url: str) -> str:
-    """Return the part of a URL that may be shown: no user, no password, no path."""
-    try:
-        parts = urlsplit(base_url)
-        _ = parts.port  # raises for a number that is no port
-    except ValueError as error:
-        raise ConfigError(f"The base URL is not a URL ({error}).") from error
-    if parts.scheme not in {"http", "https"} or not parts.hostname or not base_url.isprintable() or " " in base_url:
-        raise ConfigError("The base URL must look like https://host or http://host:port.")
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

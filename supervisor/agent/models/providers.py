@@ -78,9 +78,13 @@ def fixed_names() -> list[str]:
     return [row.prefix for row in rows() if not row.rest]
 
 
-def api_keys(settings: Settings) -> list[str]:
-    """Return the API keys that are set."""
-    return [key for row in rows() if (key := settings.variable(row.key))]
+def secrets(settings: Settings) -> list[str]:
+    """Return what no log may hold: the API keys that are set, and passwords in the addresses of servers and proxies."""
+    from supervisor.agent.models.server import secrets_in
+
+    keys = [key for row in rows() if (key := settings.variable(row.key))]
+    urls = [settings.config.network.proxy or "", *(settings.variable(row.server) for row in rows() if row.server)]
+    return [*keys, *(form for url in urls for form in secrets_in(url))]
 
 
 def window(name: str) -> int:

@@ -156,9 +156,12 @@ def _until(text: str, now: float) -> float | None:
         return None
 
 
-def without_key(text: str, secret: str) -> str:
+def without_key(text: str, *secrets: str) -> str:
     """Return a server's words on one line, without control characters and without anything like a key."""
-    literal = re.escape(secret) if len(secret) >= _WHOLE_SECRET else rf"(?<!\w){re.escape(secret)}(?!\w)"
-    safe = _KEY_LIKE.sub(_HIDDEN, re.sub(literal, _HIDDEN, text[:_LONGEST_READ]))
+    safe = text[:_LONGEST_READ]
+    for secret in filter(None, secrets):
+        literal = re.escape(secret) if len(secret) >= _WHOLE_SECRET else rf"(?<!\w){re.escape(secret)}(?!\w)"
+        safe = re.sub(literal, _HIDDEN, safe)
+    safe = _KEY_LIKE.sub(_HIDDEN, safe)
     line = " ".join("".join(c if c.isprintable() else " " for c in safe).split())
     return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 3] + "..."

@@ -17,7 +17,7 @@ from typing import Any, Final, TextIO
 
 import msgspec
 
-from supervisor.agent.models.providers import api_keys
+from supervisor.agent.models.providers import secrets
 from supervisor.config.settings import Settings
 from supervisor.display.escape import json_line, one_line
 from supervisor.system.safe_files import own_directory, own_file
@@ -148,7 +148,7 @@ def _log_to(handlers: list[logging.Handler], level: int) -> None:
 
 
 def _keys(settings: Settings) -> list[str]:
-    return [key for key in api_keys(settings) if len(key) >= _KEY_LENGTH]
+    return [secret for secret in secrets(settings) if len(secret) >= _KEY_LENGTH]
 
 
 def _message(record: logging.LogRecord) -> str:

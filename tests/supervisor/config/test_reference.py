@@ -28,7 +28,8 @@ def test_the_configuration_is_all_comments() -> None:
 
 def test_uncommented_it_is_the_defaults(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text(uncommented())
-    (tmp_path / "ca.pem").write_text("-----BEGIN CERTIFICATE-----")
+    for name in ("ca.pem", "company.pem"):
+        (tmp_path / name).write_text("-----BEGIN CERTIFICATE-----")
     config = load({"STRONGROOM_HOME": str(tmp_path)}).config
     assert config.limits == {name: row.limits for name, row in ROWS.items() if name in config.limits}
     assert [type(each) for each in config.sections] == [kind for _, kind in SECTIONS]

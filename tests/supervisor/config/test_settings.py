@@ -158,8 +158,23 @@ MISTAKES: Final = [
     ("modle = 'x'", "unknown name 'modle'; did you mean 'model'?"),
     (
         "zzz = 1",
-        "unknown name 'zzz'; known: model, profile, max_steps, allow_degraded, daemon, limits, web, shell, undo,",
+        "unknown name 'zzz'; known: model, profile, max_steps, allow_degraded, daemon, network, limits, web, shell,",
     ),
+    ("network = 'http://me:CANARY@h'", "`network` is 'http://[removed]@h'; it must be a table with proxy, ca_file."),
+    *(
+        (
+            f"[network]\nproxy = '{each}'",
+            "`network`: write a proxy like 'http://host:port' or 'http://user:password@host",
+        )
+        for each in (
+            "http://me:CANARY@h:0",
+            "socks5://me:CANARY@h",
+            "http://me:CANARY@h/path",
+            "http://me:CAN ARY@h",
+            "",
+        )
+    ),
+    ("[network]\nca_file = 'none.pem'", "`ca_file` in [network], 'none.pem', cannot be read: No such file"),
     ("[limit.files]", "unknown name 'limit'; did you mean 'limits'?"),
     ("[limits.file]", "`limits`: unknown name 'file'; did you mean 'files'?"),
     ("[limits.files]\nmemory = 1", "`limits.files`: unknown name 'memory'; did you mean 'memory_mb'?"),
@@ -243,6 +258,7 @@ def test_a_mistake_is_named_with_its_file(home: Path, text: str, words: str) -> 
     with pytest.raises(ConfigError) as caught:
         configured(home, text)
     assert words in str(caught.value)
+    assert "CANARY" not in str(caught.value)
     assert str(home / "config.toml") in str(caught.value)
 
 

@@ -224,7 +224,7 @@ def test_the_models_server_is_asked_with_the_key(status: int, verdict: str, tmp_
 NOT_ASKED: Final[list[tuple[dict[str, str], str]]] = [
     ({}, "there is no key"),
     ({"ANTHROPIC_API_KEY": "key", "ANTHROPIC_BASE_URL": "http://127.0.0.1:1"}, "Connection refused"),
-    ({"ANTHROPIC_API_KEY": "key", "ANTHROPIC_BASE_URL": "ftp://127.0.0.1"}, "begins with neither"),
+    ({"ANTHROPIC_API_KEY": "key", "ANTHROPIC_BASE_URL": "ftp://127.0.0.1"}, "must look like https://host"),
 ]
 
 
@@ -364,6 +364,7 @@ def test_with_a_configuration_that_cannot_be_used_the_rest_is_tried_with_the_def
 
 def test_without_msgspec_there_is_one_line(strongroom: Strongroom) -> None:
     (strongroom.folder / "msgspec.py").write_text("raise ImportError('broken')")
+    strongroom.environment["PYTHONPATH"] = f"{strongroom.folder}:{CODE}"
     done = strongroom.run("doctor", wrapper=["env"])
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("Error: msgspec cannot be imported (ImportError: broken).")

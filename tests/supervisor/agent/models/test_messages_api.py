@@ -1,5 +1,6 @@
 """The real client library, over real HTTP, against a server that does what servers do."""
 
+import base64
 import copy
 import gc
 import json
@@ -9,18 +10,24 @@ import sys
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import ExitStack, aclosing, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 import trio
 import trio.testing
 
-from supervisor.agent.models.anthropic import DEFAULT_BASE_URL
+from supervisor.agent.models.anthropic import DEFAULT_BASE_URL, PROVIDER
 from supervisor.agent.models.messages_api import AnthropicModel
 from supervisor.agent.models.model import ModelRequest, Progress, Reply, Retrying, TextDelta, ThoughtDelta
+from supervisor.agent.models.providers import secrets
 from supervisor.agent.models.retry import RetryPolicy
+from supervisor.config.config_keys import NetworkConfig
+from supervisor.config.settings import load
 from supervisor.errors import ConfigError, ModelError
+from tests.loopback import Loopback
 from tests.messages_server import (
     MessagesServer,
     Recorded,
@@ -252,21 +259,107 @@ async def test_the_environment_decides_nothing_about_keys(monkeypatch: pytest.Mo
     assert "Bearer evil" not in headers.values()
 
 
-async def test_headers_that_no_request_can_have_are_an_error_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "X-A: \udcff")
-    async with aclosing(AnthropicModel("m", KEY, DEFAULT_BASE_URL)) as model:
-        for _ in range(2):
-            caught = await Asked(model).error()
-            assert caught.kind == "invalid_request"
-            assert "ANTHROPIC_CUSTOM_HEADERS" in str(caught)
-
-
-async def test_a_request_has_the_headers_of_the_library_and_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Mine: yes\nContent-Type: multipart/form-data")
+async def test_a_request_has_the_headers_of_the_library_and_none_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Mine: yes\nUser-Agent: me\nX-A: \udcff\nAnthropic-Version: 1")
     _, asked = await replied([DONE])
     headers = asked.server.requests[0].headers
-    assert (headers["x-mine"], headers["content-type"]) == ("yes", "application/json")
-    assert {"anthropic-version", "user-agent", "x-stainless-lang", "accept-encoding"} <= set(headers)
+    assert "yes" not in headers.values()
+    assert headers["content-type"] == "application/json"
+    assert headers["anthropic-version"] != "1"
+    assert headers["user-agent"] != "me"
+    assert {"x-stainless-lang", "accept-encoding"} <= set(headers)
+
+
+# the way to the server -------------------------------------------------------------------------------------
+
+CREDENTIALS: Final = "me:CANARY%2Fsecret"
+
+
+class Proxy(Loopback):
+    """Hears requests and refuses them, in words that repeat what it was told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heads: list[str] = []
+
+    def taken(self, _peer: str) -> None:
+        pass
+
+    def serve(self, connection: socket.socket, _what: None) -> None:
+        self.heads.append(connection.recv(65536).decode("latin-1"))
+        words = b"I know you: CANARY/secret, CANARY%2Fsecret"
+        connection.sendall(b"HTTP/1.1 407 No\r\nContent-Length: %d\r\n\r\n%s" % (len(words), words))
+
+
+@pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"])
+async def test_no_proxy_and_no_certificates_of_the_environment_count(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / ".netrc").write_text("default login me password CANARY")
+    with Proxy() as proxy:
+        for variable, value in {name: proxy, "SSL_CERT_FILE": "/nonexistent", "NETRC": tmp_path / ".netrc"}.items():
+            monkeypatch.setenv(variable, f"http://127.0.0.1:{proxy.port}" if value is proxy else str(value))
+        monkeypatch.setenv("HOME", str(tmp_path))
+        _, asked = await replied([DONE])
+    assert proxy.heads == []
+    assert KEY in "".join(asked.server.requests[0].headers.values())
+
+
+async def test_the_configured_proxy_is_asked_and_told_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "*")
+    with MessagesServer([DONE]) as proxy:
+        async with asking_at("http://nowhere.invalid/v", proxy=f"http://{CREDENTIALS}@127.0.0.1:{proxy.port}") as asked:
+            await asked.reply()
+    request = proxy.requests[0]
+    assert request.path == "http://nowhere.invalid/v/v1/messages"
+    assert request.headers["proxy-authorization"] == "Basic " + base64.b64encode(b"me:CANARY/secret").decode()
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_no_word_of_a_password_is_in_what_a_proxy_makes_of_it(scheme: str) -> None:
+    with Proxy() as proxy:
+        place = f"127.0.0.1:{proxy.port}"
+        address = f"{scheme}://you:CANARY2@host.invalid:8443"
+        async with asking_at(address, proxy=f"http://{CREDENTIALS}@{place}", retries=RetryPolicy(0)) as asked:
+            caught = await asked.error()
+        server = {"ANTHROPIC_BASE_URL": address, "ANTHROPIC_API_KEY": KEY, "STRONGROOM_HOME": "/nonexistent"}
+        settings = load(server)
+        network = NetworkConfig(proxy=f"http://{CREDENTIALS}@{place}")
+        settings = replace(settings, config=msgspec.structs.replace(settings.config, network=network))
+        check = PROVIDER.check
+        assert check is not None
+        found = await trio.to_thread.run_sync(check, settings)
+    assert "CANARY" not in repr((found, caught, str(caught), settings.config))
+    assert "host.invalid:8443" in found.detail
+    assert [head.split()[:2] for head in proxy.heads] == (
+        [["CONNECT", "host.invalid:8443"]] * 2
+        if scheme == "https"
+        else [["POST", "http://host.invalid:8443/v1/messages"], ["GET", "http://host.invalid:8443/v1/models?limit=1"]]
+    )
+    assert all("roxy-" in head and "Basic " in head for head in (head.replace("P", "p") for head in proxy.heads))
+    assert {*secrets(settings)} >= {"CANARY%2Fsecret", "CANARY/secret", "CANARY2"}
+
+
+async def test_the_name_and_password_of_a_server_go_to_it_and_nowhere_else() -> None:
+    with MessagesServer(
+        [DONE, {"status": 307, "headers": {"location": "http://user:CANARY@else.invalid/x"}}]
+    ) as server:
+        async with asking_at(f"http://{CREDENTIALS}@127.0.0.1:{server.port}") as asked:
+            await asked.reply()
+            caught = await asked.error()
+    assert server.requests[0].headers["authorization"].startswith("Basic ")
+    assert server.requests[0].headers["x-api-key"] == KEY
+    assert caught.kind == "bad_response"
+    assert "says to ask 'else.invalid' instead, which is not followed" in str(caught)
+    assert len(server.requests) == 2
+
+
+async def test_certificates_of_the_configuration_that_are_none(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("none")
+    with pytest.raises(ModelError, match=r"certificates that `ca_file` in \[network\] names cannot be loaded"):
+        await AnthropicModel("m", KEY, DEFAULT_BASE_URL, ca_file=str(tmp_path / "ca.pem")).warm()
 
 
 def nested(levels: int) -> list[Any]:
@@ -561,29 +654,6 @@ async def test_a_model_that_was_never_used_closes_without_the_library() -> None:
 async def test_a_name_that_no_host_can_have() -> None:
     with pytest.raises(ModelError, match="is not an address"):
         await AnthropicModel("m", KEY, "http://" + "é" * 80).warm()
-
-
-ENVIRONMENTS: Final = [
-    ("SSL_CERT_FILE", "/nonexistent", "the certificates that SSL_CERT_FILE or"),
-    ("SSL_CERT_FILE", "/dev/null", "the certificates that SSL_CERT_FILE or"),
-    ("HTTPS_PROXY", "foo://me:CANARY@bar", "ALL_PROXY is not the URL of a proxy (Unknown scheme"),
-    ("HTTPS_PROXY", "http://me:CANARY", "ALL_PROXY is not the URL of a proxy (not a URL)"),
-    ("ALL_PROXY", "socks5://me:CANARY@bar", "ALL_PROXY names a SOCKS proxy, which needs: pip install socksio"),
-]
-
-
-@pytest.mark.parametrize(("variable", "value", "words"), ENVIRONMENTS)
-async def test_an_environment_that_keeps_the_client_from_being_made_is_named(
-    variable: str, value: str, words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(variable, value)
-    async with aclosing(AnthropicModel("m", KEY, DEFAULT_BASE_URL)) as model:
-        for wanted in (model.warm, Asked(model).reply):
-            with pytest.raises(ModelError) as caught:
-                await wanted()
-            assert caught.value.kind == "connection"
-            assert words in str(caught.value)
-            assert "CANARY" not in str(caught.value)
 
 
 async def test_a_library_that_fails_while_it_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
