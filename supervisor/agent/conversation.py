@@ -32,6 +32,8 @@ from supervisor.journal.facts import (
     TurnStarted,
 )
 from supervisor.journal.journal_writer import JournalWriter
+from supervisor.system.off_loop import off_loop
+from supervisor.tools.exfiltration.flow_ledger import ADDRESSES
 from supervisor.tools.outcomes import allowed
 from supervisor.tools.partial_output import PartialOutput
 from supervisor.tools.router import Router
@@ -237,7 +239,11 @@ class Conversation:
         There are none when the model only paused.
         """
         turn_number, seen, before = self.transcript.turn, self.transcript.exposure, self.transcript.started
-        judged = [self.router.judge(turn_number, call.id, call.name, call.arguments, seen) for call in calls]
+        if any(call.name in ADDRESSES for call in calls):
+            await off_loop(seen.flow.waiting, seen.flow.catch_up)
+        judged: list[CallStarted] = []
+        for each in calls:  # they may run at once: each is judged as one that comes after those before it
+            judged.append(self.router.judge(turn_number, each.id, each.name, each.arguments, seen, judged))
         started = [msgspec.structs.replace(call, again=call.call in before) for call in judged]
         await self._record(*with_them, *[call for call in started if call.decision != "ask"])
         if calls and turn.state is not State.REVIEW_ACTION:

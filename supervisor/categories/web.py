@@ -51,6 +51,24 @@ class WebConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             examples=["ca.pem"],
         ),
     ] = None
+    unasked_bits: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=2**31,
+            description="Bits that addresses may say without a question in a session that has read something private: "
+            "what nobody could tell from the typed addresses, the pages and the links before. 0 asks about every one.",
+        ),
+    ] = 256
+    unasked_addresses: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=2**31,
+            description="Addresses that may be composed there without a question: neither typed nor a link that stands "
+            "anywhere.",
+        ),
+    ] = 16
     fetch_s: Annotated[
         float, Meta(gt=0, le=600, description="Seconds that one fetch may take in all, its redirects included.")
     ] = 20.0

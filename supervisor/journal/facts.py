@@ -135,6 +135,16 @@ class Replied(_TurnFact, frozen=True):
     usage: dict[str, int]
 
 
+class Flow(msgspec.Struct, frozen=True):
+    """What an address says to its site beyond what was known before, in a session that has read something private."""
+
+    bits: float
+    way: str
+    """How it was arrived at (`supervisor.tools.exfiltration.address_price`)."""
+    over: bool = False
+    """The session's budget does not cover it, so that a person was to decide. A yes begins the count anew."""
+
+
 class CallStarted(_CallFact, frozen=True):
     """A tool call was judged, and starts if `decision` is "allow"."""
 
@@ -156,6 +166,8 @@ class CallStarted(_CallFact, frozen=True):
     """The same call, with other arguments or after its rehearsal was lost: the one before has changed nothing."""
     rehearsed: bool = False
     """It changes nothing before a `CallDecided` says that it is committed."""
+    flow: Flow | None = None
+    """Of a call that fetches an address; None where none is counted."""
 
 
 class CallDecided(_CallFact, frozen=True):

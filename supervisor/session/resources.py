@@ -134,6 +134,7 @@ class SessionResources:
             shell.timeout_s,
             dict(settings.login),
             self._orphans,
+            settings.config.section(WebConfig),
         )
         """What decisions about changes, and undo, stand on."""
         self._current.clear()

@@ -7,11 +7,10 @@ says so.
 
 from typing import Final
 
-import msgspec
-
 from supervisor.config.profiles import Profile
 from supervisor.rules.judge_effects import Verdict
 from supervisor.tools.exfiltration.exposure import SeenText
+from supervisor.tools.exfiltration.flow_ledger import fetched_address
 from supervisor.tools.exfiltration.judge import suspicion
 from workers.catalog import CATEGORIES
 
@@ -22,18 +21,6 @@ COMMANDS: Final = frozenset(tool.name for tool in _EVERY if tool.runs)
 
 _EFFECTS: Final = frozenset(tool.name for tool in _EVERY if tool.effect)
 
-_ADDRESSES: Final = {tool.name: tool.subject for tool in _EVERY if tool.kind == "fetch"}
-"""The argument that names an address: it may carry out what was read."""
-
-
-def _carries_out(tool: str, arguments: str, seen: SeenText) -> str | None:
-    """Return why a person must decide about the address in a call's arguments; None where nobody needs to."""
-    try:
-        url = msgspec.json.decode(arguments)[_ADDRESSES[tool]] if tool in _ADDRESSES else None
-    except (msgspec.DecodeError, UnicodeError, RecursionError, KeyError, TypeError):
-        return None  # the tool will refuse it
-    return suspicion(url, seen) if isinstance(url, str) else None
-
 
 def judge(profile: Profile, tool: str, arguments: str, seen: SeenText) -> Verdict:
     """Decide whether a call of `tool` may start, with `arguments` as raw JSON, in a session of `profile`.
@@ -43,7 +30,7 @@ def judge(profile: Profile, tool: str, arguments: str, seen: SeenText) -> Verdic
     if tool not in profile.tools:
         why = "has no such tool" if tool not in dict(profile.unavailable_tools) else f"cannot have {tool} here"
         return Verdict("deny", f"profile {profile.name} {why}")
-    if reason := _carries_out(tool, arguments, seen):
+    if (address := fetched_address(tool, arguments)) is not None and (reason := suspicion(address, seen)):
         return Verdict("ask", reason)  # before what the profile says: it tells the person more
     if tool in profile.ask:
         if tool in _EFFECTS and tool not in COMMANDS:

@@ -11,10 +11,13 @@ from typing import Final
 
 import msgspec
 
+from supervisor.broker.allowlist import Allowlist
+from supervisor.categories.web import HostPort, WebConfig
 from supervisor.config.profiles import Profile
 from supervisor.errors import WorkerError, WorkerUnavailable
 from supervisor.journal.facts import CallEnded, CallStarted
 from supervisor.pool.pools import Pools
+from supervisor.rules.judge_effects import Verdict
 from supervisor.rules.rule import Rule
 from supervisor.tools import call_policy, outcomes
 from supervisor.tools.approval import ApprovalDecision, Approvals, Approve
@@ -24,6 +27,7 @@ from supervisor.tools.catalog import Offer, offers
 from supervisor.tools.change_attempt import raw_arguments
 from supervisor.tools.execution import Execution
 from supervisor.tools.exfiltration.exposure import SeenText
+from supervisor.tools.exfiltration.flow_ledger import FlowBudget, fetched_address
 from supervisor.tools.services import ChangeServices
 from supervisor.tools.session_rules import SessionRules
 from workers.wire.frames import FrameTooLarge
@@ -67,12 +71,21 @@ class Router:
         self.execution = Execution(pools, self._approvals, self.rules)
         self._profile = profile
         self._pools = pools
+        self._budget = _budget(services.web)
         self._unconfined: dict[str, ApprovalDecision] = {}
         """Calls that a person lets run unconfined, until they are started."""
         self._unrunnable: dict[str, WorkerUnavailable] = {}
         """Calls that nobody was asked about, because no worker could run them, and why."""
 
-    def judge(self, turn: int, call: str, tool: str, arguments: str, seen: SeenText = _UNSEEN) -> CallStarted:
+    def judge(
+        self,
+        turn: int,
+        call: str,
+        tool: str,
+        arguments: str,
+        seen: SeenText = _UNSEEN,
+        before: Sequence[CallStarted] = (),
+    ) -> CallStarted:
         """Return the call with the policy's decision.
 
         Args:
@@ -81,10 +94,22 @@ class Router:
             tool: what the model wrote.
             arguments: raw JSON; the worker will decode it.
             seen: what the model has been shown.
+            before: the calls of the same reply that were judged before.
         """
-        decision = call_policy.judge(self._profile, tool, arguments, seen)
+        verdict, flow = call_policy.judge(self._profile, tool, arguments, seen), None
+        address = fetched_address(tool, arguments) if seen.has_private and verdict.decision != "deny" else None
+        if address is not None:
+            ledger = seen.flow.after(before)
+            flow = ledger.price(address, self._budget)
+            if flow is not None and flow.over:
+                why = ledger.asks(flow, self._budget)
+                verdict = Verdict("ask", why if verdict.decision == "allow" else f"{verdict.reason}; {why}")
+            elif verdict.decision == "ask" and (told := ledger.told()):
+                verdict = Verdict("ask", f"{verdict.reason}; {told}")
         effect = tool in self.offers and self.offers[tool].effect
-        return CallStarted(turn, call, tool, arguments, effect, decision.decision, decision.reason, rehearsed=effect)
+        return CallStarted(
+            turn, call, tool, arguments, effect, verdict.decision, verdict.reason, rehearsed=effect, flow=flow
+        )
 
     async def request_approval(self, call: CallStarted) -> CallStarted:
         """Return a call that policy asks about, as a text, with the person's answer.
@@ -148,3 +173,12 @@ class Router:
             return gone
         why = self.availability.why(tool)
         return WorkerUnavailable(why) if why else None
+
+
+def _budget(web: WebConfig) -> FlowBudget:
+    """Return what may leave a session unasked for the sites of `web`."""
+    allowed = Allowlist(web.allow, web.ports)
+    origins = tuple(f"https://{host}/" for host in web.allow if "*" not in host)
+    return FlowBudget(
+        web.unasked_bits, web.unasked_addresses, origins, lambda url: not allowed.why_not(HostPort(url.host, url.port))
+    )

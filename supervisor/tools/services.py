@@ -6,6 +6,7 @@ Rule: none of it lies in a root; no tool, no model and no file of a root can cha
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from supervisor.categories.web import WebConfig
 from supervisor.rules.rule import Rule
 from supervisor.rules.store import RuleStore
 from supervisor.system.descendants import Orphans
@@ -30,3 +31,5 @@ class ChangeServices:
     """What of the person's environment it is given."""
     orphans: Orphans | None = None
     """Of this process."""
+    web: WebConfig = field(default_factory=WebConfig)
+    """The sites that may be reached, and what may go there unasked."""

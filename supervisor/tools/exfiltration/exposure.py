@@ -17,6 +17,8 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, Source, TurnStarted, effective
+from supervisor.tools.exfiltration.flow_ledger import FlowLedger
+from supervisor.tools.exfiltration.known_addresses import ENDINGS, LINK, URL
 from supervisor.tools.exfiltration.sources import lines_by_path, shown_by, sources_of
 from workers.url import Url, UrlError, parse
 
@@ -30,14 +32,6 @@ _KEPT_FOREIGN: Final = 2**18
 _LINKS: Final = 50_000
 """Addresses that are remembered as free, the latest ones."""
 
-_URL: Final = re.compile(r"https?://[^\s<>\"'`\\^{|}\[\]]+", re.IGNORECASE)
-_LINK: Final = re.compile(
-    rf"{_URL.pattern}|(?<![\w.-])(?:[\w-]{{1,63}}\.){{1,5}}[a-z]{{2,24}}/[^\s<>\"'`\\^{{|}}\[\]]+",
-    re.IGNORECASE | re.ASCII,
-)
-"""The same, and what people write of one: github.com/o/r."""
-_ENDINGS: Final = ".,;:!?)*_"
-"""What follows an address in a sentence, or in Markdown, and is not of it."""
 _REVISION: Final = re.compile(r"\b(?:commit|revision|sha)[ :/#]{1,3}([0-9a-f]{7,64})\b", re.IGNORECASE)
 """What a person types to name a commit: no secret, although it reads like a key."""
 _ASCII_LEFT_OUT: Final = bytes(each for each in range(128) if not chr(each).isalnum())
@@ -90,6 +84,8 @@ class SeenText:
         """Texts whose links are free, and were not looked for yet."""
         self._started: dict[str, CallStarted] = {}
         self._networked: set[str] = set()
+        self.flow = FlowLedger()
+        """What its addresses have said."""
 
     def apply(self, fact: Fact) -> None:
         """Take one more fact into account."""
@@ -99,6 +95,7 @@ class SeenText:
                     self._take(part)
             case CallStarted():
                 self._started[fact.call] = fact
+                self.flow.apply(fact)
             case CallDecided() if fact.network or fact.unconfined:
                 self._networked.add(fact.call)
             case CallEnded():
@@ -117,7 +114,7 @@ class SeenText:
         for number, text in enumerate(self._private):
             known = self._compared[number]
             if known is None:
-                left = _LINK.sub(" ", text.text) if text.source.kind in ("file", "person", "attachment") else text.text
+                left = LINK.sub(" ", text.text) if text.source.kind in ("file", "person", "attachment") else text.text
                 known = self._compared[number] = comparable(_REVISION.sub(" ", left))
             yield known
 
@@ -169,7 +166,9 @@ class SeenText:
             return
         self.sources.append(source)
         if source.kind in ("person", "page", "file") and not (source.foreign and source.kind != "page"):
-            self._unlinked.append(SourcedText(source, said if linked is None or source.kind == "page" else linked))
+            free = said if linked is None or source.kind == "page" else linked
+            self._unlinked.append(SourcedText(source, free))
+            self.flow.learn(free, source.kind)
         if source.foreign:
             self.foreign.append(text)
             self._foreign_size += len(said)
@@ -180,7 +179,7 @@ class SeenText:
         elif private:
             self._keep(text)
         if source.kind == "person":
-            self._typed += [*_URL.findall(said), *_REVISION.findall(said)]
+            self._typed += [*URL.findall(said), *_REVISION.findall(said)]
 
     def _find_links(self) -> None:
         texts, self._unlinked = self._unlinked, []
@@ -225,12 +224,12 @@ def parts_of(fact: TurnStarted) -> list[SourcedText]:
 
 def links_of(text: str) -> Iterator[Url]:
     """Yield the addresses that stand in a text, also those without https://."""
-    for found in _LINK.findall(text):
-        stripped = found.rstrip(_ENDINGS)
+    for found in LINK.findall(text):
+        stripped = found.rstrip(ENDINGS)
         forms = {found, stripped, f"{stripped})" if stripped.count("(") > stripped.count(")") else stripped}
         for form in forms:
             with suppress(UrlError):
-                yield parse(form if _URL.match(form) else f"https://{form}")
+                yield parse(form if URL.match(form) else f"https://{form}")
 
 
 def comparable(text: str) -> str:

@@ -100,7 +100,9 @@ class AnyRouter:
         self.chance = chance
         self.ran: list[str] = []
 
-    def judge(self, turn: int, call: str, tool: str, arguments: str, _seen: SeenText | None = None) -> CallStarted:
+    def judge(
+        self, turn: int, call: str, tool: str, arguments: str, _seen: SeenText | None = None, _before: object = ()
+    ) -> CallStarted:
         decision = self.chance.dice.choice(["allow", "allow", "ask", "deny"])
         return CallStarted(turn, call, tool, arguments, True, cast("Any", decision), "")
 
