@@ -6,7 +6,7 @@ decided. The request itself is not looked at: `fetch_url` sends nothing else.
 
 This catches what is written out, also percent-encoded, in base 16, 32, 64 and 85, backwards, in ROT13, with letters
 that look alike, cut into parameters, their names and directories, and in the labels of a host name. It does not catch
-a model that sends a few words at a time or invents a cipher; that is bounded by how little goes unasked, and by the
+a model that sends a few words at a time or invents a cipher; that is bounded by the flow ledger, and by the
 allowlist.
 """
 
