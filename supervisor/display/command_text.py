@@ -65,7 +65,7 @@ def title_of(tool: str, arguments: str, width: int = 100) -> str:
         return one_line(f"{tool} {name(about)}", width)
     row = find_tool(tool)
     about = _object(arguments).get(row.subject) if row is not None else None
-    return one_line(f"{tool} {about}" if isinstance(about, str) else tool, width)
+    return one_line(f"{tool} {name(about)}" if isinstance(about, str) else tool, width)
 
 
 def _object(arguments: str) -> dict[str, Any]:

@@ -88,7 +88,7 @@ class RichMarkdown:
 
     def starts(self, text: str) -> list[int]:
         """Return the numbers of the lines at which a top-level block starts."""
-        lines = visible(text).split("\n")
+        lines = visible(text, prose=True).split("\n")
         starts = []
         covered = 0
         for token in _TerminalMarkdown("\n".join(lines)).parsed:
@@ -103,7 +103,7 @@ class RichMarkdown:
 
     def terminal_text(self, block: str, width: int) -> str:
         """Return a block for the terminal: lines without an end."""
-        text = visible(block)
+        text = visible(block, prose=True)
         if not text.strip():
             return ""
         columns = max(8, min(width, _WIDEST))
@@ -135,7 +135,7 @@ class RichMarkdown:
 
 def _stripped(line: list[Segment]) -> Iterator[Text]:
     """Yield a line's pieces, visible, without the blanks that it was padded with."""
-    texts = [(visible(segment.text), segment.style) for segment in line if not segment.control]
+    texts = [(visible(segment.text, prose=True), segment.style) for segment in line if not segment.control]
     while texts and not texts[-1][0].strip() and not (texts[-1][1] and texts[-1][1].bgcolor):
         texts.pop()
     for number, (text, style) in enumerate(texts):

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.display.escape import document, is_padded, name, one_line, visible
+from supervisor.display.escape import document, is_padded, name, one_line, visible, written_out
 
 TEXTS: Final = [
     ("plain", "plain"),
@@ -22,7 +22,12 @@ TEXTS: Final = [
     ("half \ud800", "half \\ud800"),
     ("\ue000", "\\ue000"),
     ("é日😀", "é日😀"),
-    ("👩\u200d🚒 ❤\ufe0f x\u200cy", "👩\u200d🚒 ❤\ufe0f x\u200cy"),
+    ("👩\u200d🚒 ❤\ufe0f 1\ufe0f\u20e3", "👩\u200d🚒 ❤\ufe0f 1\ufe0f\u20e3"),
+    ("\u0645\u06cc\u200c\u062e\u0648 क्\u200dष", "\u0645\u06cc\u200c\u062e\u0648 क्\u200dष"),
+    ("x\u200cy \u200d👩 ❤\ufe0f\ufe0f a\ufe0f", "x\\u200cy \\u200d👩 ❤\ufe0f\\ufe0f a\\ufe0f"),
+    ("10\u00a0€ \u2800 \ufffc", "10\\xa0€ \\u2800 \\ufffc"),
+    ("e\u0301 \u0301\u0302e", "e\u0301 \\u0301\\u0302e"),
+    ("e" + "\u0301" * 6, "e" + "\u0301" * 4 + "\\u0301" * 2),
 ]
 
 
@@ -34,7 +39,12 @@ def test_text_is_seen_as(text: str, seen: str) -> None:
 def test_nothing_that_a_terminal_acts_on_is_left_of_any_character() -> None:
     every = "".join(map(chr, range(sys.maxunicode + 1)))
     left = {char for char in visible(every) if unicodedata.category(char)[0] == "C" or char in "\u2028\u2029"}
-    assert {char for char in left if unicodedata.category(char) != "Cn"} == {"\n", "\t", "\u200c", "\u200d"}
+    assert {char for char in left if unicodedata.category(char) != "Cn"} == {"\n", "\t"}
+    assert not {char for char in visible(every) if unicodedata.category(char) == "Zs"} - {" "}
+
+
+def test_prose_keeps_its_blanks_and_nothing_else_that_is_not_seen() -> None:
+    assert visible("10\u00a0€\u3000\u3164\u200b", prose=True) == "10\u00a0€\u3000\\u3164\\u200b"
 
 
 FILLERS: Final = "\u115f\u1160\u3164\uffa0"
@@ -53,7 +63,19 @@ NAMES: Final = [
     ("a\u3164b", "a\\u3164b"),
     (f"ls{' ' * 300}-la", "ls [300 blanks] -la"),
     ("ls" + "\u3164 " * 10 + "-la", "ls [20 blanks] -la"),
-    ("  \u200d  ", "  \\u200d  "),
+    ("  \u200d  ", "\\x20 \\u200d \\x20"),
+    ("a\u2215b\u00a0", "a\\u2215b\\xa0"),
+    ("p\u0430ypal.py", "p\u0430ypal.py [mixes Latin and Cyrillic]"),
+    ("src/\u0440\u0430\u0443.py", "src/\u0440\u0430\u0443.py [all Cyrillic]"),
+    ("\u03bfauth", "\u03bfauth [mixes Latin and Greek]"),
+    ("f\u0585o", "f\u0585o [mixes Latin and Armenian]"),
+    ("\u13aaB", "\u13aaB [mixes Latin and Cherokee]"),
+    ("\U0001d429\U0001d41a\U0001d432", "\U0001d429\U0001d41a\U0001d432 [all variant letters]"),
+    ("g\u0131t", "g\u0131t [mixes Latin and phonetic letters]"),
+    (
+        "docs/\u0437\u0430\u043c\u0435\u0442\u043a\u0438 caf\u00e9 app\u65e5\u672c.md",
+        "docs/\u0437\u0430\u043c\u0435\u0442\u043a\u0438 caf\u00e9 app\u65e5\u672c.md",
+    ),
 ]
 
 
@@ -77,6 +99,20 @@ def test_a_long_run_of_blanks_is_found(blank: str) -> None:
 def test_a_character_without_width_neither_ends_a_run_of_blanks_nor_is_one(unseen: str) -> None:
     assert is_padded(f"ls{f'        {unseen}' * 3}-la")
     assert not is_padded(f"ls{unseen * 40}-la")
+
+
+WRITTEN_OUT: Final = [
+    ("ab\U000e0041\U000e007f", "ab\\U000E0041\\U000E007F", 2),
+    ("😀\ufe0f\U000e0101x\ufe00", "😀\ufe0f\\U000E0101x\\U0000FE00", 2),
+    ("one\u200b two\u00ad", "one\u200b two\u00ad", 0),
+    ("\u200b\u200c" * 4, "\\U0000200B\\U0000200C" * 4, 8),
+]
+
+
+@pytest.mark.parametrize(("text", "seen", "count"), WRITTEN_OUT, ids=ascii)
+def test_what_is_hidden_for_a_model_is_written_out_and_counted(text: str, seen: str, count: int) -> None:
+    assert written_out(text) == (seen, count)
+    assert json.loads(written_out(json.dumps(text, ensure_ascii=False), json=True)[0]) == seen
 
 
 LINES: Final = [
