@@ -43,6 +43,25 @@ _AS_GIVEN: Final[Mapping[extensions.Stage, str]] = {
 """The effect of Enter on an unchanged text."""
 
 
+_REAL: Final[Mapping[extensions.Stage, str]] = {
+    "direct": "it runs on the root itself",
+    "network": "it gets the network",
+}
+
+
+def typed_yes(request: extensions.ApprovalRequest, kind: str | None = None) -> str:
+    """Return why Enter alone is no yes to a request, but "y"; empty where it is one. `kind` is ACP's of the call."""
+    if request.stage in _REAL or kind == "fetch":
+        return _REAL.get(request.stage, "it leaves this machine")
+    effects = request.effects
+    if effects is None:
+        return ""
+    if any(change.protected for change in effects.changes):
+        return "it changes protected names"
+    hidden = sum(effects.left_out.values()) + sum(bool(change.diff_left_out) for change in effects.changes)
+    return f"{hidden} of its changes cannot be seen in full" if hidden else ""
+
+
 class WiderApproval(msgspec.Struct, frozen=True):
     """A yes to more than what is shown, and what the person has to say yes to before."""
 
@@ -104,6 +123,23 @@ class ApprovalForm:
             return _AS_GIVEN[self.request.stage]
         total = sum(effects.totals.values())
         return f"applies {total} change{'' if total == 1 else 's'}"
+
+    def keys(self, text: str, yes: str, *, engaged: bool) -> list[str]:
+        """Return what the keys do to a text, the most important first.
+
+        Args:
+            text: as it stands in the box.
+            yes: the key that says yes to what was asked about.
+            engaged: whether letters change the text.
+        """
+        request = self.request
+        no = "Esc goes on without" if request.stage == "network" else "Esc rejects"
+        if self.is_changed(text):
+            return [f"Enter {self.promise(text)}", no, "Alt-Enter new line"]
+        keys = [f"{yes} {self.promise(text)}", no]
+        keys += ["Alt-S this session", "Alt-A always"] if request.covers else []
+        keys += ["Alt-U unconfined"] if request.escalation else []
+        return [*keys, "Alt-Enter new line" if engaged else "Tab edits"] if request.editable else keys
 
     def settle(self, text: str) -> str:
         """Take the text as it stands in the box; return why it cannot run so, "" if it can.

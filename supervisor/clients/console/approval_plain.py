@@ -1,6 +1,7 @@
 """Approvals in plain lines: the request is written, and answers are read until one of them decides.
 
-Rule: the same as in the box. Only "y" is a yes, and a yes to more than is shown is confirmed in full.
+Rule: the same as in the box. Only "y" is a yes, and a yes to more than is shown is confirmed in full. A line that is no
+answer decides nothing.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,6 +21,7 @@ _WIDER: Final[Mapping[str, extensions.Scope | None]] = {"s": "session", "a": "al
 """Answers that say yes to more than what is shown, where that is offered."""
 _VERBS: Final[Mapping[str, str]] = {"runs": "run", "applies": "apply", "rehearses": "rehearse"}
 _YES: Final = ("y", "yes")
+_NO: Final = ("", "n", "no")
 
 
 @dataclass
@@ -35,6 +37,8 @@ class PlainApproval:
     """Takes questions."""
     line: Callable[[str], Awaitable[str | None]]
     """Reads an answer after a prompt; None at the end of the input."""
+    set_aside: Callable[[str], None]
+    """Takes a line that is none."""
 
     def __post_init__(self) -> None:
         self._form = ApprovalForm(self.question.request)
@@ -50,11 +54,11 @@ class PlainApproval:
             if answer is None:
                 self.question.reject()
                 return
-            decided = await self._take(answer.strip().lower())
+            decided = await self._take(answer)
 
-    async def _take(self, answer: str) -> bool:
+    async def _take(self, line: str) -> bool:
         """Do what an answer says; return whether that decides it."""
-        request = self._form.request
+        request, answer = self._form.request, line.strip().lower()
         match answer:
             case "y" | "yes":
                 return self._settled(self._form.text)
@@ -64,6 +68,9 @@ class PlainApproval:
                 return await self._widened(_WIDER[answer])
             case "all":
                 self._propose(0)
+                return False
+            case _ if answer not in _NO:
+                self.set_aside(line)
                 return False
         self.question.reject(await self.line("why? ") or "")
         return True

@@ -1,14 +1,15 @@
 """Approval requests that wait for the person, one at a time.
 
-Rule: the first one has the box. It gets the keyboard only when the person has stopped typing something else, so an
-Enter that was meant for a line runs nothing. A yes to more than is shown is confirmed in full, with a "y" of its own.
+Rule: the first one has the box. It gets the keyboard when the line is empty, and its keys count when they can be meant
+(`answer_guard`): until then letters go to the line, and nothing that is typed is lost. Enter alone approves ordinary
+changes; what `typed_yes` names, and a yes to more than is shown, wants a "y" of its own.
 """
 
 import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
@@ -16,12 +17,14 @@ from prompt_toolkit.filters import Condition
 
 from supervisor.acp import extensions
 from supervisor.clients.connection.link_events import PermissionPrompt
+from supervisor.clients.console.answer_guard import BURST_S, TYPIST_S, AnswerGuard
 from supervisor.clients.console.application import size
-from supervisor.clients.console.approval_form import ApprovalForm, WiderApproval, wider_approvals
+from supervisor.clients.console.approval_form import ApprovalForm, WiderApproval, typed_yes, wider_approvals
 from supervisor.display.columns import cut, rows_of, width, wrapped
 
-_TYPING: Final = 0.5
-"""Seconds after the last key in which a request does not take the keyboard."""
+_NOT_YET: Final = " readable in a moment "
+_PENDING: Final = " y counts if no key follows "
+_LINE_FIRST: Final = " your line has the keys: Enter sets it aside "
 _FRAME: Final = 4
 """Columns of the box that are not its text's."""
 _LONG: Final = 10
@@ -33,30 +36,166 @@ _HINT_FRAME: Final = 7
 """Columns of the box's edge that are never text, and the blanks around it."""
 
 
+class Line(Protocol):
+    """The line of the person: where letters go that answer nothing."""
+
+    text: str
+
+    def insert_text(self, data: str) -> None:
+        """Type a text into it."""
+
+
 class ApprovalQueue:
     """The questions, and the box that shows the first.
 
     Args:
-        go_to: sends the keys to "line", "review", "confirm" or "reason".
+        line: has the keyboard as long as something stands in it.
+        go_to: sends the keys to "line", "review", "confirm" or "reason", and draws.
         show: shows for good what a question is about, at most so many rows of it; 0 for all.
+        clock: tells the time, in seconds.
+        later: calls a function after so many seconds; by default the event loop does.
     """
 
-    def __init__(self, go_to: Callable[[str], None], show: Callable[[PermissionPrompt, int], None]) -> None:
-        self.box = Buffer(multiline=True, read_only=Condition(lambda: not (self._form and self._form.request.editable)))
+    def __init__(
+        self,
+        line: Line,
+        go_to: Callable[[str], None],
+        show: Callable[[PermissionPrompt, int], None],
+        clock: Callable[[], float] = time.monotonic,
+        later: Callable[[float, Callable[[], None]], object] | None = None,
+    ) -> None:
+        self.box = Buffer(
+            multiline=True,
+            read_only=Condition(lambda: not (self._form and self._form.request.editable)),
+            on_text_changed=self._engage,
+            on_cursor_position_changed=self._engage,
+        )
         self.reason = Buffer(multiline=False)
         self.problem = ""
-        """Why the text cannot run so."""
-        self._go_to = go_to
+        """Why the text cannot run so, or not yet."""
+        self._line = line
+        self._mode = "line"
+        self._send_keys = go_to
         self._show = show
+        self._clock = clock
+        self._later = later or (lambda wait, act: asyncio.get_running_loop().call_later(wait, act))
+        self._guard = AnswerGuard()
         self._confirmations: list[WiderApproval] = []
         """What the person has to say yes to, one after the other."""
         self._questions: deque[PermissionPrompt] = deque()
         self._form: ApprovalForm | None = None
-        self._typed_at = 0.0
+        self._typed_yes = ""
+        self._engaged = False
+        """Whether the person edits the box."""
+        self._early = ""
+        """A "y" that came too early: the first letter of a line, or nothing."""
 
-    def typed(self) -> None:
-        """Take note that the person is typing something else."""
-        self._typed_at = time.monotonic()
+    @property
+    def waits(self) -> bool:
+        """Whether a question waits for its answer."""
+        return self._form is not None
+
+    # --- keys -----------------------------------------------------------------------------------------------------
+
+    def pressed(self) -> None:
+        """Take note of a key before it does anything."""
+        now = self._clock()
+        self._guard.pressed(now)
+        if self._mode == "line":
+            self._guard.typed(now)
+        elif self._form is not None:
+            self._draw_in(self._guard.wait(now))
+
+    def letter(self, text: str, *, pasted: bool = False) -> None:
+        """Take a letter, or what was pasted, while the question has the keys: a yes, an edit, a line's begin."""
+        guard, form = self._guard, self._form
+        if form is None:
+            return
+        is_yes = text in ("y", "Y") and self._typed_yes and not (pasted or self._engaged)
+        if is_yes and (guard.answers() or not self._early):
+            self._early = text  # of a line, if a letter follows
+            typist = guard.is_typist()
+            self._if_meant(self._approve, TYPIST_S if typist else BURST_S)
+            if typist:
+                guard.typed(self._clock())
+            return
+        if form.request.editable and (self._engaged or not (guard.is_typist() or pasted)):
+            self.box.insert_text(self._early + text)
+            self._early = ""
+        else:
+            self._type(text)
+
+    def enter(self) -> None:
+        """Let the call run as the box shows it, if it can, and if Enter may say so."""
+        if self._early and self._guard.is_typist():
+            self._type("")
+            return
+        self._early = ""
+        if not self._guard.answers() or self._form is None:
+            return
+        changed = self._form.is_changed(self.box.text)
+        if not self._typed_yes or (changed and self._form.request.stage != "call"):
+            self._if_meant(self._approve)
+        elif changed:
+            self._confirmations = [
+                WiderApproval(f"Let it run as it stands now? Enter alone is no yes: {self._typed_yes}.")
+            ]
+            self._confirm_next()
+        else:
+            self.problem = f"Enter alone is no yes here: {self._typed_yes}. Press y, or Escape to reject it."
+            self._go_to("review")
+
+    def escape(self) -> None:
+        """Ask for the reason of a no."""
+        if self._guard.answers():
+            self._go_to("reason")
+
+    def confirm(self, said: str) -> None:
+        """Take a key as the answer to what has to be confirmed: y, n, or nothing of it."""
+        if said.lower() == "n":
+            self._confirmations = []
+            self._go_to("review")
+        elif said.lower() == "y" and self._confirmations:
+            self._if_meant(self._confirmed)
+
+    def line_changed(self) -> None:
+        """Take the keyboard, once the line is empty and nothing was typed in it for a moment."""
+        if self._form is None or self._mode != "line" or self._line.text:
+            return
+        wait = self._guard.rests(self._clock())
+        if wait > 0:
+            self._later(wait, self.line_changed)
+        else:
+            self._go_to("review")
+
+    def _type(self, text: str) -> None:
+        """Let the line have what belongs to it, and the keyboard."""
+        text, self._early = self._early + text, ""
+        self._guard.typed(self._clock())
+        self._go_to("line")
+        self._line.insert_text(text)
+
+    def _if_meant(self, act: Callable[[], None], wait: float = BURST_S) -> None:
+        """Do what the last key says, if it may answer and no other comes within `wait`."""
+        key, form = self._guard.last, self._form
+
+        def alone() -> None:
+            if self._guard.last == key and self._form is form:
+                act()
+
+        if self._guard.answers():
+            self._later(wait, alone)
+
+    def _draw_in(self, wait: float) -> None:
+        """Draw again when the keys count."""
+        if wait > 0:
+            self._later(wait, lambda: self._send_keys(self._mode))
+
+    def _go_to(self, mode: str) -> None:
+        self._mode = mode
+        self._send_keys(mode)
+
+    # --- texts ----------------------------------------------------------------------------------------------------
 
     def title(self, columns: int) -> str:
         """Return what the box is about."""
@@ -87,16 +226,17 @@ class ApprovalQueue:
 
     def hint(self, columns: int) -> str:
         """Return what the keys do, as far as there is room."""
-        if self._confirmations:
-            return " y yes · n no "
         if self._form is None:
             return ""
-        no = "goes on without" if self._form.request.stage == "network" else "rejects"
-        keys = [f"Enter {self._form.promise(self.box.text)}", f"Esc {no}"]
-        if not self._form.is_changed(self.box.text):
-            keys += ["Alt-S this session", "Alt-A always"] if self._form.request.covers else []
-            keys += ["Alt-U unconfined"] if self._form.request.escalation else []
-        keys.append("Alt-Enter new line")
+        if self._mode == "line" and self._line.text:
+            return _LINE_FIRST if width(_LINE_FIRST) + _HINT_FRAME <= columns + 2 else ""
+        if self._mode != "reason" and (self._mode == "line" or self._guard.wait(self._clock()) > 0):
+            return _NOT_YET
+        if self._early:
+            return _PENDING
+        if self._confirmations:
+            return " y yes · n no "
+        keys = self._form.keys(self.box.text, "y" if self._typed_yes else "Enter", engaged=self._engaged)
         while len(keys) > 1 and width(" · ".join(keys)) + _HINT_FRAME > columns:
             keys.pop()
         return f" {' · '.join(keys)} " if width(keys[0]) + _HINT_FRAME <= columns else ""
@@ -119,26 +259,36 @@ class ApprovalQueue:
             return
         self.problem, self._confirmations = wider_approvals(self._form, self.box.text, to)
         if self._confirmations:
-            self._go_to("confirm")
+            self._confirm_next()
 
-    def confirm(self, said: str) -> None:
-        """Take a key as the answer to what has to be confirmed: y, n, or nothing of it."""
-        if said.lower() == "n":
-            self._confirmations = []
-            self._go_to("review")
-        elif said.lower() == "y" and self._confirmations:
-            said_yes, *self._confirmations = self._confirmations
-            if self._confirmations:
-                return
+    def edit(self) -> None:
+        """Let letters change the text in the box."""
+        self._engaged = True
+        self._go_to("review")
+
+    def _confirm_next(self) -> None:
+        self._guard.shown(self._clock())
+        self._go_to("confirm")
+        self._draw_in(self._guard.wait(self._clock()))
+
+    def _confirmed(self) -> None:
+        said_yes, *self._confirmations = self._confirmations
+        if self._confirmations:
+            self._confirm_next()
+        elif said_yes.scope != "once" or said_yes.unconfined:
             self._decided().allow(scope=said_yes.scope, unconfined=said_yes.unconfined)
+        else:
+            self._go_to("review")
+            self._approve()
 
-    def approve(self) -> None:
+    def _approve(self) -> None:
         """Let the call run as the box shows it, if it can."""
         assert self._form is not None
         self.problem = self._form.settle(self.box.text)
         if self.problem:
             if self._form.text != self.box.text:
                 self._fill()
+            self._go_to("review")
             return
         edited = self._form.edited
         self._decided().allow(edited)
@@ -154,23 +304,28 @@ class ApprovalQueue:
         return question
 
     def _next(self) -> None:
-        """Open the first question's box, once the person has stopped typing."""
+        """Show the first question; it has the keys once the line is empty."""
         if not self._questions or self._form is not None:
             return
-        wait = self._typed_at + _TYPING - time.monotonic()
-        if wait > 0:
-            asyncio.get_running_loop().call_later(wait, self._next)
-            return
-        self._form = ApprovalForm(self._questions[0].request)
+        question = self._questions[0]
+        self._form = ApprovalForm(question.request)
+        self._typed_yes = typed_yes(question.request, question.params.tool_call.kind)
         rows = size().rows
-        self._show(self._questions[0], max(_LEAST, rows - _BESIDES - min(_needed(self._form.text), rows // 2)))
+        self._show(question, max(_LEAST, rows - _BESIDES - min(_needed(self._form.text), rows // 2)))
         self._fill()
-        self._go_to("review")
+        self._engaged, self._early = False, ""
+        now = self._clock()
+        self._guard.shown(now)
+        self._draw_in(self._guard.wait(now))
+        self.line_changed()
 
     def _fill(self) -> None:
         assert self._form is not None
         text = self._form.text
         self.box.set_document(Document(text, len(text) if _fits(text) else 0), bypass_readonly=True)
+
+    def _engage(self, _box: Buffer) -> None:
+        self._engaged = True
 
     def _close(self) -> None:
         self._form, self.problem, self._confirmations = None, "", []

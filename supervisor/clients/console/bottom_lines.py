@@ -7,7 +7,8 @@ breaks full lines in two.
     a blank line
     the answer's unfinished part
     the line of what is going on
-    the input line | the review box, and what has to be confirmed | the line for a reason
+    the review box, and what has to be confirmed
+    the input line | the line for a reason
     what Tab offers
     the bar
 """
@@ -158,9 +159,9 @@ class Drawn:
             Window(height=1),
             _shown(lambda: bool(tail()), _text(lambda: ANSI(tail()))),
             _shown(lambda: bool(status.progress()), _text(lambda: toned(status.progress()))),
-            _shown(lambda: self.mode == "line", typed),
-            _shown(lambda: self.mode in ("review", "confirm"), _boxed(box, approvals)),
+            _shown(lambda: approvals.waits and self.mode != "reason", _boxed(box, approvals)),
             _shown(lambda: self.mode == "confirm", confirm),
+            _shown(lambda: self.mode == "line", typed),
             _shown(lambda: self.mode == "reason", reason),
             CompletionsMenu(max_height=_MENU, scroll_offset=1),
             _text(lambda: toned(status.bar(self.mode, leaving=leaving()))),

@@ -48,6 +48,8 @@ class InputLine(Buffer):
         )
         self.ahead: list[str] = []
         """The lines that wait."""
+        self.aside = False
+        """Whether they wait for the person, who has a question to answer, and are not to be sent."""
 
     def is_choosing(self) -> bool:
         """Return whether Enter takes a completion, and does not send the line yet."""
@@ -62,11 +64,13 @@ class InputLine(Buffer):
         self.reset()
         return line
 
-    def wait(self) -> None:
+    def wait(self, *, aside: bool = False) -> None:
         """Let what is typed wait."""
-        line = self.taken()
+        line = self.text if aside else self.taken()
         if line.strip():
             self.ahead.append(line)
+            self.aside = aside
+        self.reset()
 
     def next(self) -> str:
         """Return the first line that waits."""
@@ -78,6 +82,7 @@ class InputLine(Buffer):
     def hand_back(self) -> None:
         """Put the lines that wait before what is typed."""
         text = "\n".join([*self.ahead, self.text] if self.text else self.ahead)
+        self.aside = False
         if self.ahead:
             self.ahead = []
             self.text = text

@@ -58,6 +58,7 @@ def bindings(target: Target, approvals: ApprovalQueue, suspend: Callable[[], Non
         keys.add(*pressed, filter=when)(lambda _event: act())
 
     bind(target.enter, "enter")
+    bind(approvals.edit, "tab", when=reviewing)
     bind(target.escape, "escape", when=~typing | (empty & Condition(target.is_idle)))
     bind(target.interrupt, "c-c")
     bind(target.interrupt, Keys.SIGINT)
@@ -78,5 +79,14 @@ def bindings(target: Target, approvals: ApprovalQueue, suspend: Callable[[], Non
     @keys.add(Keys.Any, filter=Condition(lambda: target.mode() == "confirm"))
     def _(event: KeyPressEvent) -> None:
         approvals.confirm(event.data)
+
+    @keys.add(Keys.Any, filter=reviewing)
+    def _(event: KeyPressEvent) -> None:
+        if event.data.isprintable():
+            approvals.letter(event.data)
+
+    @keys.add(Keys.BracketedPaste, filter=reviewing)
+    def _(event: KeyPressEvent) -> None:
+        approvals.letter(event.data.replace("\r\n", "\n").replace("\r", "\n"), pasted=True)
 
     return keys

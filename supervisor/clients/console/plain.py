@@ -1,21 +1,25 @@
 """The console without a terminal: lines in, lines out, no escape sequence ever.
 
 Rule: answers, and what was asked for with a slash, go to standard output as they come; everything else goes to standard
-error. Where nobody can be asked, what policy asks about is declined.
+error. Where nobody can be asked, what policy asks about is declined. On a terminal, a line that was typed before a
+question could be read answers nothing: it waits for the end of the turn.
 """
 
 import asyncio
 import errno
 import io
 import os
+import select
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Awaitable
 from typing import Any, Final, TextIO, TypeVar
 
 from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.clients.console import styled_text
+from supervisor.clients.console.answer_guard import READABLE_S
 from supervisor.clients.console.approval_plain import PlainApproval
 from supervisor.clients.console.daemon_link import Connecting, in_thread
 from supervisor.clients.console.options import ConsoleOptions
@@ -124,6 +128,8 @@ class PlainConsole:
         self._interrupted = asyncio.Event()
         self._running = False
         self._input = b""
+        self._ahead: list[str] = []
+        """Lines that wait for the end of the turn."""
         self._failure: BaseException | None = None
 
     async def run(self) -> int:
@@ -134,7 +140,7 @@ class PlainConsole:
         approver = loop.create_task(self._approve_calls())
         try:
             await self._or_interrupted(self._controller.open())
-            while (line := await self._line("> ")) is not None:
+            while (line := self._ahead.pop(0) if self._ahead else await self._line("> ")) is not None:
                 if line.strip():
                     await self._one(line)
         except Leave:
@@ -195,13 +201,30 @@ class PlainConsole:
         line, end, self._input = self._input.partition(b"\n")
         return line.decode("utf-8", "replace").removesuffix("\r") if line or end else None
 
+    async def _answer(self, prompt: str) -> str | None:
+        """Return the next line that was typed when the prompt could be read; None at the end of the input."""
+        while b"\n" in self._input or select.select([0], [], [], 0)[0]:
+            if (early := await self._line("")) is None:
+                return None
+            self._set_aside(early)
+        shown = time.monotonic()
+        while (line := await self._line(prompt)) is not None and time.monotonic() < shown + READABLE_S:
+            self._set_aside(line)
+        return line
+
+    def _set_aside(self, line: str) -> None:
+        self._ahead.append(line)
+        self._errors.write(f"(not an answer, but for after this turn: {visible(line)})\n")
+
     async def _approve_calls(self) -> None:
         """Ask about calls, one at a time."""
         while True:
             question = await self._screen.questions.get()
             if question not in self._screen.withdrawn:
                 printed = self._controller.state.output_of(question.params.tool_call.tool_call_id)
-                await PlainApproval(question, printed, self._screen.show, self._errors, self._line).decide()
+                await PlainApproval(
+                    question, printed, self._screen.show, self._errors, self._answer, self._set_aside
+                ).decide()
 
 
 def _read() -> bytes:

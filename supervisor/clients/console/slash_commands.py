@@ -25,9 +25,10 @@ _LISTED: Final = 20
 _TITLE: Final = 60
 _FENCE: Final = "```"
 _KEYS: Final = (
-    ("Enter", "send the line, or run the call that is shown"),
+    ("Enter", "send the line, or run the call that is shown, once that could be read"),
+    ("y", "say yes where Enter alone is none: protected names, the network, what is not shown"),
     ("Alt-Enter", "begin a new line"),
-    ("Tab", "complete a command, a tool, or a path beneath the root"),
+    ("Tab", "complete a command, a tool, or a path beneath the root; edit the call that is shown"),
     ("Ctrl-C", "cancel the turn, or clear the line; twice: leave"),
     ("Ctrl-O", "show the approval request, or the last tool call, in full"),
     ("Alt-S, Alt-A", "approve for this session, or always; the rule is shown before it is made"),

@@ -24,7 +24,7 @@ _TONES: Final[Mapping[str, str]] = {
 
 HINTS: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("Input", "Done"), ("Enter send", "/help", "Tab complete", "Esc leave")),
-    "ReviewAction": ("Enter yes", "Esc reject", "^C cancel", "^O show all"),
+    "ReviewAction": ("Esc reject", "^C cancel", "^O show all"),
     "Connecting": ("Esc leave",),
     "confirm": ("y yes", "n no"),
     "reason": ("Enter reject", "Esc no reason"),

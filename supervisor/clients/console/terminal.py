@@ -49,7 +49,6 @@ class Terminal:
         self._colour = options.colour
         self._controller = SessionController(settings, options, connecting, self)
         self._scrollback = Scrollback(self._renderer, self.width, colour=options.colour)
-        self._approvals = ApprovalQueue(self._go_to, self._propose)
         self._bottom = BottomStatus(self._controller, self._scrollback, self._draw)
         self._leaving = False
         self._advance_at: asyncio.TimerHandle | None = None
@@ -57,6 +56,7 @@ class Terminal:
         self._work: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._line = InputLine(self._controller, settings.home / "console-history", self._typed)
+        self._approvals = ApprovalQueue(self._line, self._go_to, self._propose)
         self._drawn = Drawn(self._line, self._approvals, self._bottom, lambda: self._leaving)
         self._app = BottomLines(
             layout=self._drawn.layout,
@@ -68,6 +68,7 @@ class Terminal:
         )
         self._app.ttimeoutlen = self._app.timeoutlen = _ESCAPE
         self._app.key_bindings = bindings(self, self._approvals, self._app.suspend)
+        self._app.key_processor.before_key_press += lambda _: self._approvals.pressed()
 
     # --- life -----------------------------------------------------------------------------------------------------
 
@@ -116,7 +117,7 @@ class Terminal:
             self.leave()
         elif error is not None:
             self._fail(error)
-        elif self._line.ahead:
+        elif self._line.ahead and not self._line.aside:
             self._send(self._line.next())
         self.refresh()
 
@@ -167,7 +168,9 @@ class Terminal:
         self._draw()
 
     def refresh(self) -> None:
-        """Draw the bottom lines again."""
+        """Draw the bottom lines again; lines set aside for a question are the person's again after the turn."""
+        if self._line.aside and not self._busy():
+            self._line.hand_back()
         self._bottom.refresh()
         self._draw()
 
@@ -206,8 +209,7 @@ class Terminal:
 
     def _typed(self) -> None:
         self._leaving = False
-        if self._busy():
-            self._approvals.typed()
+        self._approvals.line_changed()
 
     def enter(self) -> None:
         """Send the line, run the call as it stands in the box, or reject it with the reason that was typed."""
@@ -218,8 +220,11 @@ class Terminal:
                 self._send(self._line.taken())
             case "line" if self._controller.state.turn_state in _QUIET:  # a command runs, or there is no session yet
                 self._line.wait()
+            case "line" if self._approvals.waits:
+                self._line.wait(aside=True)
+                self._approvals.line_changed()
             case "review":
-                self._approvals.approve()
+                self._approvals.enter()
             case "reason":
                 self._approvals.reject(self._approvals.reason.text)
 
@@ -237,7 +242,7 @@ class Terminal:
             case "line":
                 self.leave()
             case "review":
-                self._go_to("reason")
+                self._approvals.escape()
             case "confirm":
                 self._approvals.confirm("n")
             case "reason":

@@ -15,11 +15,15 @@ from tests.forked import Forked, ForkedStrongroom
 from tests.supervisor.command import HANG_GUARD
 
 _PROGRAM: Final = """
-import fcntl, os, runpy, termios
+import fcntl, os, runpy, sys, termios
+from supervisor.clients.console import answer_guard
+answer_guard.READABLE_S = 0 if "--plain" in sys.argv else 0.1
+answer_guard.QUIET_S = answer_guard.TYPIST_S = answer_guard.BURST_S = 0
 os.setsid()
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 runpy.run_module("supervisor", run_name="__main__", alter_sys=True)
 """
+"""What runs; its person reads and types quicker than people do, so that tests need not wait for them."""
 
 ENTER: Final = "\r"
 ALT_ENTER: Final = "\x1b\r"

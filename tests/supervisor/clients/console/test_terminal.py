@@ -22,6 +22,7 @@ def idle(console: Terminal, *texts: str) -> str:
 
 
 def reject(console: Terminal, daemon: FakeDaemon, why: str = "") -> None:
+    console.until("Esc rejects")
     console.type(ESCAPE, "why?")
     console.type(why + ENTER)
     assert daemon.answered() == {"option": "reject_once"} | ({extensions.REMARK: why} if why else {})
@@ -151,13 +152,15 @@ def test_a_review_runs_what_is_shown_or_what_it_is_edited_to(console: Terminal, 
     assert daemon.answered() == {"option": "allow_once"}
     console.until(lambda screen: "╭" not in screen)
     ask(console, daemon, "ls")
-    console.type(" -a" + ALT_ENTER + "pwd", "│ pwd")
+    console.type(" -a" + ALT_ENTER + "pwd", lambda screen: "│ pwd" in screen and "Enter runs it" in screen)
     console.type(ENTER)
     assert daemon.answered() == {"option": "allow_once", extensions.EDITED: {"command": "ls -a\npwd"}}
     daemon.ask("write_file", '{"path": "a", "content": "b"}')
-    console.until('"content": "b"')
-    console.type("x" + ENTER, "This is not JSON")
-    console.type("\b" + ENTER)
+    console.until(lambda screen: '"content": "b"' in screen and "Enter runs it" in screen)
+    console.type("x", lambda screen: "}x" in screen and "Enter runs it" in screen)
+    console.type(ENTER, "This is not JSON")
+    console.type("\b", lambda screen: "}x" not in screen and "Enter runs it" in screen)
+    console.type(ENTER)
     assert daemon.answered() == {"option": "allow_once"}
     daemon.ask("write_file", json.dumps({"path": "first", "content": "word " * 2000}))
     screen = console.until('│   "path": "first",')  # a long one is shown from its beginning
@@ -169,7 +172,7 @@ def test_a_rejection_tells_why(console: Terminal, daemon: FakeDaemon) -> None:
     daemon.ask("run_cmd", '{"command": "rm y"}')
     console.until("1 of 2")
     reject(console, daemon, "too much")
-    console.until("│ rm y")
+    console.until(lambda screen: "│ rm y" in screen and "Esc rejects" in screen)
     reject(console, daemon)
 
 
@@ -186,7 +189,7 @@ TOUCH: Final = '{"command": "touch", "args": ["a.py"]}'
 def proposed(console: Terminal, daemon: FakeDaemon, **offered: Any) -> str:
     """Let the daemon ask about effects; return the screen."""
     daemon.ask("exec_shell", TOUCH, stage="effects", effects=EFFECTS, **offered)
-    return console.until("Enter applies 2 changes")
+    return console.until("y applies 2 changes")
 
 
 def test_effects_are_shown_above_the_box_and_applied_or_rehearsed_when_edited(
@@ -196,7 +199,9 @@ def test_effects_are_shown_above_the_box_and_applied_or_rehearsed_when_edited(
     hook, listed, removed = (screen.index(part) for part in ("! A  .git/hooks/x", "  M  a.py", "-one\n+two"))
     assert hook < listed < removed < screen.index("│ touch a.py")
     assert [console.colour_of(part) for part in ("! A", "-one", "+two")] == ["red", "red", "green"]
-    console.type(ENTER)
+    console.type(ENTER, "Enter alone is no yes here: it changes protected names.")
+    console.until("y applies 2 changes")
+    console.type("y")
     assert daemon.answered() == {"option": "allow_once"}
     console.until(lambda screen: "╭" not in screen)
     proposed(console, daemon, covers="RULE")
@@ -212,13 +217,15 @@ def test_a_yes_to_more_is_shown_and_confirmed(console: Terminal, daemon: FakeDae
     console.type("\x1ba", "touch may change a.py\\u202e")
     console.type("xn", "Alt-S this session")
     console.type("\x1bs", "until this session ends")
-    console.type(ENTER + "y")
+    console.type("\x1b[200~y\x1b[201~" + ENTER, "readable in a moment")
+    console.until("y yes · n no ──")
+    console.type("y")
     assert daemon.answered() == {"option": "allow_once", extensions.SCOPE: "session"}
     console.until(lambda screen: "╭" not in screen)
     proposed(console, daemon, escalation=True)
     console.type("\x1bs", "No rule can be made of this")
-    console.type("\x1bu", "Outside of the sandbox")
-    console.type("y", "Confirm again")
+    console.type("\x1bu", lambda screen: "Outside of the sandbox" in screen and "y yes · n no ──" in screen)
+    console.type("y", lambda screen: "Confirm again" in screen and "y yes · n no ──" in screen)
     console.type("y")
     assert daemon.answered() == {"option": "allow_once", extensions.UNCONFINED: True}
 
@@ -234,10 +241,22 @@ def test_an_enter_that_was_meant_for_a_line_runs_nothing(console: Terminal, daem
     daemon.state("ReviewAction")
     console.type("meanwhile I ty", "meanwhile I ty")
     daemon.ask("run_cmd", '{"command": "rm x"}')
-    screen = console.type("pe" + ENTER, "│ rm x")  # nothing was answered: the box is there
+    screen = console.until("your line has the keys")
+    assert "│ rm x" in screen
+    assert "> meanwhile I ty" in screen
+    console.type("pe" + ENTER, lambda screen: "\n> meanwhile I type\n" in screen and "Esc rejects" in screen)
     reject(console, daemon)
-    console.until("> meanwhile I type")
-    assert "meanwhile" not in screen
+    daemon.end()
+    idle(console, "> meanwhile I type")
+    assert daemon.seen.count("session/prompt") == 1
+
+
+def test_pasted_text_answers_nothing_and_begins_a_line(console: Terminal, daemon: FakeDaemon) -> None:
+    proposed(console, daemon)
+    console.type("\x1b[200~y\x1b[201~", "> y")
+    console.type(ENTER, lambda screen: "\n> y\n" in screen and "y applies 2 changes" in screen)
+    console.type("y")
+    assert daemon.answered() == {"option": "allow_once"}
 
 
 def test_ctrl_c_cancels_the_turn_and_keeps_what_was_typed(console: Terminal, daemon: FakeDaemon) -> None:
@@ -482,6 +501,14 @@ def test_without_colour_there_is_none(terminal: Open, daemon: FakeDaemon) -> Non
     assert not re.search(rb"\x1b\[[0-9;]*[349][0-7][;m]", console.raw)
 
 
+def say(console: Terminal, lines: list[str]) -> None:
+    """Answer in plain lines, each after its prompt."""
+    for line in lines:
+        console.until(lambda _: console.raw.endswith((b"] ", b": ", b"? ")))
+        before = len(console.raw)
+        console.type(line + ENTER, lambda _, before=before: len(console.raw) > before)  # type: ignore[misc]
+
+
 def test_plain_lines_on_a_terminal_ask_about_calls(home: Path, root: Path, daemon: FakeDaemon) -> None:
     with Terminal(home, root.parent, "--plain") as console:
         console.until("\n>")
@@ -496,7 +523,7 @@ def test_plain_lines_on_a_terminal_ask_about_calls(home: Path, root: Path, daemo
         for typed, answer in answers:
             daemon.ask("run_cmd", '{"command": "ls"}', f"because of {typed[0]}")
             console.until(f"(because of {typed[0]})\nrun it? [y/N/e]")
-            console.type(ENTER.join([*typed, ""]))
+            say(console, typed)
             assert daemon.answered() == answer
         answers = [
             (["all", "s", "n", "a", "y"], {"option": "allow_once", extensions.SCOPE: "always"}),
@@ -506,10 +533,18 @@ def test_plain_lines_on_a_terminal_ask_about_calls(home: Path, root: Path, daemo
             daemon.ask("exec_shell", TOUCH, stage="effects", effects=EFFECTS, covers="RULE", escalation=True)
             screen = console.until("\napply 2 changes? [y/N/s/a/u/e]")
             assert "! A  .git/hooks/x  8 B: protected, because git runs it\n  M  a.py" in screen
-            console.type(ENTER.join([*typed, ""]))
+            say(console, typed)
             assert daemon.answered() == answer
+        console.type("early" + ENTER + "y" + ENTER)
+        daemon.ask("run_cmd", '{"command": "ls"}', "because of nothing")
+        console.until("(not an answer, but for after this turn: y)\nrun it? [y/N/e]")
+        say(console, ["what?", "n", "later"])
+        assert daemon.answered() == {"option": "reject_once", extensions.REMARK: "later"}
         daemon.reply("Done.\x1b[2J")
         console.until("Done.\\x1b[2J")
+        for line in ("early", "y", "what?"):
+            assert daemon.prompt() == line
+            daemon.end()
         console.type("again" + ENTER)
         daemon.prompt()
         console.type(INTERRUPT)

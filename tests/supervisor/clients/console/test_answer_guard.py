@@ -1,0 +1,168 @@
+"""Answers that are meant, and those that are not: keys with a clock of their own."""
+
+import heapq
+import itertools
+import random
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from supervisor.acp import extensions, schema
+from supervisor.clients.connection.link_events import PermissionPrompt
+from supervisor.clients.console.approval_queue import ApprovalQueue
+
+PROTECTED: Final = extensions.ProposedEffects([extensions.ChangedName(".git/config", "modified", protected="git")])
+HIDDEN: Final = extensions.ProposedEffects([extensions.ChangedName("a", "modified", diff_left_out="not text")])
+PLAIN: Final = extensions.ProposedEffects([extensions.ChangedName("a", "modified", diff="-a\n+b\n")], {"modified": 1})
+
+
+class Typist:
+    """Hands, a line and an approval queue, at a time of their own."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.text = ""
+        self.mode = "line"
+        self.sent: list[str] = []
+        self.answers: list[Any] = []
+        self._order = itertools.count()
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self.queue = ApprovalQueue(self, self._go_to, lambda *_: None, lambda: self.now, self._later)
+
+    def _go_to(self, mode: str) -> None:
+        self.mode = mode
+
+    def _later(self, wait: float, act: Callable[[], None]) -> None:
+        heapq.heappush(self._due, (self.now + wait, next(self._order), act))
+
+    def insert_text(self, data: str) -> None:
+        self.text += data
+
+    def rest(self, seconds: float) -> None:
+        """Let the time go by."""
+        until = self.now + seconds
+        while self._due and self._due[0][0] <= until:
+            self.now, _, act = heapq.heappop(self._due)
+            act()
+        self.now = until
+
+    def ask(self, **more: Any) -> None:
+        request = extensions.ApprovalRequest("run_cmd", '{"command": "ls"}', "", **more)
+        call = schema.PermissionCall(tool_call_id="1")
+        params = schema.PermissionParams("s", call, [], meta={extensions.REVIEW: request})
+        self.queue.request_approval(PermissionPrompt(1, params, self.answers.append))
+
+    def press(self, key: str) -> None:
+        """Press a key, as the terminal's table has it act."""
+        self.queue.pressed()
+        match self.mode, key:
+            case "line", "Enter" if self.queue.waits:
+                self.sent.append(self.text)
+                self.text = ""
+            case "line", "Enter":
+                pass
+            case "line", _:
+                self.text += key
+            case "review", "Enter":
+                self.queue.enter()
+            case "review", "Escape":
+                self.queue.escape()
+            case "review", "Alt-A":
+                self.queue.widen("always")
+            case "review", _:
+                self.queue.letter(key)
+            case "confirm", _:
+                self.queue.confirm(key)
+        if self.mode == "line":
+            self.queue.line_changed()
+
+    @property
+    def approved(self) -> int:
+        return sum(answer.outcome.option_id == "allow_once" for answer in self.answers)
+
+
+YES: Final[list[tuple[str, dict[str, Any], list[str | float], int]]] = [
+    ("enter at once", {}, ["Enter", 2.0], 0),
+    ("enter in time", {}, [1.0, "Enter", 0.1], 1),
+    ("enter too early, again too soon", {}, [0.9, "Enter", 0.6, "Enter", 0.1], 0),
+    ("enter too early, again in time", {}, [0.9, "Enter", 0.7, "Enter", 0.1], 1),
+    ("enter alone, protected", {"stage": "effects", "effects": PROTECTED}, [2.0, "Enter", 2.0, "Enter", 9.0], 0),
+    ("y, protected", {"stage": "effects", "effects": PROTECTED}, [1.0, "y", 0.1], 1),
+    ("enter, then y, protected", {"stage": "effects", "effects": PROTECTED}, [1.0, "Enter", 0.7, "y", 0.1], 1),
+    ("enter alone, unseen", {"stage": "effects", "effects": HIDDEN}, [2.0, "Enter", 2.0], 0),
+    ("enter alone, network", {"stage": "network"}, [2.0, "Enter", 2.0], 0),
+    ("enter alone, the root itself", {"stage": "direct"}, [2.0, "Enter", 2.0], 0),
+    ("y, the root itself, too early, again", {"stage": "direct"}, [0.5, "y", 1.0, "y", 0.1], 1),
+    ("a word at once, the root itself", {"stage": "direct"}, [2.0, "y", 0.0, "e", 0.0, "s", 9.0], 0),
+    ("enter, plain effects", {"stage": "effects", "effects": PLAIN}, [1.0, "Enter", 0.1], 1),
+    ("a rule at once", {"covers": "RULE"}, ["Alt-A", "y", 0.9, "y", 0.1], 0),
+    ("a rule in time", {"covers": "RULE"}, [1.0, "Alt-A", 1.0, "y", 0.1], 1),
+]
+
+
+@pytest.mark.parametrize(("offered", "keys", "approved"), [row[1:] for row in YES], ids=[row[0] for row in YES])
+def test_a_key_answers_when_it_is_meant(offered: dict[str, Any], keys: list[str | float], approved: int) -> None:
+    typist = Typist()
+    typist.ask(**offered)
+    for key in keys:
+        if isinstance(key, float):
+            typist.rest(key)
+        else:
+            typist.press(key)
+    assert typist.approved == approved
+
+
+def test_a_line_keeps_the_keys_until_it_is_sent_or_cleared() -> None:
+    typist = Typist()
+    typist.press("h")
+    typist.ask()
+    typist.rest(60)
+    assert typist.mode == "line"
+    typist.press("Enter")
+    assert typist.sent == ["h"]
+    typist.rest(0.6)
+    assert typist.mode == "line"
+    typist.rest(0.1)
+    assert typist.mode == "review"
+    typist.press("y")
+    typist.press("o")
+    assert (typist.mode, typist.text) == ("line", "yo")
+    typist.text = ""
+    typist.queue.line_changed()
+    typist.rest(1.0)
+    typist.press("Enter")
+    typist.rest(0.1)
+    assert typist.approved == 1
+
+
+LINES: Final = ("yes please", "y", "also fix the tests", "you know", "no", "Yes, all", "x", "y y y")
+
+
+def test_a_thousand_typists_make_no_accidental_yes() -> None:
+    shapes: list[dict[str, Any]] = [
+        {},
+        {"stage": "direct"},
+        {"stage": "network", "covers": "RULE"},
+        {"stage": "effects", "effects": PROTECTED},
+        {"stage": "effects", "effects": PLAIN, "editable": False},
+    ]
+    for seed in range(1000):
+        chance = random.Random(seed)
+        typist, typed = Typist(), ""
+        lines = chance.sample(LINES, 3)
+        keys = [key for line in lines for key in (*line, "Enter")]
+        asks = {chance.randrange(len(keys)): chance.choice(shapes) for _ in range(3)}
+        typist.press("Enter")  # of the line that began the turn
+        for at, key in enumerate(keys):
+            pause = chance.uniform(0.1, 3)
+            early = chance.uniform(0, pause)
+            typist.rest(early)
+            if at in asks:
+                typist.ask(**asks[at])
+            typist.rest(pause - early)
+            typist.press(key)
+            typed += "" if key == "Enter" else key
+        typist.rest(9)
+        assert not typist.answers, (seed, keys)
+        assert "".join([*typist.sent, typist.text]) == typed, seed
