@@ -26,6 +26,7 @@ LANDLOCK_RESTRICT_SELF: Final = 446
 SECCOMP: Final = {"x86_64": 317, "aarch64": 277}.get(MACHINE, -1)
 RENAMEAT2: Final = {"x86_64": 316, "aarch64": 276}.get(MACHINE, -1)
 CLONE: Final = {"x86_64": 56, "aarch64": 220}.get(MACHINE, -1)
+STATX: Final = {"x86_64": 332, "aarch64": 291}.get(MACHINE, -1)
 SYNCFS: Final = {"x86_64": 306, "aarch64": 267}.get(MACHINE, -1)
 
 NOREPLACE: Final = 1

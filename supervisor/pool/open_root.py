@@ -5,14 +5,23 @@ number to no other directory: two roots with the same identity are one.
 """
 
 import os
+import sys
+from contextlib import suppress
+from ctypes import create_string_buffer
 from typing import Final
 
 from supervisor.errors import ConfigError, WorkerUnavailable
+from workers import kernel
 
 Identity = tuple[int, int]
 """What tells a directory from all others: its device and its inode."""
 
 _HANDLE: Final = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+_EMPTY_PATH: Final = 0x1000
+_BIRTH: Final = 0x800
+_STATX_SIZE: Final = 256
+_BORN_AT: Final = slice(80, 92)
+"""AT_EMPTY_PATH, STATX_BTIME, and where `struct statx` has that time (include/uapi/linux/stat.h)."""
 _DELETED: Final = " (deleted)"
 """How the kernel marks the name of what has none any more (proc(5)); a name may end like this as well."""
 
@@ -67,6 +76,19 @@ class OpenRoot:
         except OSError:  # closed, or not to be reached: a worker says what is wrong
             pass
         return None
+
+    @property
+    def mark(self) -> str:
+        """What tells the directory from all others, also from one that later gets its number: with its time of birth.
+
+        Source: statx(2); a file system that keeps no such time has the rest.
+        """
+        status = create_string_buffer(_STATX_SIZE)
+        born = b""
+        with suppress(OSError):
+            kernel.syscall("statx", kernel.STATX, self.descriptor, b"", _EMPTY_PATH, _BIRTH, status)
+            born = status.raw[_BORN_AT] if int.from_bytes(status.raw[:4], sys.byteorder) & _BIRTH else b""
+        return f"{self.identity[0]}:{self.identity[1]}:{born.hex()}"
 
     @property
     def found_by_name(self) -> bool:

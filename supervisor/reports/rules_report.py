@@ -26,7 +26,7 @@ from supervisor.journal.index import utc
 from supervisor.journal.journal import JournalEntry, open_journal
 from supervisor.rules.judge_effects import count_changed, judge_effects
 from supervisor.rules.rule import Rule, sentence
-from supervisor.rules.started_programs import programs_of
+from supervisor.rules.started_programs import started_by
 from supervisor.rules.store import RuleStore, StoredRule
 from supervisor.tools.call_policy import COMMANDS
 from workers.changes.effects import Effects
@@ -198,7 +198,7 @@ def _judged(
     arguments = effective(call)
     day = dt.datetime.fromtimestamp(entry.at).astimezone().date()
     trial_text = msgspec.structs.replace(effects, left_out={})
-    verdict = judge_effects(rules, programs_of(call.tool, arguments), trial_text, day)
+    verdict = judge_effects(rules, started_by(call.tool, arguments), trial_text, day)
     now: Now = verdict.decision
     reason = verdict.reason
     if now == "allow" and effects.left_out:

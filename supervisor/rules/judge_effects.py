@@ -1,7 +1,8 @@
 """Judgement of effects by rules: allowed, asked about or denied, with the reason in a few words.
 
 Rule: pure. A rule allows only what it covers entirely, and asks or denies where it touches anything; where something is
-not known, it is taken for the worse. No rule allows what is protected or what was not listed in full.
+not known, it is taken for the worse: what was not listed is touched by whatever speaks of its kind. No rule allows what
+is protected or what was not listed in full.
 Every name was chosen by a command that nobody trusts: it is shown escaped and cut, and compared as it is.
 """
 
@@ -13,7 +14,10 @@ from typing import Final, Literal, NamedTuple
 
 from supervisor.display.changes import blocked, changed
 from supervisor.display.escape import one_line
-from supervisor.rules.rule import Rule, compiled, quoted, sentence
+from supervisor.rules.change_kinds import ONLY_BY_NAME, kinds_of
+from supervisor.rules.git_changes import in_git, only_adds
+from supervisor.rules.rule import ChangeKind, Rule, compiled, quoted, sentence
+from supervisor.rules.started_programs import GIT, Started
 from workers.changes.effects import Change, Effects, What
 from workers.tree.glob import Matcher
 
@@ -41,19 +45,23 @@ class Verdict(NamedTuple):
     """The one that decided; None where none did."""
 
 
-def judge_effects(rules: Sequence[Rule], programs: Sequence[str] | None, effects: Effects, today: dt.date) -> Verdict:
+def judge_effects(
+    rules: Sequence[Rule], started: Started | Sequence[str] | None, effects: Effects, today: dt.date
+) -> Verdict:
     """Decide about what a command would change: the first rule that matches, and to ask where none does.
 
     Args:
         rules: in order; their patterns have been checked.
-        programs: those of the command; None where they are not known.
+        started: the programs of the command, alone or with what else is known; None where they are not known.
         effects: what it would change.
         today: rules that have expired do not count.
     """
     if count_changed(effects) == 0:
         tried = blocked_attempts(effects)
         return Verdict("allow", f"it changes nothing{f'; blocked: {tried}' if tried else ''}")
-    command = _JudgedCommand(tuple(programs) if programs else None, effects)
+    if not isinstance(started, Started):
+        started = Started(tuple(started) if started else None, None)
+    command = _JudgedCommand(started, effects)
     guarded = protected_changes(effects)
     for rule in rules:
         if rule.counts(today) and (command.covered_by(rule) if rule.decision == "allow" else command.touched_by(rule)):
@@ -66,50 +74,108 @@ def judge_effects(rules: Sequence[Rule], programs: Sequence[str] | None, effects
     return Verdict("ask", f"{summary(effects)}, and no rule covers that")
 
 
+def judge_unrehearsed(rules: Sequence[Rule], started: Started, today: dt.date) -> Verdict | None:
+    """Return the denial of what runs without a rehearsal, by the first rule that may speak of it; None without one.
+
+    What it would change is not known: a rule holds by its programs, and one without any if it speaks of every change.
+    """
+    for rule in rules:
+        anything = not rule.writes and not rule.deletes and rule.kinds is None and not rule.network
+        denies = rule.decision == "deny" and rule.counts(today) and (anything or rule.programs is not None)
+        if denies and _speaks_of(rule, started) is not False:
+            return Verdict("deny", f"{_VERBS['deny']} {sentence(rule)}", rule)
+    return None
+
+
+def _speaks_of(rule: Rule, started: Started) -> bool | None:
+    """Say whether a rule that asks or denies speaks of what is run; None where it may.
+
+    A program is also known by the last part of its path.
+    """
+    if rule.programs is None:
+        return True
+    if started.programs is None:
+        return None
+    names = {name for each in started.programs for name in (each, each.rpartition("/")[2])}
+    if rule.git is None:
+        return bool(names & {*rule.programs})
+    if names & {*rule.programs} - {GIT}:
+        return True
+    return GIT in names and (None if started.git is None else bool({*started.git} & {*rule.git}))
+
+
 class _JudgedCommand:
     """One command's effects, ready to be compared with rules."""
 
-    def __init__(self, programs: tuple[str, ...] | None, effects: Effects) -> None:
-        self._programs = programs
+    def __init__(self, started: Started, effects: Effects) -> None:
+        self._started = started
         self._effects = effects
         self._count = count_changed(effects)
-        self._tried_network = tried_network(effects)
+        self._tried_network = started.network or tried_network(effects)
         self._judgeable = not effects.left_out and not any(change.protected for change in effects.changes)
-        self._changes = [(exact_path(change), change.what) for change in effects.changes]
-        self._essential = [(path, change.what) for path, change in essential_changes(effects)]
+        self._changes = [NamedChange(exact_path(change), change) for change in effects.changes]
+        self._essential = essential_changes(effects)
+        self._kinds: list[frozenset[ChangeKind]] | None = None
 
     def covered_by(self, rule: Rule) -> bool:
         """Say whether a rule covers everything."""
         return (
             self._judgeable
             and (rule.max_files is None or self._count <= rule.max_files)
+            and (rule.max_bytes is None or self._effects.size <= rule.max_bytes)
             and (rule.network or not self._tried_network)
-            and (rule.programs is None or (self._programs is not None and {*self._programs} <= {*rule.programs}))
+            and (rule.programs is None or self._runs_only(rule.programs))
+            and (rule.git is None or (self._started.git is not None and {*self._started.git} <= {*rule.git}))
+            and self._kinds_covered(rule)
             and self._all_match(compiled(rule.writes), compiled(rule.deletes))
         )
 
     def touched_by(self, rule: Rule) -> bool:
-        """Say whether a rule speaks of anything in it. A program is also known by the last part of its path."""
-        if rule.programs is not None and self._programs is not None:
-            names = {name for each in self._programs for name in (each, each.rpartition("/")[2])}
-            if not names & {*rule.programs}:
-                return False
+        """Say whether a rule speaks of anything in it."""
+        if _speaks_of(rule, self._started) is False:
+            return False
         if rule.network and self._tried_network:
             return True
-        if not rule.writes and not rule.deletes:
-            return not rule.network
-        return self._any_matches(compiled(rule.writes), compiled(rule.deletes))
+        only_network = rule.network and not rule.writes and not rule.deletes and rule.kinds is None
+        return not only_network and self._any_matches(rule)
+
+    def _runs_only(self, programs: Sequence[str]) -> bool:
+        return bool(self._started.programs) and {*(self._started.programs or ())} <= {*programs}
+
+    def _kinds_covered(self, rule: Rule) -> bool:
+        kinds = frozenset[ChangeKind]().union(*self._all_kinds())
+        if not (kinds.isdisjoint(ONLY_BY_NAME) if rule.kinds is None else kinds <= {*rule.kinds}):
+            return False
+        if rule.git is not None:
+            return all(only_adds(path, change.what) for path, change in self._essential)
+        return rule.kinds is None or not any(in_git(path) for path, _change in self._essential)
+
+    def _all_kinds(self) -> list[frozenset[ChangeKind]]:
+        if self._kinds is None:
+            self._kinds = [kinds_of(change) for _path, change in self._changes]
+        return self._kinds
 
     def _all_match(self, writes: Matcher, deletes: Matcher) -> bool:
         return all(
-            (what == "deleted" or writes.matches(path)) and (what not in _DELETED or deletes.matches(path))
-            for path, what in self._essential
+            (change.what == "deleted" or writes.matches(path))
+            and (change.what not in _DELETED or deletes.matches(path))
+            for path, change in self._essential
         )
 
-    def _any_matches(self, writes: Matcher, deletes: Matcher) -> bool:
+    def _any_matches(self, rule: Rule) -> bool:
+        """Say whether any change, listed or not, is what a rule speaks of; without patterns that is any path."""
+        changes, left_out = self._changes, self._effects.left_out
+        if rule.kinds is not None:
+            wanted = {*rule.kinds}
+            changes = [each for each, kinds in zip(changes, self._all_kinds(), strict=True) if kinds & wanted]
+        if not rule.writes and not rule.deletes:
+            return bool(changes or left_out)
+        if any((rule.writes and what != "deleted") or (rule.deletes and what in _DELETED) for what in left_out):
+            return True
+        writes, deletes = compiled(rule.writes), compiled(rule.deletes)
         return any(
-            (what != "deleted" and writes.matches(path)) or (what in _DELETED and deletes.matches(path))
-            for path, what in self._changes
+            (change.what != "deleted" and writes.matches(path)) or (change.what in _DELETED and deletes.matches(path))
+            for path, change in changes
         )
 
 

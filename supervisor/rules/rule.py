@@ -10,7 +10,8 @@ of the configuration: the patterns are imported where one is judged.
 import datetime as dt
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
@@ -27,6 +28,29 @@ _Pattern = Annotated[str, Meta(min_length=1, max_length=LIMIT)]
 
 _PLAIN: Final = re.compile(r"[^\s,:;'\"()]+")
 """What stands in a sentence without quotes, and cannot be taken for a part of it."""
+
+
+ChangeKind = Literal[
+    "content", "mode", "executable", "program", "setuid", "link", "link-outside", "special", "attributes", "deletion"
+]
+"""What a change does to a name; `supervisor.rules.change_kinds` says which it is."""
+
+KINDS: Final[Mapping[ChangeKind, str]] = MappingProxyType(
+    {
+        "content": "content",
+        "mode": "permissions",
+        "executable": "executable bits of text",
+        "program": "executable bits of what is no text",
+        "setuid": "set-user-ID bits",
+        "link": "links within the root",
+        "link-outside": "links to the outside",
+        "special": "pipes and sockets",
+        "attributes": "attributes and access lists",
+        "deletion": "deletions",
+    }
+)
+"""Kind -> what it is, for people. Another time stamp is no kind: whatever covers a path covers that."""
+_SUBCOMMAND: Final = re.compile(r"[a-z][a-z-]*|commit --amend")
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -63,6 +87,27 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     reason: Annotated[str, Meta(description="Shown with what it decides.", examples=["what builds leave"])] = ""
     until: Annotated[
         dt.date | None, Meta(description="The last day on which it counts.", examples=[dt.date(2099, 12, 31)])
+    ] = None
+    kinds: Annotated[
+        tuple[ChangeKind, ...] | None,
+        Meta(
+            description="Kinds of change. Without it, an allowed command may do all but `link-outside` and `special`; "
+            "a rule that asks or denies speaks of all. With it, what lies in `.git` is allowed only together with "
+            "`git`.",
+            examples=[["content", "mode", "executable", "link", "deletion"]],
+        ),
+    ] = None
+    max_bytes: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(description="Bytes of all files that an allowed command adds or changes.", examples=[1_000_000]),
+    ] = None
+    git: Annotated[
+        tuple[_Pattern, ...] | None,
+        Meta(
+            description="Subcommands of git that it speaks of, for `programs` with `git`; `commit --amend` is one of "
+            "its own. Allowed ones only add to `.git/objects`.",
+            examples=[["add", "commit"]],
+        ),
     ] = None
 
     def counts(self, today: dt.date) -> bool:
@@ -125,13 +170,30 @@ def problem_of(rule: Rule) -> str:
                 compiled((pattern,))
             except PatternError as error:
                 return f"the pattern {quoted(pattern)} of `{key}` {error}."
-    if rule.programs == ():
-        return "`programs` is empty: name some, or leave it out to mean any."
+    return _problem_of_programs(rule) or _problem_of_limits(rule)
+
+
+def _problem_of_programs(rule: Rule) -> str:
+    for key, given in (("programs", rule.programs), ("git", rule.git)):
+        if given == ():
+            return f"`{key}` is empty: name some, or leave it out to mean any."
     for program in rule.programs or ():
         if program.split() != [program] or not program.isprintable():
             return f"{quoted(program)} of `programs` is no program's name: give it as it is typed, without arguments."
+    if rule.git is not None and "git" not in (rule.programs or ()):
+        return "`git` names subcommands of git: name git in `programs` as well."
+    for subcommand in rule.git or ():
+        if not _SUBCOMMAND.fullmatch(subcommand):
+            return f"{quoted(subcommand)} of `git` is no subcommand: give it as it is typed, without arguments."
+    return ""
+
+
+def _problem_of_limits(rule: Rule) -> str:
+    if rule.kinds == () and rule.decision != "allow":
+        return "`kinds` is empty: name some, or leave it out to mean any."
     if rule.decision != "allow":
-        return "`max_files` limits what a rule allows: leave it out here." if rule.max_files is not None else ""
+        limits = [key for key in ("max_files", "max_bytes") if getattr(rule, key) is not None]
+        return f"`{limits[0]}` limits what a rule allows: leave it out here." if limits else ""
     if not rule.writes and not rule.deletes:
         return "it allows nothing: name the paths that may be changed in `writes`, or `deletes`."
     return "it allows nothing: `max_files` is 0." if rule.max_files == 0 else ""
@@ -153,28 +215,40 @@ def quoted(text: str) -> str:
 
 def listed(names: Sequence[str], last: str = "and") -> str:
     """Return names, at least one, as a sentence lists them."""
-    *most, end = map(quoted, names)
-    return f"{', '.join(most)} {last} {end}" if most else end
+    return _joined([quoted(each) for each in names], last)
 
 
 def _allow_sentence(rule: Rule) -> str:
-    who = listed(rule.programs) if rule.programs else "any program"
+    who = _joined(_who(rule)) if rule.programs else "any program"
     if rule.writes:
         what = f"add or change {listed(rule.writes)} and delete {listed(rule.deletes) if rule.deletes else 'nothing'}"
     else:
         what = f"delete {listed(rule.deletes) if rule.deletes else 'nothing'} and add or change nothing"
     many = "any number of files" if rule.max_files is None else f"at most {_files(rule.max_files)}"
+    if rule.max_bytes is not None:
+        many += f" and at most {in_bytes(rule.max_bytes)}"
+    if rule.kinds is not None:
+        many += f", only {_kinds(rule)}"
+    if rule.git is not None:
+        moved = sorted({path.partition("/.git/refs/")[2] for path in (f"/{each}" for each in rule.writes)} - {""})
+        many += f", moving {'no ref' if not moved else f'no ref but {listed(moved)}'}"
     return f"{who} may {what}, {many}{', also after trying the network' if rule.network else ''}"
 
 
 def _ask_sentence(rule: Rule) -> str:
-    who = listed(rule.programs, "or") if rule.programs else "any program"
+    who = _joined(_who(rule), "or") if rule.programs else "any program"
     return f"a person is asked before {who} {_touched(rule, 'adds or changes', 'deletes', 'changes')}"
 
 
 def _deny_sentence(rule: Rule) -> str:
-    who = f"{listed(rule.programs)} may not" if rule.programs else "no program may"
+    who = f"{_joined(_who(rule))} may not" if rule.programs else "no program may"
     return f"{who} {_touched(rule, 'add or change', 'delete', 'change')}"
+
+
+def _who(rule: Rule) -> list[str]:
+    """Return the programs as a sentence names them; git by its subcommands."""
+    subcommands = [f"git {each}" for each in rule.git or ()] or ["git"]
+    return [each for one in rule.programs or () for each in (subcommands if one == "git" else [quoted(one)])]
 
 
 def _touched(rule: Rule, write: str, delete: str, change: str) -> str:
@@ -182,7 +256,25 @@ def _touched(rule: Rule, write: str, delete: str, change: str) -> str:
     parts = [f"{verb} {listed(names, 'or')}" for verb, names in ((write, rule.writes), (delete, rule.deletes)) if names]
     if rule.network:
         parts.append(f"{change} anything after trying the network")
-    return ", or ".join(parts) or f"{change} anything"
+    text = ", or ".join(parts) or f"{change} anything"
+    return text if rule.kinds is None else f"{text}, as to {_kinds(rule)}"
+
+
+def in_bytes(number: int) -> str:
+    """Return a size as people say it."""
+    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if number >= factor and number % factor == 0:
+            return f"{number // factor} {unit}"
+    return f"{number} bytes"
+
+
+def _joined(words: Sequence[str], last: str = "and") -> str:
+    *most, end = words
+    return f"{', '.join(most)} {last} {end}" if most else end
+
+
+def _kinds(rule: Rule) -> str:
+    return _joined([KINDS[kind] for kind in rule.kinds]) if rule.kinds else "time stamps"
 
 
 def _files(number: int) -> str:

@@ -1,13 +1,13 @@
 """Programs that a command starts, as far as its text says so without doubt.
 
 Rule: pure, and deny by default. What is not understood entirely has no programs: no rule that names programs lets it
-pass, and every rule that asks or denies by program holds for it. The sandbox is what binds a command; this only
-says what a rule speaks of.
+pass, and every rule that asks or denies by program holds for it. Of git, the subcommand counts as well, where nothing
+stands before it. The sandbox is what binds a command; this only says what a rule speaks of.
 """
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -43,8 +43,36 @@ _NO_PROGRAMS: Final = frozenset(_HARMLESS.split())
 _NOT_UNDERSTOOD: Final = frozenset(f"{_KEYWORDS} {_BUILT_IN}".split())
 
 
+GIT: Final = "git"
+_SUBCOMMAND: Final = re.compile(r"[a-z][a-z-]*")
+_AMENDS: Final = "--am"
+"""As short as git takes `--amend`."""
+_EXPANDS: Final = re.compile(r"""^(?:[^'"\\]|'[^']*'|"[^"]*"|\\.)*?[*?\[{~]""", re.DOTALL)
+"""A word that a shell may put others in place of, and so `--amend`."""
+
+
 class _CommandArguments(msgspec.Struct):
     command: str
+    args: list[str] = []
+
+
+class Started(NamedTuple):
+    """What a call runs, as far as that is known."""
+
+    programs: tuple[str, ...] | None
+    """None where they are not known; () for a tool that runs none, of which no rule with `programs` speaks."""
+    git: tuple[str, ...] | None = ()
+    """Subcommands of git; None where they are not known."""
+    network: bool = False
+    """It has a network."""
+
+
+def started_by(tool: str, arguments: str, *, network: bool = False) -> Started:
+    """Return what a call of any tool runs; `arguments` are raw JSON."""
+    row = find_tool(tool)
+    if row is not None and not row.runs:
+        return Started(())
+    return Started(programs_of(tool, arguments), git_of(tool, arguments), network)
 
 
 def programs_of(tool: str, arguments: str) -> tuple[str, ...] | None:
@@ -58,33 +86,73 @@ def programs_of(tool: str, arguments: str) -> tuple[str, ...] | None:
         None where they are not known: another tool, arguments that are not its own, or a text with anything but plain
         words joined by `&&`, `||`, `;`, `|` and ends of lines.
     """
+    commands = _commands(tool, arguments)
+    if commands is None:
+        return None
+    found: dict[str, None] = {}
+    for words in commands:
+        program = words[0].text
+        if words[0].in_shell and (not _NAME.fullmatch(program) or program in _NOT_UNDERSTOOD):
+            return None
+        if not (words[0].in_shell and program in _NO_PROGRAMS):
+            found[program] = None
+    return tuple(found) or None
+
+
+def git_of(tool: str, arguments: str) -> tuple[str, ...] | None:
+    """Return the subcommands of git that a command runs, each once; `commit --amend` is one of its own.
+
+    Returns:
+        None where they are not known: as of `programs_of`, or where one does not stand right behind the name.
+    """
+    commands = _commands(tool, arguments)
+    found: dict[str, None] = {}
+    for program, *words in commands or ():
+        if program.text.rpartition("/")[2] != GIT:
+            continue
+        if program.text != GIT or not words or not _SUBCOMMAND.fullmatch(words[0].text):
+            return None
+        subcommand = words[0].text
+        if subcommand == "commit" and any(each.in_shell and _EXPANDS.search(each.raw) for each in words):
+            return None
+        amends = subcommand == "commit" and any(each.text.startswith(_AMENDS) for each in words)
+        found[f"{subcommand} --amend" if amends else subcommand] = None
+    return None if commands is None else tuple(found)
+
+
+class _Word(NamedTuple):
+    text: str
+    """Without its quotes."""
+    raw: str
+    in_shell: bool
+    """Whether a shell reads it."""
+
+
+def _commands(tool: str, arguments: str) -> list[list[_Word]] | None:
+    """Return the words of each simple command; None where they are not known."""
     row = find_tool(tool)
     if row is None or not row.runs:
         return None
     try:
-        command = msgspec.json.decode(arguments, type=_CommandArguments).command
+        given = msgspec.json.decode(arguments, type=_CommandArguments)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
     if row.runs == "program":
-        return (command,) if command else None
-    return _programs(command)
-
-
-def _programs(text: str) -> tuple[str, ...] | None:
-    if len(text) > _LENGTH:
+        return [[_Word(each, each, in_shell=False) for each in (given.command, *given.args)]] if given.command else None
+    if len(given.command) > _LENGTH:
         return None
-    found: dict[str, None] = {}
-    for word in _first_words(text):
-        if word is None or not _NAME.fullmatch(word) or word in _NOT_UNDERSTOOD:
+    commands: list[list[_Word]] = []
+    for words in _simple_commands(given.command):
+        if words is None:
             return None
-        if word not in _NO_PROGRAMS:
-            found[word] = None
-    return tuple(found) or None
+        commands.append(words)
+    return commands or None
 
 
-def _first_words(text: str) -> Iterator[str | None]:
-    """Yield the first word of each simple command, without its quotes; None, at last, for what is not understood."""
-    at, wants, first = 0, False, True
+def _simple_commands(text: str) -> Iterator[list[_Word] | None]:
+    """Yield the words of each simple command; None, at last, for what is not understood."""
+    at, wants = 0, False
+    words: list[_Word] = []
     while at < len(text):
         if text[at] in _BLANKS:
             at += 1
@@ -92,17 +160,21 @@ def _first_words(text: str) -> Iterator[str | None]:
         if found := _HARMLESS_REDIRECTION.match(text, at):
             at = found.end()
         elif operator := _OPERATORS.match(text, at):
-            if first and operator[0] != "\n":
+            if not words and operator[0] != "\n":
                 yield None
                 return
-            wants = operator[0] not in _ENDS or (wants and operator[0] == "\n" and first)
-            at, first = operator.end(), True
+            wants = operator[0] not in _ENDS or (wants and operator[0] == "\n" and not words)
+            if words:
+                yield words
+            at, words = operator.end(), []
         elif text[at] != "#" and (word := _WORD.match(text, at)):
-            if first:
-                yield _QUOTES.sub(lambda quote: next(filter(None, quote.groups()), ""), word[0])
-            at, first, wants = word.end(), False, False
+            unquoted = _QUOTES.sub(lambda quote: next(filter(None, quote.groups()), ""), word[0])
+            words.append(_Word(unquoted, word[0], in_shell=True))
+            at, wants = word.end(), False
         else:
             yield None
             return
     if wants:
         yield None
+    elif words:
+        yield words

@@ -1,19 +1,21 @@
-"""Rules that people stored for always while approving: a file beside the journal, listed and revoked by hand.
+"""Rules that people made while approving, for a session or for always: a file beside the journal, listed and revoked.
 
-Rule: a rule counts only for the profile and the root that it was made for, and until its last day. The file is replaced
-as a whole, under a lock, and is on the disk when `add` and `revoke` return; it is read for each decision, so that what
-was revoked anywhere counts nowhere. Where it cannot be read, none of its rules counts.
+Rule: a rule counts only for the profile and the root that it was made for, by path and by identity, and until its last
+day or its session's end. The file is replaced as a whole, under a lock, and is on the disk when `add` and `revoke`
+return; it is read for each decision, so that what was revoked anywhere counts nowhere. Where it cannot be read, or is
+not as it was written, none of its rules counts. Rules of older versions, which name no identity, are only listed.
 """
 
 import datetime as dt
 import fcntl
+import hashlib
 import logging
 import os
 import secrets
 from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -44,10 +46,24 @@ class StoredRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     session: str
     call: str
     """What was asked about then."""
+    identity: str = ""
+    """What tells the root's directory from another one at its path; empty in what an older version wrote."""
+    scope: Literal["session", "always"] = "always"
+
+    @property
+    def outdated(self) -> bool:
+        """Whether an older version wrote it, which did not know what it needs to count."""
+        return not self.identity or self.rule.kinds is None
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rules: tuple[StoredRule, ...] = ()
+    seal: str = ""
+    """Digest of the rules, as they were written; empty where an older version wrote them."""
+
+    def sealed(self) -> "_File":
+        """Return it with the seal that it should have."""
+        return _File(self.rules, hashlib.sha256(msgspec.json.encode(self.rules)).hexdigest())
 
 
 def _utc() -> dt.datetime:
@@ -75,7 +91,7 @@ class RuleStore:
         """
         return list(self._read().rules)
 
-    def active(self, profile: str, root: str, today: dt.date) -> list[Rule]:
+    def active(self, profile: str, root: str, today: dt.date, *, identity: str = "", session: str = "") -> list[Rule]:
         """Return the rules that count there; none where the file cannot be read, which is logged once."""
         try:
             found = self._read().rules
@@ -85,10 +101,29 @@ class RuleStore:
                 _log.error("%s", error)
             return []
         self._complained = ""
-        return [each.rule for each in found if (each.profile, each.root) == (profile, root) and each.rule.counts(today)]
+        here = (profile, root, identity)
+        return [
+            each.rule
+            for each in found
+            if (each.profile, each.root, each.identity) == here
+            and not each.outdated
+            and (each.scope == "always" or each.session == session)
+            and each.rule.counts(today)
+        ]
 
-    def add(self, rule: Rule, *, session: str, call: str, by: str, profile: str, root: str) -> StoredRule:
-        """Keep a rule, and return it with its id.
+    def add(
+        self,
+        rule: Rule,
+        *,
+        session: str,
+        call: str,
+        by: str,
+        profile: str,
+        root: str,
+        identity: str = "",
+        scope: Literal["session", "always"] = "always",
+    ) -> StoredRule:
+        """Keep a rule, and return it with its id. Rules of sessions go when they have expired.
 
         Raises:
             ConfigError: the rule means nothing, the file is damaged or full, or it cannot be written.
@@ -96,11 +131,27 @@ class RuleStore:
         if problem := problem_of(rule):
             raise ConfigError(f"This cannot be a rule: {problem}")
         with self._locked():
-            old = self._read().rules
-            made = self._now().strftime("%Y-%m-%d %H:%M:%SZ")
-            new = StoredRule(_new_id({each.id for each in old}), rule, profile, root, made, by, session, call)
+            now = self._now()
+            old = [each for each in self._read().rules if each.scope == "always" or each.rule.counts(now.date())]
+            made = now.strftime("%Y-%m-%d %H:%M:%SZ")
+            name = _new_id({each.id for each in old})
+            new = StoredRule(name, rule, profile, root, made, by, session, call, identity, scope)
             self._write(_File((*old, new)))
         return new
+
+    def end(self, session: str) -> None:
+        """Drop the rules that were to hold for a session.
+
+        Raises:
+            ConfigError: the file is damaged, or it cannot be written.
+        """
+
+        def lasts(each: StoredRule) -> bool:
+            return each.scope == "always" or each.session != session
+
+        if not all(map(lasts, self._read().rules)):
+            with self._locked():
+                self._write(_File(tuple(filter(lasts, self._read().rules))))
 
     def revoke(self, wanted: str) -> StoredRule:
         """Take a rule back, and return it.
@@ -132,6 +183,8 @@ class RuleStore:
         problem = next((text for each in found.rules if (text := problem_of(each.rule))), "")
         if problem or len({each.id for each in found.rules}) < len(found.rules):
             raise self._damaged(problem or "two of its rules have the same id")
+        if found.seal != (found.sealed().seal if found.seal or any(each.identity for each in found.rules) else ""):
+            raise self._damaged("something else than Strongroom has changed it")
         return found
 
     def _damaged(self, why: str) -> ConfigError:
@@ -151,7 +204,7 @@ class RuleStore:
             os.close(lock)
 
     def _write(self, content: _File) -> None:
-        data = msgspec.json.format(msgspec.json.encode(content)) + b"\n"
+        data = msgspec.json.format(msgspec.json.encode(content.sealed())) + b"\n"
         if len(data) > _LIMIT:
             raise ConfigError(f"{self._path} has no room for another rule. Revoke some: `strongroom rules revoke ID`.")
         try:

@@ -1,7 +1,8 @@
 """Suggests the rule that a person may make while they approve a command, so as not to be asked about the same again.
 
-Rule: pure. It covers what is asked about and little more: exactly the programs, up to 8 exact paths or else the
-directories that they share, deletions apart, a number, and an end. It never covers protected paths or the whole root.
+Rule: pure. It covers what is asked about and little more: exactly the programs, of git the subcommands, up to 8 exact
+paths or else the directories that they share, deletions apart, the kinds of change that were seen, a number of files
+and of bytes, and an end. It never covers protected paths or the whole root, nor in `.git` what no commit writes.
 """
 
 import datetime as dt
@@ -10,8 +11,11 @@ from collections.abc import Sequence
 from os.path import commonpath
 from typing import Final
 
-from supervisor.rules.judge_effects import count_changed, essential_changes, tried_network
-from supervisor.rules.rule import LIMIT, Rule, literal
+from supervisor.rules.change_kinds import NEVER_MADE, kinds_of
+from supervisor.rules.git_changes import MADE_FOR, in_git, moved_by_commit, objects_of, only_adds
+from supervisor.rules.judge_effects import NamedChange, count_changed, essential_changes, tried_network
+from supervisor.rules.rule import KINDS, LIMIT, ChangeKind, Rule, literal
+from supervisor.rules.started_programs import GIT, Started
 from workers.changes.effects import Effects
 
 MOST: Final = 5000
@@ -19,37 +23,66 @@ MOST: Final = 5000
 _PATTERNS: Final = 8
 """As many as a person can read."""
 _LEAST: Final = 10
-"""Files that a rule allows at least."""
+_LEAST_BYTES: Final = 100_000
+"""Files and bytes that a rule allows at least."""
+_LEAST_GIT: Final = 500
+_LEAST_BYTES_GIT: Final = 20_000_000
+"""The same of git, whose objects are as many and as large as what is committed."""
 _FEBRUARY_29: Final = (2, 29)
 _NO_TEXT: Final = re.compile("[\ud800-\udfff]")
 """Bytes that are not UTF-8, which no pattern can say."""
 
 
-def suggested_rule(programs: Sequence[str] | None, effects: Effects, today: dt.date) -> Rule | None:
+def suggested_rule(started: Started | Sequence[str] | None, effects: Effects, today: dt.date) -> Rule | None:
     """Return the rule that would have covered these effects; None where no rule may, or none can be said shortly.
 
     Args:
-        programs: those of the command; None where they are not known.
+        started: the programs of the command, alone or with what else is known; None where they are not known.
         effects: what it would change.
         today: a year from then the rule expires.
     """
-    if not programs or effects.left_out or not 0 < len(effects.changes) <= MOST:
+    if not isinstance(started, Started):
+        started = Started(tuple(started) if started else None)
+    if not started.programs or effects.left_out or not 0 < len(effects.changes) <= MOST:
         return None
     if any(each.protected for each in effects.changes):
         return None
     changes = essential_changes(effects)
-    writes = _patterns([each.path for each in changes if each.change.what != "deleted"])
-    deletes = _patterns([each.path for each in changes if each.change.what in {"deleted", "replaced"}])
+    kinds = frozenset[ChangeKind]().union(*map(kinds_of, effects.changes))
+    git = started.git if GIT in started.programs else ()
+    in_gits = [each for each in changes if in_git(each.path)]
+    if kinds & NEVER_MADE or git is None or not MADE_FOR.issuperset(git) or not _as_committed(in_gits, git):
+        return None
+    outside = [each for each in changes if not in_git(each.path)]
+    writes = _patterns([each.path for each in outside if each.change.what != "deleted"])
+    deletes = _patterns([each.path for each in outside if each.change.what in {"deleted", "replaced"}])
     if writes is None or deletes is None:
         return None
+    moved = {f"{literal(found)}**" if (found := objects_of(path)) else literal(path) for path, _change in in_gits}
+    if len(moved) > _PATTERNS:
+        return None
+    least, least_bytes = (_LEAST_GIT, _LEAST_BYTES_GIT) if git else (_LEAST, _LEAST_BYTES)
     return Rule(
         "allow",
-        tuple(dict.fromkeys(programs)),
-        writes,
+        tuple(dict.fromkeys(started.programs)),
+        (*writes, *sorted(moved)),
         deletes,
-        _round(count_changed(effects)),
-        tried_network(effects),
+        _round(max(count_changed(effects), least)),
+        started.network or tried_network(effects),
         until=_in_a_year(today),
+        kinds=tuple(kind for kind in KINDS if kind in kinds),
+        max_bytes=_round(max(2 * effects.size, least_bytes)),
+        git=git or None,
+    )
+
+
+def _as_committed(in_gits: Sequence[NamedChange], git: Sequence[str]) -> bool:
+    """Say whether git's own directories, if they change, do so only as by a commit on a branch."""
+    return not in_gits or (
+        bool(git)
+        and all(
+            only_adds(path, change.what) and bool(objects_of(path) or moved_by_commit(path)) for path, change in in_gits
+        )
     )
 
 
@@ -81,10 +114,10 @@ def _pattern(paths: Sequence[str]) -> str:
 
 def _round(number: int) -> int:
     """Return the first round number that is not below this one: 10, 20, 50, 100 and so on."""
-    power = 1
+    power = 10
     while True:
         for digit in (1, 2, 5):
-            if digit * power >= max(number, _LEAST):
+            if digit * power >= number:
                 return digit * power
         power *= 10
 

@@ -24,7 +24,6 @@ from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, 
 from supervisor.journal.journal import Journal, JournalEntry
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.pool.pools import Pools
-from supervisor.rules.rule import Rule
 from supervisor.tools.approval import Approve
 from supervisor.tools.catalog import unoffered
 from supervisor.tools.outcomes import abandoned
@@ -60,12 +59,6 @@ class EarlierSession:
     def settings(self) -> list[SessionOpened | SessionChanged]:
         """The profiles and models that it was given, one after the other."""
         return [entry.fact for entry in self.entries if isinstance(entry.fact, SessionOpened | SessionChanged)]
-
-    @property
-    def rules(self) -> list[Rule]:
-        """The rules that a person made for the rest of this session."""
-        decided = [entry.fact for entry in self.entries if isinstance(entry.fact, CallDecided)]
-        return [fact.rule for fact in decided if fact.rule is not None and fact.scope == "session"]
 
 
 def read_earlier(journal: Journal, session: str) -> EarlierSession:
@@ -139,7 +132,7 @@ class Session:
         self._show = show
         self._calls = 0
         self.id, self.opened, self._taken = earlier.id, earlier.opened, earlier.calls
-        self._router = Router(profile, pools, approve, self.id, services, earlier.rules)
+        self._router = Router(profile, pools, approve, self.id, services)
         _warm(self._router, pools)
         self._conversation: Conversation | None = None
         if model is not None:
@@ -162,15 +155,20 @@ class Session:
     def change(self, profile: Profile, pools: Pools, model: Model) -> SessionChanged:
         """Let the next turn use another profile, on the workers of its root, and another model; what was said stays.
 
+        Rules that were made for this session end with its profile, and with its root.
+
         Return the fact that was recorded.
 
         Raises:
             JournalError: it cannot be recorded; everything stays as it was.
+            ConfigError: the rules of the session cannot be ended; everything stays as it was.
             ValueError: a turn runs.
             WorkerUnavailable: the workers of that root have been stopped, or it was deleted.
         """
-        router = Router(profile, pools, self._approve, self.id, self._services, self._router.rules.made)
+        router = Router(profile, pools, self._approve, self.id, self._services)
         _warm(router, pools)
+        if (profile.name, profile.root) != (self.profile.name, self.profile.root):
+            self._router.rules.end()
         changed = SessionChanged(profile.name, model.name, profile.context(), profile.tools)
         self.conversation.change_setup(changed, model, router, system_prompt(profile))
         self.profile, self.model, self.pools, self._router = profile, model, pools, router

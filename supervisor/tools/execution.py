@@ -112,8 +112,9 @@ class Execution:
         except (WorkerError, frames.FrameTooLarge) as error:
             return no_answer(call, error, self._pools, offer.category)
         if isinstance(proposal, messages.Unrehearsable):
-            attempt.verdict = Verdict("ask", f"it cannot be rehearsed: {proposal.why}")
-            decided = await self._request_approval(attempt, "direct")
+            denial = self._rules.judge_unrehearsed(call)
+            attempt.verdict = denial or Verdict("ask", f"it cannot be rehearsed: {proposal.why}")
+            decided = Next.DENY if denial is not None else await self._request_approval(attempt, "direct")
             return await self._proceed(attempt, decided, unrehearsed=proposal.why)
         if not isinstance(proposal, PendingProposal):
             return worker_answered(call, proposal)
@@ -131,19 +132,20 @@ class Execution:
     async def _decide(self, attempt: ChangeAttempt, effects: Effects) -> Next:
         """Decide about the effects of a rehearsal: whether they need a yes, and whether they get it."""
         attempt.effects = effects
-        if await self._network_approved(attempt, effects):
+        verdict = await self._rules.judge(attempt.call, effects, network=attempt.network)
+        if verdict.decision != "deny" and await self._network_approved(attempt, effects):
             return Next.WITH_NETWORK
-        allow = Verdict("allow", attempt.call.reason)
-        attempt.verdict = allow if attempt.undoes else await self._rules.judge(attempt.call, effects)
+        by_rule = verdict.rule is not None
+        attempt.verdict = verdict if by_rule or not attempt.undoes else Verdict("allow", attempt.call.reason)
         if attempt.verdict.decision == "deny":
             return Next.DENY
         attempt.cannot_undo = lost = await self._rules.cannot_undo(effects, self._pools)
         if lost and not attempt.undoes:
             why = f"{attempt.verdict.reason}; {lost}" if attempt.verdict.decision == "ask" else lost
             attempt.verdict = attempt.verdict._replace(decision="ask", reason=why)
-        elif attempt.verdict.decision == "allow" or attempt.written_by_person:
+        elif attempt.verdict.decision == "allow" or (attempt.written_by_person and not by_rule):
             return Next.COMMIT
-        attempt.rule = await self._rules.suggest(attempt.call, effects)
+        attempt.rule = await self._rules.suggest(attempt.call, effects, network=attempt.network)
         return await self._request_approval(attempt, "effects")
 
     async def _network_approved(self, attempt: ChangeAttempt, effects: Effects) -> bool:
@@ -239,6 +241,10 @@ class Execution:
         root = self._profile.root
         if not self._pools.root.found_by_name:
             return failed(attempt.call, "not_found", _ELSEWHERE.format(root))
+        if (denial := self._rules.judge_unrehearsed(attempt.call)) is not None:
+            attempt.verdict = denial
+            await attempt.record(committed=False)
+            return denied(attempt.call, denial.reason, "", final=True, asked=True, rehearsed=False)
         await attempt.record(committed=True, unconfined=True)
         answer = await run_unconfined(attempt.call.tool, effective(attempt.call), root, self._services, attempt.show)
         return worker_answered(attempt.call, answer)

@@ -18,7 +18,6 @@ from supervisor.errors import WorkerError, WorkerUnavailable
 from supervisor.journal.facts import CallEnded, CallStarted
 from supervisor.pool.pools import Pools
 from supervisor.rules.judge_effects import Verdict
-from supervisor.rules.rule import Rule
 from supervisor.tools import call_policy, outcomes
 from supervisor.tools.approval import ApprovalDecision, Approvals, Approve
 from supervisor.tools.availability import ToolAvailability, no_answer
@@ -52,7 +51,6 @@ class Router:
         approve: asks a person; None where nobody is there, and then what would be asked is denied.
         session: its id.
         services: rules, and where old content is kept.
-        session_rules: those that a person has made in this session so far.
     """
 
     def __init__(
@@ -62,11 +60,10 @@ class Router:
         approve: Approve | None,
         session: str = "",
         services: ChangeServices = _NO_SERVICES,
-        session_rules: Sequence[Rule] = (),
     ) -> None:
         self.offers: Mapping[str, Offer] = offers(profile.tools)
         self.availability = ToolAvailability(self.offers, pools)
-        self.rules = SessionRules(session, profile, services, session_rules)
+        self.rules = SessionRules(session, profile, services, pools.root)
         self._approvals = Approvals(approve, escalation=services.escalation)
         self.execution = Execution(pools, self._approvals, self.rules)
         self._profile = profile

@@ -1,21 +1,22 @@
-"""The rules that count in one session: the operator's, those stored for always, and those made in it.
+"""The rules that count in one session: the operator's, and those that people made, for it or for always.
 
-Rule: they decide whether what a call would change becomes so. Rules that a person made count only for what would else
-be asked, and one that is to hold for always is stored before anything happens under it.
+Rule: they decide whether what a call would change becomes so. Those that ask or deny speak of every effect, whatever
+tool makes it; those that a person made count only for what would else be asked, while the root is where it was, and
+each is stored before anything happens under it.
 """
 
 import datetime as dt
-from collections.abc import Sequence
 from typing import Any, Final
 
 from supervisor.config.profiles import Profile
 from supervisor.display.escape import one_line
 from supervisor.errors import ConfigError, StrongroomError
-from supervisor.journal.facts import CallStarted, Scope, effective
+from supervisor.journal.facts import CallStarted, effective
+from supervisor.pool.open_root import OpenRoot
 from supervisor.pool.pools import Pools
-from supervisor.rules.judge_effects import Verdict, judge_effects, protected_changes
+from supervisor.rules.judge_effects import Verdict, judge_effects, judge_unrehearsed, protected_changes
 from supervisor.rules.rule import Rule
-from supervisor.rules.started_programs import programs_of
+from supervisor.rules.started_programs import started_by
 from supervisor.rules.suggest import suggested_rule
 from supervisor.system.off_loop import off_loop
 from supervisor.tools.approval import ApprovalDecision
@@ -35,32 +36,32 @@ class SessionRules:
         session: its id.
         profile: for which, and for whose root, rules are stored.
         services: the operator's rules, and the store.
-        made: those that a person has made in this session so far.
+        root: the open root; without one no rule that a person made counts.
     """
 
-    def __init__(self, session: str, profile: Profile, services: ChangeServices, made: Sequence[Rule] = ()) -> None:
-        self.made = list(made)
+    def __init__(self, session: str, profile: Profile, services: ChangeServices, root: OpenRoot | None = None) -> None:
         self.session = session
         self.profile = profile
         self.services = services
+        self._root = root
 
-    async def judge(self, call: CallStarted, effects: Effects) -> Verdict:
-        """Decide whether what a call would change becomes so."""
+    async def judge(self, call: CallStarted, effects: Effects, *, network: bool = False) -> Verdict:
+        """Decide whether what a call would change becomes so; with `network`, it had one."""
         profile, tool = self.profile, call.tool
+        started, today = started_by(tool, effective(call), network=network), _today()
+        size = len(effects.changes)
+        verdict = await off_loop(size, judge_effects, self.services.rules, started, effects, today)
         if tool not in COMMANDS:
+            if verdict.rule is not None and verdict.decision != "allow":
+                return verdict
             if tool in profile.ask:
                 return Verdict("ask", f"profile {profile.name} asks before each {tool}")
             if guarded := protected_changes(effects):
                 return Verdict("ask", f"other programs obey it: {guarded}")
             return Verdict("allow", f"profile {profile.name} allows {tool}")
-        programs, today, store = programs_of(tool, effective(call)), _today(), self.services.rule_store
-        size = len(effects.changes)
-        verdict = await off_loop(size, judge_effects, self.services.rules, programs, effects, today)
-        if verdict.decision == "ask":
-            always = store.active(profile.name, profile.root, today) if store is not None else []
-            if by_people := [*self.made, *always]:
-                by_person = await off_loop(size, judge_effects, by_people, programs, effects, today)
-                return by_person if by_person.decision == "allow" else verdict
+        if verdict.decision == "ask" and (by_people := self._by_people(today)):
+            by_person = await off_loop(size, judge_effects, by_people, started, effects, today)
+            return by_person if by_person.decision == "allow" else verdict
         return verdict
 
     async def cannot_undo(self, effects: Effects, pools: Pools) -> str:
@@ -75,38 +76,54 @@ class SessionRules:
         budget = store.budget if store.keeps else None
         return await off_loop(len(effects.changes), promise, effects, budget, refusal)
 
-    async def suggest(self, call: CallStarted, effects: Effects) -> Rule | None:
+    def judge_unrehearsed(self, call: CallStarted) -> Verdict | None:
+        """Return the denial of a call whose effects nobody knows beforehand; None where no rule denies it."""
+        return judge_unrehearsed(self.services.rules, started_by(call.tool, effective(call)), _today())
+
+    async def suggest(self, call: CallStarted, effects: Effects, *, network: bool = False) -> Rule | None:
         """Return the rule that a person may make by saying yes to these effects; None where there is none."""
         if call.tool not in COMMANDS:
             return None
-        programs = programs_of(call.tool, effective(call))
-        return await off_loop(len(effects.changes), suggested_rule, programs, effects, _today())
+        started = started_by(call.tool, effective(call), network=network)
+        return await off_loop(len(effects.changes), suggested_rule, started, effects, _today())
 
     def make(
         self, call: CallStarted, approval: ApprovalDecision | None, rule: Rule | None
     ) -> tuple[dict[str, Any], list[str]]:
-        """Add the rule that a person makes with a yes, if they make one.
+        """Store the rule that a person makes with a yes, if they make one.
 
-        Return what the fact says of it, and a note where it does not hold for as long as they said.
+        Return what the fact says of it, and a note where it cannot be.
         """
         if approval is None or approval.scope == "once" or rule is None:
             return {}, []
-        scope: Scope = approval.scope
-        notes = []
-        if scope == "always":
-            try:
-                self._store(rule, call, approval)
-            except StrongroomError as error:
-                scope, notes = "session", [f"the rule holds for this session only: {error}"]
-        if scope == "session":
-            self.made.append(rule)
-        return {"scope": scope, "rule": rule}, notes
+        try:
+            self._store(rule, call, approval)
+        except StrongroomError as error:
+            return {}, [f"no rule was made: {error}"]
+        return {"scope": approval.scope, "rule": rule}, []
+
+    def end(self) -> None:
+        """Drop the rules that were made for this session.
+
+        Raises:
+            ConfigError: they cannot be.
+        """
+        if self.services.rule_store is not None:
+            self.services.rule_store.end(self.session)
+
+    def _by_people(self, today: dt.date) -> list[Rule]:
+        store, profile, root = self.services.rule_store, self.profile, self._root
+        if store is None or root is None or not root.found_by_name:
+            return []
+        return store.active(profile.name, profile.root, today, identity=root.mark, session=self.session)
 
     def _store(self, rule: Rule, call: CallStarted, approval: ApprovalDecision) -> None:
-        store, profile = self.services.rule_store, self.profile
-        if store is None:
+        store, profile, root = self.services.rule_store, self.profile, self._root
+        if store is None or root is None or not root.found_by_name or approval.scope == "once":
             raise ConfigError("none can be stored here")
-        store.add(rule, session=self.session, call=call.call, by=approval.by, profile=profile.name, root=profile.root)
+        origin = {"session": self.session, "call": call.call, "by": approval.by}
+        here = {"profile": profile.name, "root": profile.root, "identity": root.mark}
+        store.add(rule, **origin, **here, scope=approval.scope)
 
 
 def _today() -> dt.date:

@@ -18,9 +18,11 @@ def change(text: str, **more: Any) -> Change:
     """
     sign, path = text.split(" ", 1)
     kind: Kind = "dir" if path.endswith("/") else "file"
-    state = NodeState(kind, 0o755)
+    state = FILE if kind == "file" else NodeState(kind, 0o755)
     what: What = {"+": "added", "~": "modified", "-": "deleted", "=": "replaced", "x": "mode"}[sign]  # type: ignore[assignment]
     before, after = (None if what == "added" else state), (None if what == "deleted" else state)
+    if what == "mode":
+        after = NodeState(kind, 0o700 if kind == "dir" else 0o600)
     raw = path.encode("utf-8", "surrogateescape")
     shown = raw.decode("utf-8", "backslashreplace")
     raw_path = raw.removesuffix(b"/") if shown != path else b""

@@ -59,6 +59,12 @@ class NodeState(_EffectsRecord, frozen=True):
     digest in hexadecimal."""
 
 
+def new_executable_bits(before: NodeState | None, after: NodeState) -> int:
+    """Return the executable bits that a file has and the one before had not."""
+    had = before.mode if before is not None and before.kind == "file" else 0
+    return after.mode & ~had & 0o111
+
+
 class Change(_EffectsRecord, frozen=True):
     """One name that is another after the command, or gone. `before` is what the root had after the command ended."""
 
@@ -85,6 +91,10 @@ class Change(_EffectsRecord, frozen=True):
     """Bits of the mode that the command set and a commit does not: setuid and setgid of files."""
     loses: tuple[str, ...] = ()
     """What of its owner and rights an undo cannot give back, and the change itself may not keep: each in words."""
+    script: bool = False
+    """A file that gets executable bits, and is text."""
+    leaves: bool = False
+    """A link whose target leads out of the root by way of a link that was there before."""
     meanwhile: bool = False
     """Somebody else changed it while the command ran: a commit is refused."""
 

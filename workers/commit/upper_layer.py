@@ -4,6 +4,7 @@ Rule: the two are compared once, and what is told, read and committed is what wa
 the root is touched. Nobody writes the upper layer any more.
 """
 
+import errno
 import hashlib
 import math
 import os
@@ -130,8 +131,9 @@ class UpperLayer:
                 found = tuple(comparison.differences)
                 if why := obstacle(self._root, found):
                     raise CannotRehearse(why)
+                configs = GitConfigs(self._root)
                 effects = build_effects(
-                    found, comparison.unchanged, contents, self._since_ns, self._has, GitConfigs(self._root)
+                    found, comparison.unchanged, contents, self._since_ns, self._has, configs, self._leaves
                 )
             except OSError as error:
                 raise CannotRehearse(
@@ -144,6 +146,13 @@ class UpperLayer:
     def _has(self, path: str) -> bool:
         with suppress(OSError), closing(open_beneath(self._root, path, os.O_PATH | os.O_NOFOLLOW, links=False)):
             return True
+        return False
+
+    def _leaves(self, path: str) -> bool:
+        try:
+            os.close(open_beneath(self._root, path, os.O_PATH, links=True))
+        except OSError as error:
+            return error.errno in {errno.EXDEV, errno.ELOOP}
         return False
 
 

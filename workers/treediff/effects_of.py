@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from workers.changes.diff import DIFF, TEXT, Budget, unified
-from workers.changes.effects import CHANGES, Change, Effects, NodeState, What
+from workers.changes.effects import CHANGES, Change, Effects, NodeState, What, new_executable_bits
 from workers.tree.git_config import GitConfigs
 from workers.tree.protected import Protection, protection_of
 from workers.treediff.comparison import Difference
@@ -51,6 +51,7 @@ def build_effects(
     since_ns: int,
     there: Callable[[str], bool],
     configs: GitConfigs | None = None,
+    leaves: Callable[[str], bool] = lambda _path: False,
 ) -> Effects:
     """Return the effects that these differences are.
 
@@ -61,6 +62,7 @@ def build_effects(
         since_ns: When the command began; what was changed in the root after that was changed by somebody else.
         there: Says of a path whether the root has something there.
         configs: What the repositories of the root name.
+        leaves: Says of a path whether the root's links lead it out.
     """
     left_there = {path for path, _before, after, _inner in differences if after is not None}
     first = _first_names(differences, unchanged)
@@ -68,7 +70,7 @@ def build_effects(
     def protection(path: str) -> Protection:
         return protection_of(path, lambda path: path in left_there or there(path), configs)
 
-    changes = _with_moves([_change(each, first, since_ns, protection(each.path)) for each in differences])
+    changes = _with_moves([_change(each, first, since_ns, protection(each.path), leaves) for each in differences])
     everything = hashlib.sha256()
     for change in sorted(changes, key=_by_path):
         everything.update(_encoder.encode(change))
@@ -106,7 +108,13 @@ def _first_names(differences: Sequence[Difference], unchanged: Mapping[int, tupl
     return first
 
 
-def _change(difference: Difference, first: Mapping[int, str], since_ns: int, protection: Protection) -> Change:
+def _change(
+    difference: Difference,
+    first: Mapping[int, str],
+    since_ns: int,
+    protection: Protection,
+    leaves: Callable[[str], bool],
+) -> Change:
     path, before, after, _inner = difference
     text, raw = spoken(path)
     is_file = after is not None and after.state.kind == "file"
@@ -122,8 +130,14 @@ def _change(difference: Difference, first: Mapping[int, str], since_ns: int, pro
         same_as="" if same_as == path else spoken(same_as)[0],
         linked=before is not None and before.state.kind == "file" and before.links > 1,
         withheld=after.state.mode & _WITHHELD if after is not None and is_file else 0,
+        leaves=after is not None and after.state.kind == "link" and leaves(_target(path, after.state)),
         meanwhile=changed_since(difference, since_ns),
     )
+
+
+def _target(path: str, link: NodeState) -> str:
+    """Return where a link leads, as seen from the root."""
+    return os.path.join(os.path.dirname(path), os.fsdecode(link.raw_target) if link.raw_target else link.target)
 
 
 def changed_since(difference: Difference, since_ns: int) -> bool:
@@ -163,11 +177,20 @@ class _Diffs:
 
     def added_to(self, change: Change, difference: Difference) -> Change:
         """Return the change with its diff, or with the reason why it has none."""
+        if self._gets_executable(change) and _text(difference.path, difference.after, self._after) is not None:
+            change = msgspec.structs.replace(change, script=True)
         states = [each for each in (change.before, change.after) if each and each.kind == "file"]
         if not states or change.moved_from or change.what not in {"added", "modified", "deleted", "replaced"}:
             return change
         diff, why = self._of(difference, states)
         return msgspec.structs.replace(change, diff=diff, diff_left_out=why) if diff or why else change
+
+    def _gets_executable(self, change: Change) -> bool:
+        """Say whether a file gets executable bits, and there is time to read it."""
+        after = change.after
+        if after is None or after.kind != "file" or after.size > min(TEXT, self._texts):
+            return False
+        return bool(new_executable_bits(change.before, after))
 
     def _of(self, difference: Difference, states: Sequence[NodeState]) -> tuple[str, str]:
         sizes = [state.size for state in states]

@@ -4,6 +4,7 @@ Rule: a session is its facts; what is open here can be closed at any time and re
 session open (a lease, which the kernel ends with the process).
 """
 
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -237,6 +238,9 @@ class SessionRegistry:
                 if (session := self.sessions.get(session_id)) is not None:
                     await self._close(session)
                 await self.resources.writer.append(session_id, SessionDeleted())
+                if (made := self.resources.services.rule_store) is not None:
+                    with suppress(ConfigError):  # then they stay listed, and count in no session
+                        made.end(session_id)
 
     async def close(self, session_id: str) -> None:
         """Cancel what runs in a session and close it; what it said stays in the journal.

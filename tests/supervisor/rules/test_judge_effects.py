@@ -217,6 +217,35 @@ SENTENCES: Final = [
     ),
     (Rule("ask"), "a person is asked before any program changes anything"),
     (
+        Rule(
+            "allow",
+            ("git", "make"),
+            (".git/objects/**", "d/.git/refs/heads/x"),
+            (),
+            500,
+            kinds=("content", "executable"),
+            max_bytes=20_000_000,
+            git=("add", "commit --amend"),
+        ),
+        (
+            "git add, git commit --amend and make may add or change .git/objects/** and d/.git/refs/heads/x and delete "
+            "nothing, at most 500 files and at most 20 MB, only content and executable bits of text, "
+            "moving no ref but heads/x"
+        ),
+    ),
+    (
+        Rule("allow", ("rm",), (), ("z",), kinds=(), max_bytes=1_234),
+        "rm may delete z and add or change nothing, any number of files and at most 1234 bytes, only time stamps",
+    ),
+    (
+        Rule("deny", None, ("x",), kinds=("link-outside", "special"), git=None),
+        "no program may add or change x, as to links to the outside and pipes and sockets",
+    ),
+    (
+        Rule("ask", ("git", "rm"), git=("push", "tag")),
+        "a person is asked before git push, git tag or rm changes anything",
+    ),
+    (
         Rule("allow", None, ("a and delete **", "b\n\x1b\u202e,"), reason="x\ny"),
         (
             'any program may add or change "a and delete **" and "b\\n\\u001b\\u202e," and delete nothing, '
@@ -232,7 +261,7 @@ def test_a_rule_reads_as_a_sentence(rule: Rule, words: str) -> None:
 
 
 def test_the_sentence_says_every_part_of_a_rule() -> None:
-    whole = Rule("allow", ("git",), ("a",), ("b",), 5, True, "why", TODAY)
+    whole = Rule("allow", ("git",), ("a",), ("b",), 5, True, "why", TODAY, ("link",), 7, ("add",))
     parts = {
         "decision": "deny",
         "programs": ("npm",),
@@ -242,6 +271,9 @@ def test_the_sentence_says_every_part_of_a_rule() -> None:
         "network": False,
         "reason": "else",
         "until": None,
+        "kinds": ("content", "link"),
+        "max_bytes": None,
+        "git": ("add", "commit"),
     }
     assert list(parts) == list(Rule.__struct_fields__)
     others = {sentence(msgspec.structs.replace(whole, **{key: value})) for key, value in parts.items()}
@@ -254,6 +286,14 @@ PROBLEMS: Final = [
     (Rule("allow"), "it allows nothing: name the paths that may be changed in `writes`, or `deletes`."),
     (Rule("allow", None, ("a",), max_files=0), "it allows nothing: `max_files` is 0."),
     (Rule("deny", max_files=3), "`max_files` limits what a rule allows: leave it out here."),
+    (Rule("deny", max_bytes=3), "`max_bytes` limits what a rule allows: leave it out here."),
+    (Rule("deny", kinds=()), "`kinds` is empty: name some, or leave it out to mean any."),
+    (Rule("deny", ("git",), git=()), "`git` is empty: name some, or leave it out to mean any."),
+    (Rule("deny", ("make",), git=("add",)), "`git` names subcommands of git: name git in `programs` as well."),
+    (
+        Rule("deny", ("git",), git=("commit -a",)),
+        '"commit -a" of `git` is no subcommand: give it as it is typed, without arguments.',
+    ),
     (Rule("ask", ()), "`programs` is empty: name some, or leave it out to mean any."),
     (
         Rule("deny", None, ("a", "/b")),

@@ -19,9 +19,9 @@ from supervisor.rules.store import RuleStore, StoredRule
 from tests.supervisor.command import CODE, HANG_GUARD
 
 TODAY: Final = dt.date(2026, 11, 21)
-RULE: Final = Rule("allow", ("git",), ("a",), (), 10, until=TODAY)
+RULE: Final = Rule("allow", ("make",), ("a",), (), 10, until=TODAY, kinds=("content",))
 ORIGIN: Final = {"session": "20261121-s", "call": "toolu_1", "by": "console"}
-HERE: Final = {"profile": "project", "root": "/x"}
+HERE: Final = {"profile": "project", "root": "/x", "identity": "1:2:3"}
 
 ADDING: Final = """
 import os, sys
@@ -78,7 +78,7 @@ def rules(path: Path) -> RuleStore:
     return RuleStore(path, lambda: dt.datetime(2026, 3, 4, 10, 15, tzinfo=dt.UTC))
 
 
-def add(rules: RuleStore, rule: Rule = RULE, **there: str) -> StoredRule:
+def add(rules: RuleStore, rule: Rule = RULE, **there: Any) -> StoredRule:
     return rules.add(rule, **{**ORIGIN, **HERE, **there})
 
 
@@ -94,7 +94,7 @@ def run(code: str, path: Path) -> str:
 def test_a_rule_is_listed_with_where_it_comes_from(rules: RuleStore, path: Path) -> None:
     made = add(rules)
     assert made == StoredRule(
-        made.id, RULE, "project", "/x", "2026-03-04 10:15:00Z", "console", "20261121-s", "toolu_1"
+        made.id, RULE, "project", "/x", "2026-03-04 10:15:00Z", "console", "20261121-s", "toolu_1", "1:2:3"
     )
     assert len(made.id) == 4
     assert not made.id.isdecimal()
@@ -112,14 +112,46 @@ def test_without_a_file_there_are_none(rules: RuleStore, path: Path) -> None:
         (HERE, TODAY, True),
         ({**HERE, "profile": "operator"}, TODAY, False),
         ({**HERE, "root": "/x/y"}, TODAY, False),
+        ({**HERE, "identity": "1:2:4"}, TODAY, False),
+        ({**HERE, "identity": ""}, TODAY, False),
         (HERE, TODAY + dt.timedelta(1), False),
     ],
 )
 def test_a_rule_counts_where_it_was_made_until_its_last_day(
-    rules: RuleStore, there: dict[str, str], today: dt.date, counts: bool
+    rules: RuleStore, there: dict[str, Any], today: dt.date, counts: bool
 ) -> None:
     add(rules)
-    assert rules.active(there["profile"], there["root"], today) == ([RULE] if counts else [])
+    assert rules.active(**there, today=today) == ([RULE] if counts else [])
+
+
+def test_a_rule_of_a_session_counts_in_it_until_that_ends(rules: RuleStore) -> None:
+    always, mine = add(rules), add(rules, scope="session")
+    assert [len(rules.active(**HERE, today=TODAY, session=each)) for each in ("20261121-s", "20261121-t")] == [2, 1]
+    rules.end("20261121-t")
+    assert rules.listing() == [always, mine]
+    rules.end("20261121-s")
+    assert rules.listing() == [always]
+
+
+OLD: Final = [("without an identity", RULE, ""), ("without kinds", msgspec.structs.replace(RULE, kinds=None), "1:2:3")]
+
+
+@pytest.mark.parametrize(("rule", "identity"), [row[1:] for row in OLD], ids=[row[0] for row in OLD])
+def test_a_rule_of_an_older_version_is_listed_and_counts_nowhere(rules: RuleStore, rule: Rule, identity: str) -> None:
+    made = add(rules, rule, identity=identity)
+    assert (made.outdated, rules.listing()) == (True, [made])
+    assert rules.active("project", "/x", TODAY, identity=identity) == []
+
+
+def test_a_file_of_an_older_version_is_read_and_gets_a_seal(rules: RuleStore, path: Path) -> None:
+    old = {"id": "abcd", "rule": {"decision": "allow", "writes": ["a"]}, "profile": "p", "root": "/x", "made": "m"}
+    path.write_bytes(msgspec.json.encode({"rules": [old | {"by": "b", "session": "s", "call": "c"}]}))
+    path.chmod(0o600)
+    assert [(each.id, each.outdated) for each in rules.listing()] == [("abcd", True)]
+    add(rules)
+    path.write_bytes(path.read_bytes().replace(b"abcd", b"efgh"))
+    with pytest.raises(ConfigError, match="something else than Strongroom has changed it"):
+        rules.listing()
 
 
 def test_a_rule_that_another_process_revokes_counts_no_longer(rules: RuleStore, path: Path) -> None:
@@ -181,6 +213,11 @@ DAMAGES: Final[list[Callable[[Path], Any]]] = [
     written(lambda data: msgspec.json.encode({"rules": msgspec.json.decode(data)["rules"] * 2})),
     written(lambda data: data.replace(b'"a"', b'"/a"')),
     written(lambda data: data.replace(b'"max_files"', b'"max"')),
+    written(lambda data: data.replace(b'"a"', b'"b"')),
+    written(lambda data: data.replace(b"2026-11-21", b"2036-11-21")),
+    written(lambda data: data.replace(b"1:2:3", b"1:2:4")),
+    written(lambda data: data.replace(b'"seal"', b'"sea1"')),
+    written(lambda data: msgspec.json.encode({"rules": msgspec.json.decode(data)["rules"]})),
     written(lambda _data: b""),
     written(lambda _data: b"\xff"),
     written(lambda _data: b"[" * 100_000),

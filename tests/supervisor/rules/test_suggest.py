@@ -10,7 +10,7 @@ import pytest
 
 from supervisor.rules.judge_effects import judge_effects
 from supervisor.rules.rule import Rule, problem_of
-from supervisor.rules.started_programs import programs_of
+from supervisor.rules.started_programs import Started, started_by
 from supervisor.rules.suggest import MOST, suggested_rule
 from tests.supervisor.changes import NETWORK, TODAY, change, effects
 from workers.changes.effects import Effects
@@ -120,8 +120,8 @@ def test_any_proposal_is_a_rule_that_allows_what_it_was_made_for_and_never_the_r
 # approvals as people give them ----------------------------------------------------------------------------------------
 
 
-def command(text: str) -> tuple[str, ...] | None:
-    return programs_of("run_cmd", json.dumps({"command": text}))
+def command(text: str) -> Started:
+    return started_by("run_cmd", json.dumps({"command": text}))
 
 
 APPROVALS: Final = [

@@ -199,8 +199,14 @@ async def test_a_rule_of_the_operators_decides_unasked(
 
 async def test_no_rule_of_a_persons_undoes_a_denial(site: Site) -> None:
     rules = (Rule("deny", deletes=("*",)),)
-    router = site.router(say=never, services=ChangeServices(rules=rules))
-    router.rules.made.append(Rule("allow", deletes=("**",), max_files=100))
+    store = site.services.rule_store
+    assert store is not None
+    made = Rule("allow", deletes=("**",), max_files=100, kinds=("deletion",))
+    mark = site.pools.root.mark
+    store.add(made, session="s", call="c", by="console", profile="project", root=str(site.root), identity=mark)
+    assert (await site.run(site.router(say=never), "rm", "-f", "none", "a.txt")).ok
+    (site.root / "a.txt").write_text("old\n")
+    router = site.router(say=never, services=ChangeServices(rules=rules, rule_store=store))
     assert (await site.run(router, "rm", "a.txt")).kind == "denied"
     assert site.files == {"a.txt": "old\n"}
 

@@ -1,0 +1,72 @@
+"""Kinds of effect: what a change does to a name, finer than its one word.
+
+Rule: pure, and a change has every kind that it is. A link leads outside unless its text, read without any other link,
+stays beneath the root; executable bits count as those of a program unless the worker saw text.
+"""
+
+from typing import Final
+
+from supervisor.rules.rule import ChangeKind
+from workers.changes.effects import Change, NodeState, new_executable_bits
+
+NEVER_MADE: Final[frozenset[ChangeKind]] = frozenset({"program", "setuid", "link-outside", "special"})
+"""What no rule covers that a person made with a yes."""
+
+ONLY_BY_NAME: Final[frozenset[ChangeKind]] = frozenset({"link-outside", "special"})
+"""What a rule covers only where it names the kind."""
+
+_OTHERS_WRITE: Final = 0o002
+_SET_ID: Final = 0o6000
+_SET_USER_ID: Final = 0o4000
+
+
+def kinds_of(change: Change) -> frozenset[ChangeKind]:
+    """Return all that a change is."""
+    before, after = change.before, change.after
+    kinds: set[ChangeKind] = set()
+    if after is None or change.what in {"deleted", "replaced"}:
+        kinds.add("deletion")
+    if after is None or change.what == "deleted":
+        return frozenset(kinds)
+    if change.what in {"added", "modified", "replaced"}:
+        kinds |= _new_content(change, after)
+    if after.kind != "link":
+        kinds |= _bits(change, before, after)
+    if after.attributes != (before.attributes if before is not None else {}):
+        kinds.add("attributes")
+    return frozenset(kinds)
+
+
+def _new_content(change: Change, after: NodeState) -> set[ChangeKind]:
+    if after.kind == "link":
+        return {"link-outside" if change.leaves or leads_outside(change, after) else "link"}
+    if after.kind in {"file", "dir"}:
+        return {"content", "link"} if change.same_as else {"content"}
+    return {"special"}
+
+
+def _bits(change: Change, before: NodeState | None, after: NodeState) -> set[ChangeKind]:
+    """Return what the permission bits are: those of a new name are ordinary unless anybody may write it."""
+    kinds: set[ChangeKind] = set()
+    gained = new_executable_bits(before, after) if after.kind == "file" else 0
+    if gained:
+        kinds.add("executable" if change.script else "program")
+    if change.withheld or after.mode & (_SET_ID if after.kind == "file" else _SET_USER_ID):
+        kinds.add("setuid")
+    if before is None or before.kind != after.kind:
+        if after.mode & _OTHERS_WRITE:
+            kinds.add("mode")
+    elif (before.mode | gained) != after.mode:
+        kinds.add("mode")
+    return kinds
+
+
+def leads_outside(change: Change, link: NodeState) -> bool:
+    """Say whether a link's text leads out of the root, or could by way of other links: any `..` behind a name may."""
+    target = link.raw_target.decode("utf-8", "surrogateescape") if link.raw_target else link.target
+    path = change.raw_path.decode("utf-8", "surrogateescape") if change.raw_path else change.path
+    if target.startswith("/"):
+        return True
+    parts = [part for part in target.split("/") if part not in ("", ".")]
+    up = next((at for at, part in enumerate(parts) if part != ".."), len(parts))
+    return up > path.count("/") or ".." in parts[up:]
