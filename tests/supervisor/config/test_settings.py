@@ -84,6 +84,9 @@ max_files = 50
 network = true
 reason = "build output is ours"
 until = 2027-06-30
+kinds = ["content", "link"]
+max_bytes = 1000
+git = ["add", "commit"]
 [[rules]]
 decision = "deny"
 """
@@ -122,7 +125,10 @@ def test_every_key_is_taken(home: Path) -> None:
         ),
         librarian=LibrarianConfig("/srv/repos", "staging"),
         rules=(
-            Rule("allow", ("git",), ("build/**",), ("tmp/",), 50, True, "build output is ours", date(2027, 6, 30)),
+            Rule(
+                *("allow", ("git",), ("build/**",), ("tmp/",), 50, True, "build output is ours", date(2027, 6, 30)),
+                *(("content", "link"), 1000, ("add", "commit")),
+            ),
             Rule("deny"),
         ),
     )

@@ -117,7 +117,7 @@ DENIED: Final = CallEnded(1, "c", "exec_shell", False, "no", kind="denied")
 EDIT: Final = CallDecided(1, "c", "ask", "why", False, EFFECTS, True, edited='{"command": "ls"}')
 AGAIN: Final = CallStarted(1, "c", "exec_shell", TOUCH.arguments, True, "allow", "", edited=EDIT.edited, again=True)
 
-WOULD: Final = "```text\nWould change 1 file: 1 added\n  A  a  empty, mode 0755\n```"
+WOULD: Final = "```text\nWould change 1 file: 1 added\n  A  a  empty\n```"
 WAYS: Final[list[tuple[str, list[Fact], list[tuple[str | None, list[str]]]]]] = [
     (
         "committed",
