@@ -55,7 +55,7 @@ def test_protected_paths_come_first_by_name_and_say_why() -> None:
     hook = change("+ .git/hooks/pre-commit", protected="git runs it")
     found = lines(effects("+ .a", "~ b", hook))
     assert found[0] == "Would change 3 files: 2 added, 1 modified"
-    assert found[1] == "! A  .git/hooks/pre-commit  empty, mode 0755: protected, because git runs it"
+    assert found[1] == "! A  .git/hooks/pre-commit  empty: protected, because git runs it"
     assert [line[:6] for line in found[2:]] == ["  A  .", "  M  b"]
 
 
