@@ -27,6 +27,7 @@ from supervisor.journal.facts import (
     ModelRetried,
     Replied,
     SessionChanged,
+    Source,
     TurnEnded,
     TurnResumed,
     TurnStarted,
@@ -83,8 +84,10 @@ class Conversation:
         self._leave_turn_open = False
         self._partial_output = PartialOutput()
 
-    async def run_turn(self, text: str) -> TurnEnded:
+    async def run_turn(self, text: str, sources: tuple[Source, ...] = ()) -> TurnEnded:
         """Run one turn; return how it ended. A turn that was still open is closed as interrupted first.
+
+        `sources` are those of the text's parts, where not all of it was typed.
 
         Raises:
             JournalError: something could not be recorded; nothing was done beyond what is.
@@ -93,7 +96,7 @@ class Conversation:
         """
         with self._only_turn():
             self.interrupt()
-            await self._record(TurnStarted(self.transcript.turn + 1, text))
+            await self._record(TurnStarted(self.transcript.turn + 1, text, sources))
             return await self._run(State.THINKING)
 
     async def resume(self) -> TurnEnded | None:

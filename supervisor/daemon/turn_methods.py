@@ -15,6 +15,7 @@ from supervisor.daemon.protocol.connection import ClientRequest
 from supervisor.daemon.responses import invalid
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.errors import ConfigError
+from supervisor.tools.exfiltration.sources import sources_of_parts
 from supervisor.tools.outcomes import as_answer
 from supervisor.undo.plan import UndoStep, undo_lines, undo_plan
 
@@ -31,7 +32,8 @@ async def _prompt(context: MethodContext, request: ClientRequest, params: schema
     if session.session.model is None:
         raise invalid("This session has no model, only calls.")
     try:
-        text = schema.prompt_text(params.prompt)
+        parts = schema.prompt_parts(params.prompt)
+        text = "".join(part.text for part in parts)
         text.encode()
     except ValueError as error:
         raise invalid(f"The prompt: {error}.") from error
@@ -42,7 +44,9 @@ async def _prompt(context: MethodContext, request: ClientRequest, params: schema
     session.refuse_if_busy()
     session.subscribers.join(request.client)
     request.cancel = session.cancel
-    return responses.turn_result(session, await session.start_turn(text, request.client).wait())
+    return responses.turn_result(
+        session, await session.start_turn(text, request.client, sources_of_parts(parts)).wait()
+    )
 
 
 @method(extensions.CONTINUE_METHOD, schema.SessionParams, schema.PromptResult, starts=True)

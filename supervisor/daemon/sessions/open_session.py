@@ -20,7 +20,7 @@ from supervisor.daemon.protocol.connection import Connection, RequestError
 from supervisor.daemon.sessions.opened_at import OpenedAt
 from supervisor.daemon.sessions.subscribers import Subscribers
 from supervisor.errors import ConfigError, StrongroomError
-from supervisor.journal.facts import CallEnded, TurnEnded
+from supervisor.journal.facts import CallEnded, Source, TurnEnded
 from supervisor.pool.pools import Pools
 from supervisor.session.session import Session
 from supervisor.undo.plan import UndoStep, undo_outcome
@@ -138,7 +138,9 @@ class OpenSession:
 
     # --- turns --------------------------------------------------------------------------------------------------
 
-    def start_turn(self, text: str | None, prompter: Connection | None = None) -> RunningTurn:
+    def start_turn(
+        self, text: str | None, prompter: Connection | None = None, sources: tuple[Source, ...] = ()
+    ) -> RunningTurn:
         """Start a turn: a new one, or without a text the interrupted one.
 
         Raises:
@@ -147,7 +149,7 @@ class OpenSession:
         self.refuse_if_busy()
         self._turn = turn = RunningTurn()
         self.subscribers.prompter, self.subscribers.last_end = prompter, None
-        self._nursery.start_soon(self._run, turn, text)
+        self._nursery.start_soon(self._run, turn, text, sources)
         return turn
 
     async def resume(self) -> TurnEnded | None:
@@ -249,11 +251,11 @@ class OpenSession:
         if scope.cancelled_caught:
             raise RequestError(jsonrpc.CANCELLED, cut_off, "cancelled")
 
-    async def _run(self, turn: RunningTurn, text: str | None) -> None:
+    async def _run(self, turn: RunningTurn, text: str | None, sources: tuple[Source, ...]) -> None:
         conversation = self.session.conversation
         try:
             with turn.scope:
-                await (conversation.resume() if text is None else conversation.run_turn(text))
+                await (conversation.resume() if text is None else conversation.run_turn(text, sources))
         except StrongroomError as error:
             _log.error("a turn failed: %s", error, extra={"session": self.id})
             turn.failure = error

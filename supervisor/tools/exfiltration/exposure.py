@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, Source, TurnStarted, effective
 from supervisor.tools.exfiltration.flow_ledger import FlowLedger
 from supervisor.tools.exfiltration.known_addresses import ENDINGS, LINK, URL
-from supervisor.tools.exfiltration.sources import lines_by_path, shown_by, sources_of
+from supervisor.tools.exfiltration.sources import FRAME_BEGINS, lines_by_path, shown_by, sources_of
 from workers.url import Url, UrlError, parse
 
 KEPT: Final = 2 * 2**20
@@ -36,7 +36,6 @@ _REVISION: Final = re.compile(r"\b(?:commit|revision|sha)[ :/#]{1,3}([0-9a-f]{7,
 """What a person types to name a commit: no secret, although it reads like a key."""
 _ASCII_LEFT_OUT: Final = bytes(each for each in range(128) if not chr(each).isalnum())
 
-_FRAME_BEGINS: Final = "<resource uri="
 _FRAME_ENDS: Final = "\n</resource>"
 """Around a file that an editor sent along, in facts without sources: what is within could close it, so all that stands
 between the first beginning and the last end counts as sent along."""
@@ -214,7 +213,7 @@ def parts_of(fact: TurnStarted) -> list[SourcedText]:
             parts.append(SourcedText(each, fact.text[at : at + each.size]))
             at += each.size
         return parts
-    before, begins, rest = fact.text.partition(_FRAME_BEGINS)
+    before, begins, rest = fact.text.partition(FRAME_BEGINS)
     file, _, after = rest.rpartition(_FRAME_ENDS) if begins else ("", "", "")
     if begins and not file:
         file, after = rest, ""

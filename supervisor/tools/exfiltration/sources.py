@@ -8,7 +8,7 @@ A command may print anything: its output is nobody's, and a stranger's where it 
 import hashlib
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
@@ -32,6 +32,10 @@ _FOREIGN_NAMES: Final = (
 )
 _FOREIGN: Final = frozenset(_FOREIGN_NAMES.split())
 """Casefolded names of directories into which package managers and people put what others wrote."""
+_NAME: Final = 1000
+"""Characters of a name that are kept."""
+FRAME_BEGINS: Final = "<resource uri="
+"""Before a file that an editor sent along."""
 _WORDS: Final = re.compile(r"[^\s'\"=:,;|&<>()\\]+")
 
 
@@ -69,13 +73,13 @@ def sources_of(
     name = str(given.get(row.subject, "")) if row is not None and row.subject else ""
 
     def source(kind: Any, foreign: bool = False) -> Source:
-        return Source(kind, name or ended.tool, _digest(text), len(text), foreign=foreign)
+        return Source(kind, (name or ended.tool)[:_NAME], _digest(text), len(text), foreign=foreign)
 
     if row is None:
         return (source("foreign_tool", foreign=True),)
     if row.runs:
         foreign = foreign_root or network or any(map(is_foreign_path, _WORDS.findall(arguments)))
-        return (msgspec.structs.replace(source("output", foreign), name=_command(given)),)
+        return (msgspec.structs.replace(source("output", foreign), name=_command(given)[:_NAME]),)
     if not row.private:
         return (source("page", foreign=True),)
 
@@ -83,7 +87,7 @@ def sources_of(
         author = written_by(path, file)
         kind: Any = "agent_file" if author else "foreign_file" if foreign_root or is_foreign_path(path) else "file"
         foreign = author == "tainted" or kind == "foreign_file"
-        return Source(kind, path, _digest(lines), len(lines), file, foreign)
+        return Source(kind, path[:_NAME], _digest(lines), len(lines), file, foreign)
 
     if row.kind == "read" and row.subject == "path" and ended.form == "text" and ended.ok:
         whole = ended.content if given.get("offset") is None and given.get("limit") is None else ""
@@ -91,6 +95,22 @@ def sources_of(
     others = (of_file(path, lines) for path, lines in lines_by_path(ended).items())
     rest = source("foreign_file" if foreign_root else "file", foreign_root)
     return (rest, *(each for each in others if each.kind != "file"))
+
+
+def sources_of_parts(parts: Sequence[tuple[str, str]]) -> tuple[Source, ...]:
+    """Return the sources of a prompt's parts, each a text and where it comes from; none where all was typed."""
+    if not any(uri or FRAME_BEGINS in text for text, uri in parts):
+        return ()
+    return tuple(
+        Source(
+            "attachment" if uri else "person",
+            uri[:_NAME],
+            _digest(text),
+            len(text),
+            foreign=uri.casefold().startswith(("http:", "https:")) or is_foreign_path(uri),
+        )
+        for text, uri in parts
+    )
 
 
 def shown_by(ended: CallEnded) -> str:

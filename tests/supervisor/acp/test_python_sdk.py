@@ -390,7 +390,8 @@ async def test_every_kind_of_text_may_be_in_a_prompt(editor: Editor, session: st
     await editor.agent.load_session(session_id=session, cwd=str(cwd))
     [said] = editor.updates(session, "user_message_chunk")
     assert said["content"]["text"] == (
-        "a\u2028b \U0001f512\n\n[a.txt](file:///a.txt)\n\n<resource uri='file:///b.txt'>\nin b\n</resource>"
+        "a\u2028b \U0001f512\n\n[a.txt](file:///a.txt)\n\n"
+        "<resource uri='file:///b.txt' id=4c1d055a31fb3c0d>\nin b\n</resource id=4c1d055a31fb3c0d>"
     )
 
 
