@@ -208,6 +208,12 @@ class CallDecided(_CallFact, frozen=True):
     """The call that this one takes back."""
     cannot_undo: str = ""
     """Why it cannot be undone, or not all of it: a clause."""
+    files: bytes = b""
+    """The marks of what it wrote and `effects` does not list (`agent_files.marks_of`)."""
+    unlisted: bool = False
+    """It wrote more than its rehearsal told one by one."""
+    foreign: bool = False
+    """The session had been shown foreign text before."""
 
 
 class CallEnded(_CallFact, frozen=True):

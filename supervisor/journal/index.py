@@ -3,17 +3,14 @@
 Rule: it keeps no more of the journal than a summary a session, and reads each row once: `refresh` goes on after
 the last one it has seen, whoever wrote the others. Nothing here is a truth of its own; it can be made again.
 
-So that not every program reads the whole journal, the index is saved beside it, under a digest of its own. What is
-saved was folded from rows whose chain holds, and names the last one: its digest stands for all of them. It counts only
-for a journal that has that row still, and for the version that wrote it; else all is read, and it is written anew.
+It is saved beside the journal (`saved_fold`). What is saved was folded from rows whose chain holds, and names the last
+one: its digest stands for all of them.
 
 Facts ignored: BatchStarted, FaultsAllowed, ModelRetried, SessionOpened, ToolsChanged.
 """
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from itertools import islice
 from typing import Final
 
@@ -21,6 +18,7 @@ import msgspec
 
 from supervisor.display.escape import one_line
 from supervisor.errors import ConfigError
+from supervisor.journal import saved_fold
 from supervisor.journal.facts import (
     CallDecided,
     CallEnded,
@@ -34,14 +32,12 @@ from supervisor.journal.facts import (
     TurnStarted,
 )
 from supervisor.journal.journal import Journal, JournalEntry, Position
-from supervisor.system.safe_files import read_bytes, replace_file
 from supervisor.version import VERSION
 
 TITLE_WIDTH: Final = 100
 """Characters of a title."""
 _SAVE_AFTER: Final = 5_000
 """Facts that a program may read instead of writing the file anew."""
-_DIGEST: Final = hashlib.sha256().digest_size
 
 
 class Summary(msgspec.Struct, array_like=True):
@@ -115,25 +111,16 @@ class SessionIndex:
             self._save()
 
     def _load(self) -> None:
-        """Begin with what was saved, if it is of this journal; else remove it: it may tell of one that was deleted."""
-        with suppress(OSError, msgspec.DecodeError):
-            data = read_bytes(self._file, own=True)
-            if hashlib.sha256(data[_DIGEST:]).digest() == data[:_DIGEST]:
-                saved = _decoder.decode(data[_DIGEST:])
-                if saved.by == _SAVED_BY and saved.seen == self._journal.position(saved.seen.seq):
-                    self._folds = {fold.known.session: fold for fold in saved.folds}
-                    self._seen, self._saved = saved.seen, saved.seen.seq
-                    return
-        with suppress(OSError):
-            self._file.unlink()
+        """Begin with what was saved."""
+        saved = saved_fold.load(self._file, self._journal, _SAVED_BY, _decoder.decode)
+        if saved is not None:
+            self._folds = {fold.known.session: fold for fold in saved.folds}
+            self._seen, self._saved = saved.seen, saved.seen.seq
 
     def _save(self) -> None:
-        """Save it; without it, the next program reads more of the journal."""
         seen, self._saved = self._journal.position(self._seen.seq), self._seen.seq
         if seen is not None and seen.digest == self._seen.digest:
-            data = msgspec.msgpack.encode(_Saved(_SAVED_BY, seen, list(self._folds.values())))
-            with suppress(OSError, ConfigError):
-                replace_file(self._file, hashlib.sha256(data).digest() + data, durable=False)
+            saved_fold.save(self._file, _SavedIndex(_SAVED_BY, seen, list(self._folds.values())))
 
     def __iter__(self) -> Iterator[Summary]:
         """Yield every session in the order of their opening, deleted ones too."""
@@ -254,7 +241,7 @@ class _Fold(msgspec.Struct, array_like=True):
         return msgspec.structs.replace(self.known, usage=dict(self.known.usage))
 
 
-class _Saved(msgspec.Struct, frozen=True, array_like=True):
+class _SavedIndex(msgspec.Struct, frozen=True, array_like=True):
     """What is in the file, behind its digest."""
 
     by: tuple[str, ...]
@@ -263,4 +250,4 @@ class _Saved(msgspec.Struct, frozen=True, array_like=True):
 
 
 _SAVED_BY: Final = (VERSION, *_Fold.__struct_fields__, *Summary.__struct_fields__)
-_decoder: Final = msgspec.msgpack.Decoder(_Saved)
+_decoder: Final = msgspec.msgpack.Decoder(_SavedIndex)

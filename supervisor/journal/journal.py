@@ -26,7 +26,7 @@ from supervisor.errors import JournalError
 from supervisor.journal import facts
 from supervisor.journal.database import as_journal_error, encoded, is_busy, not_unicode, prepare
 from supervisor.journal.database_files import INDEX, Files, check_file, check_log, not_the_last
-from supervisor.journal.facts import Fact
+from supervisor.journal.facts import CallDecided, Fact, SessionChanged, SessionOpened
 
 _ANCHOR: Final = bytes(32)
 _BUSY_S: Final = 5.0
@@ -37,6 +37,10 @@ _STILL_BUSY_S: Final = 0.25
 
 _EVERY_ROW: Final = "SELECT seq, session, at, body, digest FROM facts ORDER BY seq"
 _ROWS_AFTER: Final = "SELECT seq, session, at, body, digest FROM facts WHERE seq > ? ORDER BY seq"
+_COMMITS: Final = (
+    "SELECT seq, session, body FROM facts WHERE seq > ? AND seq <= ? AND substr(body, 1, 14) IN "
+    """(CAST('{"fact":"CallD' AS BLOB), CAST('{"fact":"Sessi' AS BLOB)) ORDER BY seq"""
+)
 _OPENINGS: Final = """WHERE seq IN (
         WITH RECURSIVE sessions(id) AS (
             SELECT min(session) FROM facts
@@ -205,6 +209,24 @@ class Journal:
     def mentioning(self, text: str) -> Iterator[JournalEntry]:
         """Yield the entries that hold `text` as a whole JSON string, in order."""
         return self._entries("WHERE instr(body, ?) ORDER BY seq", (msgspec.json.encode(text),))
+
+    def last(self) -> int:
+        """Return the number of the last row."""
+        with self._mapping_errors():
+            found = self._connection.execute("SELECT max(seq) FROM facts").fetchone()
+        return found[0] or 0
+
+    def commits(self, after: int, last: int) -> Iterator[tuple[int, str, CallDecided | SessionOpened | SessionChanged]]:
+        """Yield what was decided about effects, and on which roots, after one row up to another: number, session, fact.
+
+        One that cannot be read is left out.
+        """
+        with self._mapping_errors():
+            for seq, session, body in self._connection.execute(_COMMITS, (after, last)):
+                with suppress(msgspec.DecodeError):
+                    fact = facts.decode(body)
+                    if isinstance(fact, CallDecided | SessionOpened | SessionChanged):
+                        yield seq, session, fact
 
     def opened(self, ending: str = "") -> list[JournalEntry]:
         """Return the first entry of each session whose id ends so, in order."""

@@ -55,6 +55,8 @@ class OpenRoot:
             raise ConfigError(f"The root {path!r} cannot be opened: {error.strerror}.") from error
         status = os.fstat(self.descriptor)
         self.identity: Identity = (status.st_dev, status.st_ino)
+        self.is_foreign = status.st_uid != os.getuid()
+        """Whether it is another user's."""
         self.place = f"/proc/self/fd/{self.descriptor}"
         """A path of this process's own that leads to the directory, wherever it is by now."""
         self._on_disk = os.major(status.st_dev) != 0

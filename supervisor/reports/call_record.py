@@ -6,6 +6,8 @@ only ever added.
 
 import msgspec
 
+from supervisor.journal.facts import Source
+
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
     """What was decided about what a call would do, once that was known. What bears a fact's name is the fact's."""
@@ -57,6 +59,8 @@ class Why(msgspec.Struct, frozen=True):
     asked: str = ""
     """When the model's reply that asks for it was recorded."""
     tool: str = ""
+    after: tuple[Source, ...] = ()
+    """Of what the model had been shown before, but for what the person typed; the latest first, not all of it."""
     arguments: str = ""
     """As they were asked for, JSON."""
     effect: bool | None = None

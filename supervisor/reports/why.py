@@ -27,6 +27,8 @@ from supervisor.journal.index import session_named, utc
 from supervisor.journal.journal import Journal, JournalEntry
 from supervisor.reports.call_record import Judged, Why
 from supervisor.rules.rule import sentence
+from supervisor.tools.exfiltration.exposure import SeenText
+from supervisor.tools.exfiltration.origins import told
 from supervisor.undo.plan import SessionChanges
 
 _LINES: Final = 8
@@ -39,6 +41,8 @@ _CANDIDATES: Final = 5
 """Sessions that are named when several have the call."""
 _NAMED: Final = 5
 """Names, and attempts, that are told of one rehearsal."""
+_SOURCES: Final = 5
+"""Sources of what was shown before that are kept."""
 _SCREEN: Final = 24
 """Lines that the whole has, where it can."""
 _FEW: Final = 3
@@ -85,8 +89,9 @@ def call_record_of(
     """Fold a session into what is known of one of its calls; of the last, where old sessions used an id twice."""
     using: SessionOpened | SessionChanged | None = None
     line = ""
-    known = Why(call, entries[0].session)
+    known, seen = Why(call, entries[0].session), SeenText()
     for entry in entries:
+        seen.apply(entry.fact)
         match entry.fact:
             case SessionOpened() | SessionChanged() as fact:
                 using = fact
@@ -94,14 +99,14 @@ def call_record_of(
                 line = fact.text
             case Replied() as fact if block := _request_block(fact, call):
                 known = _new_record(known, using, fact.turn, line, block["name"])
-                arguments = msgspec.json.encode(block["input"]).decode()
-                known = msgspec.structs.replace(known, arguments=arguments, asked=utc(entry.at))
+                arguments, after = msgspec.json.encode(block["input"]).decode(), tuple(seen.latest(_SOURCES))
+                known = msgspec.structs.replace(known, arguments=arguments, asked=utc(entry.at), after=after)
             case CallStarted(again=True) as fact if fact.call == call:
                 known = _judged(msgspec.structs.replace(known, judged=_with_lost_commit(known.judged)), fact)
             case CallStarted() as fact if fact.call == call:
-                asked = known.asked if known.turn == fact.turn else ""
+                asked, after = (known.asked, known.after) if known.turn == fact.turn else ("", ())
                 known = _new_record(known, using, fact.turn, line if fact.turn else "", fact.tool)
-                known = msgspec.structs.replace(_judged(known, fact), asked=asked, started=utc(entry.at))
+                known = msgspec.structs.replace(_judged(known, fact), asked=asked, after=after, started=utc(entry.at))
             case CallDecided() as fact if fact.call == call:
                 judged = (*known.judged, _decided(fact, utc(entry.at)))
                 known = msgspec.structs.replace(known, judged=judged, undoes=fact.undoes)
@@ -118,6 +123,7 @@ def as_text(known: Why) -> str:
     rows = [("call", f"{known.call} {known.tool}, turn {known.turn} of the session {known.session}"), ("in", using)]
     if known.turn:
         rows += [("line", known.line), ("asked", f"{known.asked} by the model {known.model}")]
+    rows += [("after", f"reading {told(known.after)}")] if known.after else []
     rows.append(("with", known.arguments))
     rows.append(("policy", f"{known.decision}: {known.reason}" if known.decision else "it was not judged"))
     rows += _person_rows(known)

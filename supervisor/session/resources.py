@@ -26,6 +26,7 @@ from supervisor.config.fault_plan import FaultPlan, RunningFaultPlan
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
 from supervisor.errors import ModelError
+from supervisor.journal.agent_files import AgentFiles
 from supervisor.journal.facts import FaultsAllowed
 from supervisor.journal.journal import Journal
 from supervisor.journal.journal_writer import JournalWriter
@@ -116,6 +117,7 @@ class SessionResources:
         self._template = WorkerTemplate(worker_command(), orphans) if spares else None
         self._models: dict[tuple[str, int], Model] = {}
         self._adopted: list[Model] = []
+        self._agent_files = AgentFiles(journal.path)
         self.use_settings(settings)
 
     def use_settings(self, settings: Settings) -> None:
@@ -135,6 +137,7 @@ class SessionResources:
             dict(settings.login),
             self._orphans,
             settings.config.section(WebConfig),
+            self._agent_files,
         )
         """What decisions about changes, and undo, stand on."""
         self._current.clear()
@@ -224,6 +227,7 @@ class SessionResources:
         self._current.clear()
         if self._template is not None:
             self._template.close()
+        self._agent_files.close()
 
 
 def child_spec(settings: Settings, profile: Profile, category: str, broker: Broker | None = None) -> ChildSpec:

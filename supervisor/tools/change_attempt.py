@@ -16,15 +16,18 @@ import trio
 
 from supervisor.display.escape import name
 from supervisor.errors import KeptError, WorkerDied, WorkerError, WorkerUnavailable
+from supervisor.journal.agent_files import marks_of
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
 from supervisor.pool.open_root import OpenRoot
 from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.rules.judge_effects import Verdict
 from supervisor.rules.rule import Rule, sentence
+from supervisor.system.off_loop import off_loop
 from supervisor.tools import outcomes
 from supervisor.tools.approval import ApprovalDecision
 from supervisor.tools.call_context import CallContext
 from supervisor.tools.catalog import Offer
+from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.session_rules import SessionRules
 from supervisor.undo.packs import PackStore
 from supervisor.undo.promise import breaks_promise, losses
@@ -62,6 +65,8 @@ class ChangeAttempt:
     call: CallStarted
     offer: Offer
     context: CallContext
+    seen: SeenText
+    """What the model has been shown."""
     undoes: str = ""
     """The call that this one takes back."""
     network: bool = False
@@ -81,6 +86,11 @@ class ChangeAttempt:
     """The person's answer, if one was asked."""
     rule: Rule | None = None
     """What a yes for longer than once allows, where that was offered."""
+
+    @property
+    def foreign(self) -> bool:
+        """Whether foreign text was read before, and nothing but the model stands behind the call."""
+        return bool(self.seen.foreign) and not self.undoes and not self.written_by_person
 
     def show(self, text: str) -> None:
         """Show what the tool prints."""
@@ -106,14 +116,16 @@ class ChangeAttempt:
         Raises:
             JournalError: it cannot be, and so must not be done.
         """
-        approval, rule = self.approval, self.verdict.rule
+        approval, rule, effects = self.approval, self.verdict.rule, self.effects
+        recorded = recorded_effects(effects) if effects is not None else None
+        unlisted = effects.changes if committed and effects is not None and recorded is not effects else ()
         decided = CallDecided(
             self.call.turn,
             self.call.call,
             self.verdict.decision,
             self.verdict.reason,
             committed,
-            recorded_effects(self.effects) if self.effects is not None else None,
+            recorded,
             approval.approved if approval is not None else None,
             approval.remark if approval is not None else "",
             approval.by if approval is not None else "",
@@ -121,6 +133,9 @@ class ChangeAttempt:
             network=self.network,
             undoes=self.undoes,
             cannot_undo=self.cannot_undo,
+            files=await off_loop(len(unlisted), marks_of, unlisted),
+            unlisted=effects is not None and bool(effects.left_out),
+            foreign=bool(self.seen.foreign),
         )
         await self.context.record(msgspec.structs.replace(decided, **more))
 

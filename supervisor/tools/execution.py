@@ -28,6 +28,7 @@ from supervisor.tools.call_context import CallContext
 from supervisor.tools.catalog import Offer
 from supervisor.tools.change_attempt import ChangeAttempt, Next, discard, raw_arguments
 from supervisor.tools.exfiltration.exposure import SeenText
+from supervisor.tools.exfiltration.origins import explained, obeyed, words_of
 from supervisor.tools.outcomes import denied, failed, with_persons_part, worker_answered
 from supervisor.tools.session_rules import SessionRules
 from supervisor.tools.unconfined.run import run_unconfined
@@ -37,6 +38,7 @@ from workers.wire import frames, messages
 _LOST_AT_MOST: Final = 2
 """Rehearsals of one call that may be lost with their worker."""
 
+_UNSEEN: Final = SeenText()
 _ELSEWHERE: Final = (
     "Nothing was run: {!r} no longer leads to the root directory of this session, which was moved or deleted, and a "
     "command outside of the sandbox would find something else there. Open a new session."
@@ -67,6 +69,7 @@ class Execution:
         *,
         undoes: str = "",
         unconfined: ApprovalDecision | None = None,
+        seen: SeenText = _UNSEEN,
     ) -> CallEnded:
         """Run one call that has been started; its end says how long it took without the time that people took.
 
@@ -78,6 +81,7 @@ class Execution:
             context: its owner.
             undoes: the call that this one takes back.
             unconfined: the answer of a person who lets it run unconfined, if one does.
+            seen: what the model has been shown.
 
         Raises:
             JournalError: what was to happen could not be recorded, and did not happen.
@@ -85,7 +89,7 @@ class Execution:
         began = time.monotonic()
         if call.again and self._services.packs is not None:
             self._services.packs.forget(self._rules.session, call.call)
-        attempt = ChangeAttempt(call, offer, context, undoes, approval=unconfined)
+        attempt = ChangeAttempt(call, offer, context, seen, undoes, approval=unconfined)
         if unconfined is not None:
             attempt.verdict = Verdict("ask", call.reason)
             ended: ChangeAttempt | CallEnded = await self._run_unconfined(attempt)
@@ -139,6 +143,8 @@ class Execution:
         attempt.verdict = verdict if by_rule or not attempt.undoes else Verdict("allow", attempt.call.reason)
         if attempt.verdict.decision == "deny":
             return Next.DENY
+        if attempt.verdict.decision == "allow" and attempt.foreign and (names := obeyed(effects)):
+            attempt.verdict = attempt.verdict._replace(decision="ask", reason=f"{attempt.verdict.reason}; {names}")
         attempt.cannot_undo = lost = await self._rules.cannot_undo(effects, self._pools)
         if lost and not attempt.undoes:
             why = f"{attempt.verdict.reason}; {lost}" if attempt.verdict.decision == "ask" else lost
@@ -166,6 +172,10 @@ class Execution:
         reason = attempt.verdict.reason
         if attempt.lost:
             reason = f"{reason} (what was shown before was lost with its worker, and was rehearsed again)"
+        if attempt.foreign:
+            reason = explained(reason, attempt.seen, words_of(effective(attempt.call), attempt.effects))
+            reason += "; a yes for longer would let what it may stem from change this again" if attempt.rule else ""
+            attempt.verdict = attempt.verdict._replace(reason=reason)
         began = time.monotonic()
         try:
             attempt.approval = approval = await self._approvals.request(
@@ -228,7 +238,7 @@ class Execution:
             new.call, edited=approval.edited, remark=approval.remark, decided_by=approval.by
         )
         new.written_by_person = new.call.tool not in call_policy.COMMANDS
-        judged = call_policy.judge(self._profile, new.call.tool, approval.edited, SeenText())
+        judged = call_policy.judge(self._profile, new.call.tool, approval.edited, _UNSEEN)
         if judged.decision == "deny":
             return denied(new.call, judged.reason, "", final=True, asked=True)
         return new

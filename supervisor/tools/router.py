@@ -7,6 +7,7 @@ that changes something runs is recorded through its `CallContext`.
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -15,9 +16,10 @@ from supervisor.broker.allowlist import Allowlist
 from supervisor.categories.web import HostPort, WebConfig
 from supervisor.config.profiles import Profile
 from supervisor.errors import WorkerError, WorkerUnavailable
-from supervisor.journal.facts import CallEnded, CallStarted
+from supervisor.journal.facts import CallEnded, CallStarted, effective
 from supervisor.pool.pools import Pools
 from supervisor.rules.judge_effects import Verdict
+from supervisor.system.off_loop import off_loop
 from supervisor.tools import call_policy, outcomes
 from supervisor.tools.approval import ApprovalDecision, Approvals, Approve
 from supervisor.tools.availability import ToolAvailability, no_answer
@@ -27,6 +29,8 @@ from supervisor.tools.change_attempt import raw_arguments
 from supervisor.tools.execution import Execution
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.exfiltration.flow_ledger import FlowBudget, fetched_address
+from supervisor.tools.exfiltration.origins import explained, words_of
+from supervisor.tools.exfiltration.sources import no_author, sources_of
 from supervisor.tools.services import ChangeServices
 from supervisor.tools.session_rules import SessionRules
 from workers.wire.frames import FrameTooLarge
@@ -67,8 +71,12 @@ class Router:
         self._approvals = Approvals(approve, escalation=services.escalation)
         self.execution = Execution(pools, self._approvals, self.rules)
         self._profile = profile
+        self._services = services
         self._pools = pools
         self._budget = _budget(services.web)
+        self._foreign_root = pools.root.is_foreign or profile.technology is not None
+        self._seen = _UNSEEN
+        """What the model has been shown, also since its calls were judged."""
         self._unconfined: dict[str, ApprovalDecision] = {}
         """Calls that a person lets run unconfined, until they are started."""
         self._unrunnable: dict[str, WorkerUnavailable] = {}
@@ -93,6 +101,7 @@ class Router:
             seen: what the model has been shown.
             before: the calls of the same reply that were judged before.
         """
+        self._seen = seen
         verdict, flow = call_policy.judge(self._profile, tool, arguments, seen), None
         address = fetched_address(tool, arguments) if seen.has_private and verdict.decision != "deny" else None
         if address is not None:
@@ -103,6 +112,8 @@ class Router:
                 verdict = Verdict("ask", why if verdict.decision == "allow" else f"{verdict.reason}; {why}")
             elif verdict.decision == "ask" and (told := ledger.told()):
                 verdict = Verdict("ask", f"{verdict.reason}; {told}")
+        if verdict.decision == "ask" and (seen.foreign or fetched_address(tool, arguments) is not None):
+            verdict = verdict._replace(reason=explained(verdict.reason, seen, words_of(arguments)))
         effect = tool in self.offers and self.offers[tool].effect
         return CallStarted(
             turn, call, tool, arguments, effect, verdict.decision, verdict.reason, rehearsed=effect, flow=flow
@@ -138,7 +149,9 @@ class Router:
             return refused
         offer = self.offers[call.tool]
         if offer.effect:
-            return await self.execution.run(call, offer, context, unconfined=self._unconfined.pop(call.call, None))
+            unconfined = self._unconfined.pop(call.call, None)
+            ended = await self.execution.run(call, offer, context, unconfined=unconfined, seen=self._seen)
+            return await self._with_sources(call, ended)
         began = time.monotonic()
         try:
             answer = await self._pools.pool(offer.category).call(
@@ -147,8 +160,21 @@ class Router:
             ended = outcomes.worker_answered(call, answer)
         except (WorkerError, FrameTooLarge) as error:
             ended = no_answer(call, error, self._pools, offer.category)
-        ended = outcomes.with_persons_part(call, ended)
+        ended = outcomes.with_persons_part(call, await self._with_sources(call, ended))
         return msgspec.structs.replace(ended, seconds=round(time.monotonic() - began, 6))
+
+    async def _with_sources(self, call: CallStarted, ended: CallEnded) -> CallEnded:
+        """Return the end of a call with who wrote what it says."""
+        files, root = self._services.agent_files, self._profile.root
+        if files is not None:
+            await off_loop(files.behind(), files.refresh)
+        sources = sources_of(
+            effective(call),
+            ended,
+            no_author if files is None else partial(files.author, root),
+            foreign_root=self._foreign_root,
+        )
+        return msgspec.structs.replace(ended, sources=sources)
 
     def _refused(self, call: CallStarted) -> CallEnded | None:
         """Return the end of a call that is not to run; None for one that is."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from supervisor.categories.web import WebConfig
+from supervisor.journal.agent_files import AgentFiles
 from supervisor.rules.rule import Rule
 from supervisor.rules.store import RuleStore
 from supervisor.system.descendants import Orphans
@@ -33,3 +34,5 @@ class ChangeServices:
     """Of this process."""
     web: WebConfig = field(default_factory=WebConfig)
     """The sites that may be reached, and what may go there unasked."""
+    agent_files: AgentFiles | None = None
+    """The files that agents wrote, in any session."""

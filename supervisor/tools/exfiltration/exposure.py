@@ -36,7 +36,7 @@ _REVISION: Final = re.compile(r"\b(?:commit|revision|sha)[ :/#]{1,3}([0-9a-f]{7,
 """What a person types to name a commit: no secret, although it reads like a key."""
 _ASCII_LEFT_OUT: Final = bytes(each for each in range(128) if not chr(each).isalnum())
 
-_FRAME_ENDS: Final = "\n</resource>"
+_FRAME_ENDS: Final = "\n</resource"
 """Around a file that an editor sent along, in facts without sources: what is within could close it, so all that stands
 between the first beginning and the last end counts as sent along."""
 

@@ -20,6 +20,7 @@ from typing import Final
 from urllib.parse import unquote_plus
 
 from supervisor.tools.exfiltration.exposure import SeenText, comparable
+from supervisor.tools.exfiltration.origins import filled_in
 from workers.url import Url, UrlError, parse
 
 VERBATIM: Final = 24
@@ -92,7 +93,7 @@ def suspicion(text: str, seen: SeenText) -> str | None:
         return f"the address is percent-encoded more than {_DECODED} times, which hides what would leave this machine"
     if reason := _much(carried, seen):
         return reason
-    return _verbatim(host, url.target, seen) or _unreadable(host, carried, seen)
+    return _verbatim(host, url.target, seen) or _unreadable(host, carried, seen) or filled_in(text, seen)
 
 
 def _was_typed(url: Url, seen: SeenText) -> bool:

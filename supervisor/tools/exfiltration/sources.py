@@ -6,18 +6,15 @@ A command may print anything: its output is nobody's, and a stranger's where it 
 """
 
 import hashlib
-import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 
+from supervisor.journal.agent_files import Author
 from supervisor.journal.facts import CallEnded, Source
 from workers.catalog import find_tool
-
-Author = Literal["", "agent", "tainted"]
-"""Of a file: nobody that is known of, an agent, or one that had seen foreign text before."""
 
 WrittenBy = Callable[[str, bytes], Author]
 """Says who wrote a file, by its path in the root and the digest of its content where that is known."""
@@ -155,11 +152,6 @@ def _object(arguments: str) -> Mapping[str, Any]:
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def plain_path(path: str) -> str:
-    """Return one form of a path beneath a root, however it was written."""
-    return posixpath.normpath(path).lstrip("/").casefold()
 
 
 def _digest(text: str) -> bytes:

@@ -17,6 +17,7 @@ from supervisor.journal.facts import (
     Replied,
     SessionChanged,
     SessionOpened,
+    Source,
     TurnEnded,
     TurnStarted,
 )
@@ -308,3 +309,16 @@ def test_nobodys_words_pass_for_strongrooms(journal: Journal) -> None:
     assert margin(text) == MARGIN
     assert "\x1b" not in text
     assert len(text) < 8000
+
+
+def test_a_call_is_explained_with_what_the_model_had_read_before(journal: Journal) -> None:
+    read = CallEnded(1, "a", "read_file", True, "milk", sources=(Source("agent_file", "its\x1b.md", b"d", 4),))
+    page = CallStarted(1, "b", "fetch_url", '{"url": "https://x.example/"}', False, "allow", "")
+    later = CallEnded(1, "z", "read_file", True, "x", sources=(Source("file", "later.md", b"d", 1),))
+    lived(journal, read, page, CallEnded(1, "b", "fetch_url", True, "hello"), REPLIED, STARTED, ENDED, later)
+    known = explain(journal, "toolu_1")
+    assert [(each.kind, each.name) for each in known.after] == [
+        ("page", "https://x.example/"),
+        ("agent_file", "its\x1b.md"),
+    ]
+    assert 'after    reading page "https://x.example/" and file "its\\x1b.md", which an agent wrote\n' in as_text(known)

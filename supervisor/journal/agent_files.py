@@ -1,0 +1,179 @@
+"""The files that agents wrote, in any session: a fold over what was committed.
+
+Rule: a file counts as an agent's by its path in its root, and by the digest of its content, wherever it lies by now.
+Where a commit does not say all that it wrote, all of its root does. What a person wrote with a call of their own, or
+took back, is no agent's. Kept are halves of digests, eight bytes each, and beside the journal, as the index.
+
+Facts ignored: BatchStarted, CallEnded, CallStarted, FaultsAllowed, ModelRetried, Replied, SessionDeleted, ToolsChanged,
+TurnEnded, TurnResumed, TurnStarted.
+"""
+
+import hashlib
+import posixpath
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from supervisor.journal import saved_fold
+from supervisor.journal.facts import CallDecided, SessionChanged, SessionOpened
+from supervisor.journal.journal import Journal, Position, open_journal
+from supervisor.version import VERSION
+from workers.changes.effects import Change
+
+Author = Literal["", "agent", "tainted"]
+"""Of a file: nobody that is known of, an agent, or one that had seen foreign text before."""
+
+_SIZE: Final = 8
+"""Bytes that are kept of a digest."""
+_SAVE_AFTER: Final = 5_000
+"""Rows that a program may read instead of writing the file anew."""
+_ALL: Final = "*"
+"""Stands for every path of a root."""
+_WRITTEN: Final = frozenset({"added", "modified", "replaced"})
+
+
+def marks_of(changes: Iterable[Change]) -> bytes:
+    """Return what a fact keeps of written files: of each the mark of its path, and that of its content."""
+    return b"".join(_mark(_plain(each.path)) + _content(each) for each in changes if _is_written(each))
+
+
+class AgentFiles:
+    """What agents wrote, as of the last `refresh`; `close` it.
+
+    Args:
+        path: of the journal.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._open = ExitStack()
+        self._journal: Journal | None = None
+        self._agent: set[bytes] = set()
+        self._tainted: set[bytes] = set()
+        self._roots: dict[str, str] = {}
+        self._seq = self._saved = 0
+
+    def close(self) -> None:
+        """Close its connection."""
+        self._open.close()
+        self._journal = None
+
+    def behind(self) -> int:
+        """Return how many rows were added since the last `refresh`.
+
+        Raises:
+            JournalError: it cannot be read; so `refresh`.
+        """
+        return self._connected().last() - self._seq
+
+    def refresh(self) -> None:
+        """Take into account what was recorded since the last time, whoever did; in any thread."""
+        journal = self._connected()
+        last = journal.last()
+        for seq, session, fact in journal.commits(self._seq, last):
+            if isinstance(fact, CallDecided):
+                self._add(seq, session, fact)
+            else:
+                self._roots[session] = fact.context.working_directory
+        self._seq = max(last, self._seq)
+        if self._seq >= self._saved + _SAVE_AFTER and (seen := journal.position(self._seq)) is not None:
+            self._saved = self._seq
+            saved_fold.save(self._file, _SavedFiles(_SAVED_BY, seen, b"".join(self._agent), b"".join(self._tainted)))
+
+    def author(self, root: str, path: str, digest: bytes = b"") -> Author:
+        """Return who wrote a file.
+
+        Args:
+            root: the root's path.
+            path: relative to it; a link on the way may be an agent's too.
+            digest: SHA-256 of the content, where it is known.
+        """
+        parts = _plain(path).split("/")
+        names = [_mark("/".join(parts[:count])) for count in range(1, len(parts) + 1)]
+        marks = {_in_root(root, each) for each in (*names, _mark(_ALL))} | ({digest[:_SIZE]} if digest else set())
+        return "tainted" if marks & self._tainted else "agent" if marks & self._agent else ""
+
+    @property
+    def _file(self) -> Path:
+        return self._path.with_suffix(".agents")
+
+    def _connected(self) -> Journal:
+        if self._journal is None:
+            self._journal = journal = self._open.enter_context(open_journal(self._path))
+            if (saved := saved_fold.load(self._file, journal, _SAVED_BY, _decoder.decode)) is not None:
+                self._agent, self._tainted = set(_each(saved.agent)), set(_each(saved.tainted))
+                self._seq = self._saved = saved.seen.seq
+        return self._journal
+
+    def _add(self, seq: int, session: str, fact: CallDecided) -> None:
+        if not fact.committed or fact.undoes or not fact.turn:
+            return
+        root = self._root(seq, session)
+        marks = [_in_root(root, mark) for mark in self._unlisted(fact)]
+        for each in fact.effects.changes if fact.effects is not None else ():
+            if _is_written(each) and not (each.moved_from and not self.author(root, each.moved_from, _full(each))):
+                marks += [_in_root(root, _mark(_plain(each.path))), _content(each)]
+        for at in range(0, len(fact.files), 2 * _SIZE):
+            name, content = fact.files[at : at + _SIZE], fact.files[at + _SIZE : at + 2 * _SIZE]
+            marks += [_in_root(root, name), content]
+        (self._tainted if fact.foreign else self._agent).update(each for each in marks if any(each))
+
+    def _unlisted(self, fact: CallDecided) -> list[bytes]:
+        """Return the mark of all of a root, where nobody knows what was written in it."""
+        unknown = fact.effects is None or bool(fact.effects.left_out and not fact.files)
+        return [_mark(_ALL)] if unknown or fact.unlisted else []
+
+    def _root(self, seq: int, session: str) -> str:
+        if session not in self._roots:
+            entries = self._connected().of_session(session)
+            used = [each.fact for each in entries if each.seq < seq]
+            roots = [
+                fact.context.working_directory for fact in used if isinstance(fact, SessionOpened | SessionChanged)
+            ]
+            self._roots[session] = roots[-1] if roots else ""
+        return self._roots[session]
+
+
+def _is_written(change: Change) -> bool:
+    return change.what in _WRITTEN and change.after is not None and change.after.kind in ("file", "link")
+
+
+def _full(change: Change) -> bytes:
+    return change.after.digest if change.after is not None else b""
+
+
+def _content(change: Change) -> bytes:
+    """Return the mark of what a file holds; zeros where it is not known, or where there is nothing in it."""
+    known = _full(change) if change.after is not None and change.after.size else b""
+    return known[:_SIZE] or bytes(_SIZE)
+
+
+def _mark(path: str) -> bytes:
+    return hashlib.sha256(path.encode("utf-8", "surrogatepass")).digest()[:_SIZE]
+
+
+def _in_root(root: str, mark: bytes) -> bytes:
+    return hashlib.sha256(root.encode("utf-8", "surrogatepass") + b"\0" + mark).digest()[:_SIZE]
+
+
+def _plain(path: str) -> str:
+    """Return one form of a path beneath a root, however it was written."""
+    return posixpath.normpath(path).lstrip("/").casefold()
+
+
+def _each(marks: bytes) -> Iterator[bytes]:
+    return (marks[at : at + _SIZE] for at in range(0, len(marks), _SIZE))
+
+
+class _SavedFiles(msgspec.Struct, frozen=True, array_like=True):
+    by: tuple[str, ...]
+    seen: Position
+    agent: bytes
+    tainted: bytes
+
+
+_SAVED_BY: Final = (VERSION, *_SavedFiles.__struct_fields__)
+_decoder: Final = msgspec.msgpack.Decoder(_SavedFiles)

@@ -1,0 +1,163 @@
+"""Origins of a call: what its session was shown before, and the sentence of a stranger that it may stem from. Pure.
+
+Rule: foreign text cannot act alone. After it, what other programs obey, what leaves the machine, and a rule are for a
+person to decide, and the question quotes the sentence that has most in common with the call. Names and sentences were
+written by those whom nobody trusts: they are shown escaped, in quotes, and cut. An address that fills in what foreign
+text leaves open is asked about; how much may leave in others is counted elsewhere.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, Final
+
+import msgspec
+
+from supervisor.display.escape import name, one_line
+from supervisor.journal.facts import Source
+from supervisor.tools.exfiltration.exposure import SeenText
+from workers.changes.effects import Change, Effects
+from workers.url import UrlError, parse
+
+_NAMED: Final = 3
+_NAME: Final = 80
+_QUOTED: Final = 200
+_COMPARED: Final = 20_000
+"""Characters of a call that are compared with sentences."""
+
+_KINDS: Final = {
+    "file": "file {}",
+    "agent_file": "file {}, which an agent wrote",
+    "foreign_file": "file {}, which others wrote",
+    "page": "page {}",
+    "output": "the output of {}",
+    "attachment": "attachment {}",
+    "foreign_tool": "the result of {}",
+}
+_NOTE: Final = ".md"
+_WORD: Final = re.compile(r"\w{3,}")
+_SENTENCE: Final = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s+|[\n\r\u2028\u2029]+")
+_PIECE: Final = re.compile(r"(?s).{1,240}(?:\s|$)|.{240}")
+_OBEYED: Final = frozenset({"added", "modified", "replaced", "mode", "attributes"})
+
+_ADDRESS: Final = re.compile(
+    r"(?<![\w.-])(?:https?://)?((?:[\w-]{1,63}\.){1,5}[a-z]{2,24}(?::\d{1,5})?/[!#-&*-;=?-Z_a-z~]*)", re.IGNORECASE
+)
+_CUT: Final = re.compile(r"(?:(?<=[=/])(?:[A-Z][A-Z0-9_-]{2,}|(?:your|the|my|insert)[_-].*)|[$%.,:;!*]+)$")
+"""The end of an address that only stands for something, or is not of it."""
+_OPEN: Final = re.compile(r"[=?&]$")
+_FOLLOWS: Final = re.compile(r"[$%]?[<{\[\u2026]|[$%.]{2}| ?\+|[A-Z][A-Z0-9_-]{2}|(?:your|the|my|insert)[_-]")
+"""What follows the beginning of an address where something is to be filled in; and how such a beginning ends."""
+_ASKS: Final = re.compile(
+    r"\b(?:append|follow(?:ed|ing)? by|fill|substitut|replac|insert|encod|concatenat|suffix|exfil)"
+    r"|\b(?:with|plus|and|then|of|from|as) (?:the|your|its|each|every|their|what|all)\b[^.\n]{0,60}"
+    r"\b(?:notes?|words?|lines?|secrets?|passwords?|contents?|keys?|tokens?|files?|diary|texts?|read|says?)\b",
+    re.IGNORECASE,
+)
+_AROUND: Final = 150
+"""Characters before and after the beginning of an address in which it may be said what to do with it."""
+
+
+def told(found: Sequence[Source]) -> str:
+    """Name the first of some sources; empty where there is none."""
+    named = [_named(each) for each in found[:_NAMED]] + ["others"] * (len(found) > _NAMED)
+    return " and ".join(filter(None, [", ".join(named[:-1]), *named[-1:]]))
+
+
+def explained(reason: str, seen: SeenText, words: str) -> str:
+    """Return why a person is asked, with what the call was composed after and the sentence that it may stem from."""
+    composed = f"composed after reading {after}" if (after := told(seen.latest(_NAMED + 1))) else ""
+    return "; ".join(filter(None, [reason, composed, quotation(seen, words)]))
+
+
+def quotation(seen: SeenText, words: str) -> str:
+    """Return a clause with the foreign sentence that has most in common with a call; empty where none has anything."""
+    wanted = set(_WORD.findall(words[:_COMPARED].casefold()))
+    sentences = [(source, each) for source, text in seen.foreign for each in _sentences(text)]
+    shared = [wanted.intersection(_WORD.findall(each.casefold())) for _, each in sentences]
+    common = Counter(word for each in shared for word in each)
+    weights = [sum(1 / common[word] for word in each) for each in shared]
+    if not any(weights):
+        return ""
+    best = max(range(len(weights)), key=lambda at: (weights[at], at))
+    source, sentence = sentences[best]
+    return f'{_named(source)} says: "{one_line(name(sentence.strip()), _QUOTED)}"'
+
+
+def filled_in(url: str, seen: SeenText) -> str | None:
+    """Return why a person decides about an address that fills in what foreign text leaves open; None for others."""
+    if not (seen.foreign and seen.has_private):
+        return None
+    try:
+        address = parse(url)
+    except UrlError:
+        return None
+    if seen.link(address) is not None:
+        return None
+    written = f"{address.host}{address.target}"
+    for _source, text in seen.foreign:
+        for found in _ADDRESS.finditer(text):
+            beginning = _CUT.sub("", found[1])
+            if _leads_to(beginning, written) and written[len(beginning) :] not in text and _is_open(beginning, found):
+                return "the address fills in what foreign text leaves open, which would leave this machine"
+    return None
+
+
+def obeyed(effects: Effects) -> str:
+    """Return the names that a call would write and other programs obey, as a clause; empty where there are none."""
+    found = [each for each in effects.changes if (each.level or each.protected) and each.what in _OBEYED]
+    names = [f'"{one_line(name(each.path), _NAME)}"' for each in found[:_NAMED]]
+    more = [f"{len(found) - _NAMED} more"] if len(found) > _NAMED else []
+    return f"other programs obey {', '.join([*names, *more])}, and foreign text was read before" if found else ""
+
+
+def words_of(arguments: str, effects: Effects | None = None) -> str:
+    """Return what a call says and would write, to be compared with sentences."""
+    changes = islice(effects.changes if effects is not None else (), 200)
+    return "\n".join([*_strings(arguments), *map(_written, changes)])
+
+
+def _written(change: Change) -> str:
+    added = (line[1:] for line in change.diff[:_COMPARED].splitlines() if line.startswith("+"))
+    return "\n".join([change.path, *added])
+
+
+def _strings(arguments: str) -> Iterator[str]:
+    try:
+        left: list[Any] = [msgspec.json.decode(arguments or "{}")]
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return
+    while left:
+        match left.pop():
+            case str(text):
+                yield text
+            case list(values):
+                left += values
+            case dict(values):
+                left += values.values()
+            case _:
+                continue
+
+
+def _sentences(text: str) -> Iterable[str]:
+    return (piece for each in _SENTENCE.split(text) for piece in _PIECE.findall(each))
+
+
+def _named(source: Source) -> str:
+    shown = f'"{one_line(name(source.name), _NAME)}"'
+    note = source.kind == "file" and source.name.casefold().endswith(_NOTE)
+    return f"note {shown}" if note else _KINDS.get(source.kind, "{}").format(shown)
+
+
+def _leads_to(beginning: str, written: str) -> bool:
+    """Say whether an address goes on where another ends, beyond its host."""
+    host = beginning.partition("/")[0]
+    return written.casefold().startswith(beginning.casefold()) and len(written) > len(beginning) > len(host) + 1
+
+
+def _is_open(beginning: str, found: re.Match[str]) -> bool:
+    """Say whether a text says that something is to follow the beginning of an address."""
+    text, at = found.string, found.start(1) + len(beginning)
+    around = f"{text[max(0, found.start() - _AROUND) : found.start()]} {text[at : at + _AROUND]}"
+    return bool(_OPEN.search(beginning) or _FOLLOWS.match(text, at) or _ASKS.search(around))
