@@ -26,8 +26,9 @@ from workers.commit.operations import (
 from workers.commit.staging import Staging
 from workers.commit.temporary_modes import TemporaryModes, loosen, set_mode
 from workers.kernel import EXCHANGE, NOREPLACE, hold, rename
+from workers.tree.attributes import attributes_of
 from workers.tree.root import DIRECTORY, closing, open_beneath
-from workers.treediff.snapshot import Node, attributes_of, look, open_seen, spoken
+from workers.treediff.snapshot import Node, look, open_seen, spoken
 
 _HELD: Final = 2**15
 """Files that are held: half of what a process may map (vm.max_map_count)."""

@@ -20,10 +20,11 @@ from workers.changes.effects import NodeState
 from workers.commit.operations import Operation
 from workers.commit.temporary_modes import forget, put_back
 from workers.kernel import syncfs
+from workers.tree.attributes import attributes_of, inherits, make_inheriting, set_attributes
 from workers.tree.drafts import clear, create_draft, drafts_in, remove_directory, sweep_drafts
-from workers.tree.root import DIRECTORY, closing, open_beneath, parent_of, sync_directory
+from workers.tree.root import DIRECTORY, HANDLE, closing, open_beneath, parent_of, sync_directory
 from workers.treediff.effects_of import committable
-from workers.treediff.snapshot import Node, attributes_of, opened, set_attributes
+from workers.treediff.snapshot import Node, opened
 
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _SMALL: Final = 2**16
@@ -77,6 +78,7 @@ class Staging:
             for path, _before, after, _inner in (operation.top, *operation.inner)
             if after is not None
         ]
+        group = self._group_of(operation)
         below, parent = "", self.fd
         with ExitStack() as opened_parent:
             for place, path, after in made:
@@ -86,7 +88,7 @@ class Staging:
                     handle = open_beneath(self.fd, above, DIRECTORY, links=False) if above else os.dup(self.fd)
                     below, parent = above, opened_parent.enter_context(closing(handle))
                 if after.state.kind == "file":
-                    self._file(parent, name, place, path, after)
+                    self._file(parent, name, place, path, after, group if place == name else -1)
                 elif after.state.kind == "dir":
                     os.mkdir(name, stat.S_IRWXU, dir_fd=parent)
                 else:
@@ -124,7 +126,29 @@ class Staging:
             self.rescued = keep(self._root, self.name, self.fd)
         return self.rescued
 
-    def _file(self, directory: int, name: str, place: str, path: str, after: Node) -> None:
+    def _group_of(self, operation: Operation) -> int:
+        """Return the group that a file at the operation's name is to have; -1 where that of this process will do."""
+        before = operation.top.before
+        if before is not None and before.state.kind == "file":
+            return before.group if before.group != os.getegid() else -1
+        with suppress(OSError), closing(open_beneath(self._root, operation.parent, HANDLE, links=False)) as parent:
+            status = os.fstat(parent)
+            return status.st_gid if status.st_mode & stat.S_ISGID and status.st_gid != os.getegid() else -1
+        return -1
+
+    def _create(self, directory: int, name: str, path: str, group: int) -> int:
+        """Make a file, in a group if one is given: by asking for it, or as its directory in the root would give it."""
+        if group < 0:
+            return os.open(name, _CREATE, 0o600, dir_fd=directory)
+        with suppress(OSError), parent_of(self._root, path) as (parent, _name):
+            if inherits(parent, group):
+                return make_inheriting(parent, directory, name)
+        file = os.open(name, _CREATE, 0o600, dir_fd=directory)
+        with suppress(OSError):
+            os.chown(file, -1, group)
+        return file
+
+    def _file(self, directory: int, name: str, place: str, path: str, after: Node, group: int) -> None:
         if after.links > 1:
             if after.inode in self._unchanged:
                 known, seen = self._unchanged[after.inode]
@@ -136,7 +160,7 @@ class Staging:
             if first != place:
                 self._link(self.fd, first, directory, name)
                 return
-        with closing(os.open(name, _CREATE, 0o600, dir_fd=directory)) as target:
+        with closing(self._create(directory, name, path, group)) as target:
             state = committable(after.state)
             if after.content is not None and not state.attributes:
                 if os.write(target, after.content) != state.size:

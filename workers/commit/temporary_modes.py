@@ -13,8 +13,9 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from workers.commit.operations import OpenParents, Operation
+from workers.tree.attributes import attributes_of, set_attributes
 from workers.tree.root import DIRECTORY, HANDLE, closing, open_beneath, sync_directory
-from workers.treediff.snapshot import BITS, attributes_of, set_attributes
+from workers.treediff.snapshot import BITS
 
 _NOTES: Final = "modes"
 """The file in the staging directory. A note is a NUL byte, inode, mode and path; of one directory the last counts."""

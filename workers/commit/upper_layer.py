@@ -19,11 +19,12 @@ from workers.commit.operations import obstacle, of_root
 from workers.errors import CannotRehearse, ToolError
 from workers.kernel import let_go
 from workers.tool import Proposal, Replaced, Result
+from workers.tree.attributes import attributes_of, shortened
 from workers.tree.git_config import GitConfigs
 from workers.tree.root import closing, open_beneath, parent_of, shown
 from workers.treediff.comparison import Comparison, Difference
 from workers.treediff.effects_of import build_effects, committable
-from workers.treediff.snapshot import KEPT, Node, Ration, attributes_of, open_seen, opened, shortened, spoken
+from workers.treediff.snapshot import KEPT, Node, Ration, open_seen, opened, spoken
 from workers.wire.messages import PIECE
 
 LEFT_BEHIND: Final = 2 * 2**30

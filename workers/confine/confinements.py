@@ -30,6 +30,7 @@ _WHITEOUT: Final = 0o020000
 _ANY_BUT_FIFO: Final = 0o160000
 _ARCH_SET_FS: Final = 0x1002
 _ITIMER_REAL: Final = 0
+_SAME_OWNER: Final = 0xFFFFFFFF
 
 
 class Confinement(msgspec.Struct, frozen=True):
@@ -100,6 +101,9 @@ _WRITE_FILES: Final = (
     *_calls("mkdirat unlinkat renameat"),
     Allow("renameat2", (Only(4, (0, _RENAME_NOREPLACE, _RENAME_EXCHANGE)),)),
     *_calls("fsync fdatasync flock"),
+    # What a new file gets of the one that it replaces: by a descriptor, so of the root, and no other owner.
+    *_calls("flistxattr fgetxattr fsetxattr fremovexattr geteuid getegid"),
+    Allow("fchown", (Only(1, (_SAME_OWNER,)),)),
 )
 
 FILES: Final = Confinement(
@@ -138,9 +142,9 @@ _COMMIT: Final = (
     Allow("mknodat", (Without(2, _ANY_BUT_FIFO),)),
     Allow("mknodat", (Only(2, (_WHITEOUT,)), Only(3, (0,)))),
     # Modes, times and attributes.
-    *_calls("fchmod fchmodat chmod utimensat flistxattr fgetxattr fsetxattr fremovexattr"),
+    *_calls("fchmod fchmodat chmod utimensat"),
     # Content, as fast as the kernel can, holes included; and everything to the disk at once.
-    *_calls("sendfile ftruncate syncfs umask geteuid"),
+    *_calls("sendfile ftruncate syncfs umask"),
     # Where on the disk the files of a directory are put. A flag that protects a file takes a capability.
     Allow("ioctl", (Only(1, (_FS_IOC_GETFLAGS, _FS_IOC_SETFLAGS)),)),
 )

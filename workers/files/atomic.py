@@ -2,7 +2,8 @@
 
 Rule: draft in the same directory, write, fsync, exchange, look at what came out, fsync of the directory. What came out
 and is not what was seen goes back: nobody's change is lost, however late it comes. A draft is created with exactly
-the permission bits that the file shall have, because the worker can change no mode afterwards. It is locked while it
+the permission bits that the file shall have, or fewer where it gets an access list, and has the old one's attributes
+and group before it has its name. It is locked while it
 is in use; a draft that can be locked has lost its owner and is removed by the next writer. Where the file system
 has no locks nothing is written: somebody who can lock there, on another machine, would sweep away what is in use.
 """
@@ -10,6 +11,7 @@ has no locks nothing is written: somebody who can lock there, on another machine
 import errno
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -21,6 +23,7 @@ from workers.changes.digest import sha256
 from workers.errors import ToolError
 from workers.files.text_limits import pieces
 from workers.kernel import EXCHANGE, NOREPLACE, rename
+from workers.tree.attributes import become, read_attributes, unkept
 from workers.tree.drafts import LOCK, TAKEN, create_draft, is_draft, locks, sweep_drafts
 from workers.tree.parent_dir import ParentDir, changed
 from workers.tree.root import Root, closing, open_beneath, regular, shown, sync_directory
@@ -46,6 +49,10 @@ class Old(msgspec.Struct, frozen=True):
     links: int
     digest: bytes = b""
     content: bytes | None = None
+    attributes: dict[str, bytes] = {}
+    group: int = -1
+    loses: tuple[str, ...] = ()
+    """As `workers.tree.attributes.unkept` says."""
 
     @property
     def size(self) -> int:
@@ -77,17 +84,20 @@ def look(place: ParentDir, keep: int) -> Old | None:
     try:
         file = place.open(os.O_RDONLY)
     except PermissionError:
-        return Old(identity(status), status.st_ctime_ns, status.st_nlink)
+        loses = unkept(status, place.parent)
+        return Old(identity(status), status.st_ctime_ns, status.st_nlink, group=status.st_gid, loses=loses)
     with closing(file):
         status = regular(os.fstat(file), place.path)
-        old = Old(identity(status), status.st_ctime_ns, status.st_nlink)
+        attributes, others = read_attributes(file)
+        more = attributes, status.st_gid, unkept(status, place.parent, others)
+        old = Old(identity(status), status.st_ctime_ns, status.st_nlink, b"", None, *more)
         if old.size > DIGESTED:
             return old
         content = b"".join(pieces(file, old.size)) if old.size <= keep else None
         digest = sha256(content).digest() if content is not None else _digest(file, old.size)
         if identity(os.fstat(file)) != old.identity or (content is not None and len(content) != old.size):
             raise changed(place.path)
-        return Old(old.identity, old.changed_ns, old.links, digest, content)
+        return Old(old.identity, old.changed_ns, old.links, digest, content, *more)
 
 
 def expect(place: ParentDir, old: Old | None) -> None:
@@ -114,13 +124,16 @@ def replace(root: Root, place: ParentDir, data: bytes, mode: int, old: Old | Non
     """
     try:
         _sweep(root, place.parent)
+        first = mode & (stat.S_ISVTX | stat.S_IRWXU) if old is not None and old.attributes else mode
         name, draft = create_draft(
-            lambda name: open_beneath(place.parent, name, _CREATE, links=False, mode=mode),
+            lambda name: open_beneath(place.parent, name, _CREATE, links=False, mode=first),
             lambda name: _remove(place, name),
         )
         with closing(draft), ExitStack() as unswept:
             try:
                 _write(draft, data)
+                if old is not None:
+                    become(draft, old.attributes, mode, old.group)
                 os.fsync(draft)
                 new = Old(identity(os.fstat(draft)), 0, 1, sha256(data).digest())
                 expect(place, old)  # spares readers a new text that would be taken back

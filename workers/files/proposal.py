@@ -17,11 +17,14 @@ from workers.changes.effects import Change, Effects, NodeState
 from workers.files.atomic import Old, expect, identity, replace
 from workers.files.text_limits import pieces
 from workers.tool import Proposal, Replaced, Result
+from workers.tree.attributes import shortened
 from workers.tree.parent_dir import ParentDir, PathToParent, changed, looking, path_to_parent, reached
 from workers.tree.protected import protection_in_tool
 from workers.tree.root import Root, closing
 from workers.wire.messages import PIECE
 
+_STAYS: Final = 0o1777
+"""Bits of a mode that the new file has as the old one had them."""
 _STEPS: Final = 200_000
 """Of the comparison of two texts; a fifth of a second."""
 
@@ -67,7 +70,7 @@ class FileProposal(Proposal):
             return
         with closing(file):
             kept = old.size <= most
-            yield Replaced(change.path, change.before, change.after, kept=kept)
+            yield Replaced(change.path, change.before, change.after, attributes=old.attributes, kept=kept)
             if kept:
                 yield from _content(file, place, old)
 
@@ -86,18 +89,22 @@ def proposed(root: Root, place: ParentDir, data: bytes, old: Old | None, said: s
         OSError: no file can be made here.
     """
     mode = place.mode_of_new(old.mode & 0o777 if old is not None else 0o666 & ~root.umask)
+    has: dict[str, bytes] = {}
+    if old is not None:
+        mode, has = old.mode & _STAYS, shortened(old.attributes)
     diff, left_out = _difference(data, old)
     protection = protection_in_tool(place.path.split("/"))
     change = Change(
         place.path,
         "added" if old is None else "modified",
-        None if old is None else NodeState("file", old.mode, old.size, old.identity[4], old.digest),
-        NodeState("file", mode, len(data), 0, sha256(data).digest()),
+        None if old is None else NodeState("file", old.mode, old.size, old.identity[4], old.digest, attributes=has),
+        NodeState("file", mode, len(data), 0, sha256(data).digest(), attributes=has),
         diff=diff,
         diff_left_out=left_out,
         protected=protection.protected,
         level=protection.level,
         linked=old is not None and old.links > 1,
+        loses=old.loses if old is not None else (),
     )
     effects = _effects((*_directories(root, place), change))
     return FileProposal(effects, root, path_to_parent(place), data, old, said)

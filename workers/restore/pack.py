@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from workers.changes.effects import NodeState
+from workers.tree.attributes import is_carried
 from workers.tree.root import PATH_LIMIT
-from workers.treediff.snapshot import KEPT, KEPT_EACH, is_carried
+from workers.treediff.snapshot import KEPT, KEPT_EACH
 from workers.wire.pack_format import Broken, PackedContent, PackedName, PackReader
 
 NAMES: Final = 200_000

@@ -24,6 +24,7 @@ from workers.changes.effects import NodeState
 from workers.commit.operations import OpenParents, of_root
 from workers.errors import ToolError
 from workers.restore.pack import PackEntry
+from workers.tree.attributes import names_others
 from workers.tree.root import shown
 from workers.treediff.comparison import Difference, everything_in
 from workers.treediff.effects_of import committable
@@ -58,6 +59,8 @@ class RestorePlan(msgspec.Struct):
     """The size of a file whose content was not kept."""
     dead: list[str] = []
     """Sockets and devices, which cannot be made again."""
+    unlisted: list[str] = []
+    """Names whose access lists name others, which cannot be given back."""
     blocked: dict[str, str] = {}
     """What lies where a directory was that the call did not change."""
 
@@ -93,6 +96,8 @@ def _does(plan: RestorePlan, entry: PackEntry, now: Node | None) -> Does:
         return "leave"
     if not left:
         plan.changed[entry.path] = _word(entry.after, state)
+    if names_others(entry.attributes):
+        plan.unlisted.append(entry.path)
     if before is None or before.kind != "file" or entry.kept:
         return "restore"
     if state is not None and _has_content(before, state):
@@ -212,6 +217,10 @@ def judge(plan: RestorePlan, *, force: bool) -> None:
         told = _told(f'"{named(path)}": {why}' for path, why in plan.changed.items())
         message = f"It has changed since: {told}. {_FORCE}"
         raise ToolError("conflict", message, path=named(next(iter(plan.changed))))
+    if plan.unlisted and not force:
+        told = _told(f'"{named(path)}"' for path in plan.unlisted)
+        message = f"Access lists that name others cannot be given back: {told}. Use --force to restore the rest."
+        raise ToolError("permission_denied", message, path=named(plan.unlisted[0]))
     if plan.lost and not force:
         told = _told(f'"{named(path)}" ({size} bytes)' for path, size in plan.lost.items())
         message = (
@@ -226,6 +235,7 @@ def remarks(plan: RestorePlan) -> Iterator[str]:
     for paths, why in (
         (stays, "Left standing, because others have put something there"),
         (list(plan.lost), "Left as it is, because the old content was not kept"),
+        (plan.unlisted, "Without its access list, which names others"),
         (plan.dead, "Not restored, because a socket or a device cannot be made again"),
     ):
         if paths:

@@ -26,10 +26,11 @@ from workers.errors import CannotRehearse, ToolError, TooMuch
 from workers.restore.pack import PackEntry, content, read
 from workers.restore.restore_plan import RestorePlan, RestoreStep, judge, named, remarks, sentence, survey
 from workers.tool import Proposal, Result
+from workers.tree.attributes import attributes_of, names_others, set_attributes, without_lists
 from workers.tree.drafts import clear
 from workers.tree.root import DIRECTORY, HANDLE, Root, closing, declined, open_beneath, parent_of
 from workers.treediff.comparison import Difference
-from workers.treediff.snapshot import BITS, CHUNK, attributes_of, set_attributes
+from workers.treediff.snapshot import BITS, CHUNK
 from workers.wire.pack_format import Broken
 
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -82,7 +83,8 @@ class RestoredLayer:
         entry, before, name = step.entry, step.entry.before, step.entry.path.rpartition("/")[2]
         if before is not None and before.kind == "dir":
             os.mkdir(name, stat.S_IRWXU, dir_fd=self._parent(entry))
-            self._directories[entry.path] = before.mode, entry.attributes
+            attributes, mode = _settable(entry, before)
+            self._directories[entry.path] = mode, attributes
             return
         if before is None:
             if entry.parent not in self._covered and step.now is not None:
@@ -105,7 +107,7 @@ class RestoredLayer:
                 digest.update(chunk)
             if size != before.size or before.digest not in (b"", digest.digest()):
                 raise Broken(f"{step.entry.path[:200]!r}: its content is another one")
-            set_attributes(file, step.entry.attributes, before.mode)
+            set_attributes(file, *_settable(step.entry, before))
             os.utime(file, ns=(before.mtime_ns, before.mtime_ns))
 
     def _present(self, path: str) -> Iterator[bytes]:
@@ -145,6 +147,12 @@ class RestoredLayer:
     def _finish_directory(self, path: str, mode: int, attributes: Mapping[str, bytes]) -> None:
         with closing(open_beneath(self._fd, path, DIRECTORY, links=False)) as directory:
             set_attributes(directory, attributes, mode)
+
+
+def _settable(entry: PackEntry, before: NodeState) -> tuple[Mapping[str, bytes], int]:
+    """Return the attributes and the mode that a name is given, without an access list that cannot be."""
+    others = names_others(entry.attributes)
+    return without_lists(entry.attributes, before.mode) if others else (entry.attributes, before.mode)
 
 
 class Restorer(msgspec.Struct, frozen=True):

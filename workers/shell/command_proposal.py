@@ -32,9 +32,9 @@ from workers.shell.run.command import CommandOutcome, NotStarted, run
 from workers.shell.sandbox.command_mounts import show_root_itself
 from workers.shell.sandbox.private_root import HELD, LAYERS, in_memory
 from workers.tool import Proposal, ResultWithNote, ToolContext
+from workers.tree.attributes import INTERNAL, attributes_of, set_attributes
 from workers.tree.root import DIRECTORY, closing, open_beneath
 from workers.treediff import overlay
-from workers.treediff.snapshot import attributes_of, set_attributes
 
 _LIMITS: Final[dict[int, str]] = {
     signal.SIGXFSZ: "it wrote a file of more than file_mb of [limits.shell]",
@@ -97,8 +97,8 @@ class Rehearsal:
             os.mkdir(self._upper_path, 0o700)
             upper = os.open(self._upper_path, DIRECTORY)
             try:
-                os.setxattr(upper, f"{overlay.INTERNAL}probe", b"y")
-                os.removexattr(upper, f"{overlay.INTERNAL}probe")
+                os.setxattr(upper, f"{INTERNAL}probe", b"y")
+                os.removexattr(upper, f"{INTERNAL}probe")
                 set_attributes(upper, attributes_of(root), status.st_mode & 0o7777)
                 os.utime(upper, ns=(status.st_atime_ns, status.st_mtime_ns))
             except BaseException:

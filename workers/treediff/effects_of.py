@@ -132,12 +132,19 @@ def _change(
         withheld=after.state.mode & _WITHHELD if after is not None and is_file else 0,
         leaves=after is not None and after.state.kind == "link" and leaves(_target(path, after.state)),
         meanwhile=changed_since(difference, since_ns),
+        loses=_loses(before, after),
     )
 
 
 def _target(path: str, link: NodeState) -> str:
     """Return where a link leads, as seen from the root."""
     return os.path.join(os.path.dirname(path), os.fsdecode(link.raw_target) if link.raw_target else link.target)
+
+
+def _loses(before: Node | None, after: Node | None) -> tuple[str, ...]:
+    """Return what could not be given back; a directory that stays one keeps what it has."""
+    stays = before is not None and after is not None and before.state.kind == after.state.kind == "dir"
+    return before.loses if before is not None and not stays else ()
 
 
 def changed_since(difference: Difference, since_ns: int) -> bool:

@@ -17,9 +17,9 @@ from typing import Final
 from workers import kernel
 from workers.confine.syscalls import NUMBERS
 from workers.errors import CannotRehearse
+from workers.tree.attributes import INTERNAL
 from workers.tree.root import HANDLE, closing
 
-INTERNAL: Final = "user.overlay."
 _OPAQUE: Final = f"{INTERNAL}opaque"
 _ELSEWHERE: Final = (f"{INTERNAL}metacopy", f"{INTERNAL}redirect")
 """Marks of an upper layer that does not hold all of what it shows; `userxattr` excludes them."""

@@ -14,15 +14,13 @@ from typing import Final, NamedTuple
 
 from workers.changes.effects import Kind, NodeState
 from workers.errors import TooMuch
-from workers.treediff.overlay import INTERNAL
+from workers.tree.attributes import read_attributes, shortened, unkept
 
 CHUNK: Final = 2**20
 KEPT: Final = 2**23
 """Bytes of contents that one comparison keeps of each side, so that small files are read once."""
 KEPT_EACH: Final = 2**16
 """The same of one file."""
-SHORT: Final = 64
-"""Bytes from which on an attribute's value stands as its digest, which is longer."""
 
 BITS: Final = 0o7777
 
@@ -38,7 +36,6 @@ _KINDS: Final[Mapping[int, Kind]] = MappingProxyType(
         stat.S_IFCHR: "device",
     }
 )
-_LISTS: Final = ("system.posix_acl_access", "system.posix_acl_default")
 
 
 class Node(NamedTuple):
@@ -52,6 +49,10 @@ class Node(NamedTuple):
     links: int
     content: bytes | None = None
     """Of a file, what its digest is of; None where that was not kept."""
+    loses: tuple[str, ...] = ()
+    """What an undo cannot give back, and a change may not keep, of a file or directory of the root: in words."""
+    group: int = -1
+    """The number of the group that it belongs to."""
 
 
 class Ration:
@@ -102,15 +103,18 @@ def look(directory: int, name: str, ration: Ration, *, ours: bool) -> Node | Non
     except FileNotFoundError:
         return None
     kind = _KINDS[stat.S_IFMT(status.st_mode)]
-    digest, attributes, target, content = b"", dict[str, bytes](), ("", b""), None
+    digest, attributes, target, content, loses = b"", dict[str, bytes](), ("", b""), None, tuple[str, ...]()
     if kind == "link":
         target = spoken(os.readlink(name, dir_fd=directory))
     elif kind in {"file", "dir"}:
-        digest, attributes, content = _read(directory, name, status, ration if kind == "file" else None, ours=ours)
+        digest, attributes, content, loses = _read(
+            directory, name, status, ration if kind == "file" else None, ours=ours
+        )
     size = status.st_size if kind == "file" else 0
     mtime_ns = status.st_mtime_ns if kind != "dir" else 0
     state = NodeState(kind, status.st_mode & BITS, size, mtime_ns, digest, *target, attributes)
-    return Node(state, status.st_dev, status.st_ino, status.st_ctime_ns, status.st_nlink, content)
+    identity = status.st_dev, status.st_ino, status.st_ctime_ns, status.st_nlink
+    return Node(state, *identity, content, loses, status.st_gid)
 
 
 class _Opened:
@@ -180,44 +184,26 @@ def spoken(name: str) -> tuple[str, bytes]:
     return name, b""
 
 
-def attributes_of(file: int) -> dict[str, bytes]:
-    """Return the extended attributes of an open file that a commit carries over, unshortened."""
-    try:
-        names = os.listxattr(file)
-        return {name: os.getxattr(file, name) for name in sorted(filter(is_carried, names))} if names else {}
-    except OSError:
-        return {}
-
-
-def is_carried(attribute: str) -> bool:
-    """Say whether a commit carries over an extended attribute of that name."""
-    return attribute in _LISTS or (attribute.startswith("user.") and not attribute.startswith(INTERNAL))
-
-
-def set_attributes(file: int, attributes: Mapping[str, bytes], mode: int) -> None:
-    """Give an open file extended attributes, and then its mode, because a list of access changes that."""
-    for name, value in attributes.items():
-        os.setxattr(file, name, value)
-    os.fchmod(file, mode)
-
-
 def _read(
     directory: int, name: str, status: os.stat_result, ration: Ration | None, *, ours: bool
-) -> tuple[bytes, dict[str, bytes], bytes | None]:
-    """Return digest, attributes and kept content of a file, or of a directory; nothing where it is closed.
+) -> tuple[bytes, dict[str, bytes], bytes | None, tuple[str, ...]]:
+    """Return digest, attributes, kept content and `loses` of a file or directory; little where it is closed.
 
     Only a file has a ration.
     """
     digest, attributes, content = b"", dict[str, bytes](), None
+    loses = tuple[str, ...]()
     try:
         with opened(directory, name, status, ours=ours) as file:
-            attributes = shortened(attributes_of(file))
+            found, others = read_attributes(file)
+            attributes, loses = shortened(found), () if ours else unkept(status, directory, others)
             if ration is not None and ration.takes(status.st_size):
                 digest, content = _digest(file, status.st_size, ration)
     except OSError:
+        loses = () if ours else unkept(status, directory)
         if ours and ration is not None:
             raise
-    return digest, attributes, content
+    return digest, attributes, content, loses
 
 
 def _digest(file: int, size: int, ration: Ration) -> tuple[bytes, bytes | None]:
@@ -230,11 +216,3 @@ def _digest(file: int, size: int, ration: Ration) -> tuple[bytes, bytes | None]:
         total.update(chunk)
         size -= len(chunk)
     return total.digest(), None
-
-
-def shortened(attributes: dict[str, bytes]) -> dict[str, bytes]:
-    """Return attributes as a state has them."""
-    return {
-        name: value if len(value) < SHORT else b"sha256:" + hashlib.sha256(value).hexdigest().encode()
-        for name, value in attributes.items()
-    }
