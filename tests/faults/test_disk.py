@@ -78,7 +78,7 @@ async def main():
                 for pages in range(PAGES):
                     old = (root / "a.md").read_text()
                     new = text["b" if old == text["a"] else "a"]
-                    for pack in (home / "kept").glob("*"):
+                    for pack in filter(Path.is_file, (home / "kept").glob("*")):
                         pack.unlink()
                     free = os.statvfs(disk)
                     with (disk / "ballast").open("wb") as ballast:

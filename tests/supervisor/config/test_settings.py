@@ -60,6 +60,8 @@ http = true
 resolve = { "example.org:443" = "127.0.0.1:8443" }
 fetch_s = 5
 ca_file = "ca.pem"
+unasked_bits = 100
+unasked_addresses = 9
 [shell]
 programs = ["git", "make"]
 timeout_s = 60
@@ -118,7 +120,8 @@ def test_every_key_is_taken(home: Path) -> None:
         prices={"offline-2.5": Price(1, 5, 0.1, 1.25, "EUR")},
         sections=(
             WebConfig(
-                ("example.org", "*.example.org"), (443, 80), True, {"example.org:443": "127.0.0.1:8443"}, "ca.pem", 5
+                *(("example.org", "*.example.org"), (443, 80), True, {"example.org:443": "127.0.0.1:8443"}, "ca.pem"),
+                *(100, 9, 5),
             ),
             ShellConfig(("git", "make"), 60, ("/srv",), 100, escalation=True),
             UndoConfig(1, 2, 0, 0.5, 10),

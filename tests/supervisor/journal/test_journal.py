@@ -291,7 +291,7 @@ def garbage(size: int) -> bytes:
 
 DAMAGES: Final[dict[str, Callable[[bytes], bytes]]] = {
     "cut in half": lambda data: data[: len(data) // 2],
-    "without a byte": lambda data: data[:-1],
+    "without a byte": lambda data: data.rstrip(b"\0")[:-1],
     "zeros at the end": lambda data: data[:-4096] + bytes(4096),
     "garbage in the middle": lambda data: data[: len(data) // 2] + garbage(8192) + data[len(data) // 2 + 8192 :],
     "a flipped bit": flipped_bit,
