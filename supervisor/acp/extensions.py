@@ -383,3 +383,9 @@ class Status(Object, frozen=True):
     """What makes workers fail, where the daemon was started with a fault plan."""
     faults: dict[str, int] = msgspec.field(default_factory=dict)
     """How often each fault was sent to a worker, by name."""
+    journal_rows: int = 0
+    """Rows of the journal that fit its chain, when all of it was last compared in the background."""
+    journal_checked_at: float = 0.0
+    """When that was; 0 before the first time."""
+    journal_problem: str = ""
+    """What did not fit."""

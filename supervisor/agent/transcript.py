@@ -27,6 +27,7 @@ from supervisor.journal.facts import (
     TurnEnded,
     TurnResumed,
     TurnStarted,
+    Unreadable,
 )
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.outcomes import abandoned, allowed, as_error, availability_notice, is_final
@@ -37,6 +38,7 @@ _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _NAME_LIMIT = 128
 STOPPED = "Strongroom was stopped while this call ran."
 _NOT_STARTED = "The turn ended before this call was started. Nothing was done."
+_LOST = "The outcome of this call cannot be read any more: its record is damaged. Look before you repeat it."
 _NO_ANSWER = "(no answer)"
 _NO_TEXT = "(an empty line)"
 _UNDONE = 20
@@ -86,6 +88,7 @@ class Transcript:
         self.exposure.apply(fact)
         match fact:
             case TurnStarted():
+                self._answer_lost_calls()
                 self.turn, self.open_turn, self.replies, self.resumed = fact.turn, fact, 0, 0
                 said: Block = {"type": "text", "text": fact.text if fact.text.strip() else _NO_TEXT}
                 self._say("user", [*self._undone_notice(), said])
@@ -104,8 +107,16 @@ class Transcript:
                 self._call(fact)
             case TurnEnded():
                 self._turn_ended(fact)
+            case Unreadable():
+                self.open_turn = None  # it may have been its end: nothing is asked or run twice
             case _:
                 return
+
+    def _answer_lost_calls(self) -> None:
+        """Close calls whose outcome was recorded in a row that cannot be read; in a whole journal there are none."""
+        for call in self.unanswered:
+            self._results[call] = {"type": "tool_result", "tool_use_id": call, "content": _LOST, "is_error": True}
+        self._append_results()
 
     def _call(self, fact: CallStarted | CallDecided | CallEnded) -> None:
         match fact:
@@ -204,6 +215,7 @@ class Transcript:
         return next(name for number in itertools.count(len(taken) + 1) if (name := f"call_{number}") not in taken)
 
     def _replied(self, fact: Replied) -> None:
+        self._answer_lost_calls()
         self.step += 1
         self.replies += 1
         self.resumed = 0
@@ -235,6 +247,8 @@ class Transcript:
             self._say("assistant", [{"type": "text", "text": ending}])
 
     def _say(self, role: str, content: list[Block]) -> None:
+        if not self.messages and role == "assistant":
+            self._say("user", [{"type": "text", "text": "(What was said here cannot be read any more.)"}])
         if self.messages and self.messages[-1]["role"] == role:
             last = self.messages[-1]
             self.messages[-1] = {"role": role, "content": [*last["content"], *content]}

@@ -132,6 +132,10 @@ def _daemon(status: extensions.Status, width: int) -> Iterator[str]:
     yield from _field("uses", ", ".join(filter(None, used)), width)
     for name, place in (("home", daemon.home), ("journal", status.journal), ("log", status.log)):
         yield from _field(name, place, width)
+    if status.journal_checked_at:
+        ago = _duration(max(0.0, status.started_at + status.uptime - status.journal_checked_at))
+        found = f"broken: {status.journal_problem}; see `strongroom verify`" if status.journal_problem else "whole"
+        yield from _field("chain", f"{found}, {_count(status.journal_rows, 'row')} compared {ago} ago", width)
 
 
 def _session(session: extensions.OpenSessionStatus, width: int) -> Iterator[str]:

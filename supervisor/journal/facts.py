@@ -241,6 +241,12 @@ class TurnEnded(_TurnFact, frozen=True):
     message: str = ""
 
 
+class Unreadable(_Fact, frozen=True):
+    """A row that cannot be read: made while reading, and never written."""
+
+    why: str
+
+
 Fact = (
     SessionOpened
     | SessionChanged
@@ -256,7 +262,11 @@ Fact = (
     | CallDecided
     | CallEnded
     | TurnEnded
+    | Unreadable
 )
+
+UNKNOWN: Final = SessionOpened("?", "", Context(working_directory=""), (), "lost", "")
+"""Stands for an opening that cannot be read."""
 
 _encoder: Final = msgspec.json.Encoder()
 _decoder: Final[msgspec.json.Decoder[Fact]] = msgspec.json.Decoder(Fact)

@@ -20,6 +20,7 @@ from supervisor.display.escape import one_line
 from supervisor.errors import ConfigError
 from supervisor.journal import saved_fold
 from supervisor.journal.facts import (
+    UNKNOWN,
     CallDecided,
     CallEnded,
     CallStarted,
@@ -30,6 +31,7 @@ from supervisor.journal.facts import (
     TurnEnded,
     TurnResumed,
     TurnStarted,
+    Unreadable,
 )
 from supervisor.journal.journal import Journal, JournalEntry, Position
 from supervisor.version import VERSION
@@ -56,7 +58,8 @@ class Summary(msgspec.Struct, array_like=True):
     title: str = ""
     """The first line that was asked, cut; empty where nothing was."""
     state: str = "-"
-    """"open" while a turn has no end (running, or interrupted), else how the last turn ended; "-" without any."""
+    """"open" while a turn has no end (running, or interrupted), else how the last turn ended; "-" without any;
+    "damaged" where the last row that tells cannot be read."""
     open_turn: bool = False
     resumed: int = 0
     """How often the open turn was taken up again since its last reply; see `Transcript.resumed`."""
@@ -102,6 +105,8 @@ class SessionIndex:
                     fold.add(entry)
                 elif isinstance(entry.fact, SessionOpened):
                     fold = _Fold.of(entry, entry.fact)
+                elif isinstance(entry.fact, Unreadable) and entry.session:
+                    fold = _Fold.of(entry, UNKNOWN)  # its opening, perhaps
                 if fold is not None:
                     folds[entry.session] = fold
                 seen = entry.seq, digest
@@ -189,7 +194,7 @@ class _Fold(msgspec.Struct, array_like=True):
 
     def add(self, entry: JournalEntry) -> None:
         known = self.known
-        known.updated_at = entry.at
+        known.updated_at = entry.at or known.updated_at
         match entry.fact:
             case TurnStarted() as fact:
                 known.turns += 1
@@ -205,8 +210,9 @@ class _Fold(msgspec.Struct, array_like=True):
                 if isinstance(fact, CallDecided) and (fact.committed or fact.undoes):
                     known.changed_at = entry.seq
                 self._add_call(fact)
-            case TurnEnded() as fact:
-                known.state, known.open_turn, known.resumed = fact.status, False, 0
+            case TurnEnded() | Unreadable() as fact:
+                state = fact.status if isinstance(fact, TurnEnded) else "damaged"
+                known.state, known.open_turn, known.resumed = state, False, 0
             case SessionChanged() as fact:
                 self._use(fact)
             case SessionDeleted():

@@ -10,13 +10,12 @@ only to who has kept the head. Several processes may append: each commit reads t
 It runs in its caller's thread; tasks of an event loop go through `JournalWriter` (see ARCHITECTURE.md, Decisions).
 """
 
-import hashlib
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -26,45 +25,45 @@ from supervisor.errors import JournalError
 from supervisor.journal import facts
 from supervisor.journal.database import as_journal_error, encoded, is_busy, not_unicode, prepare
 from supervisor.journal.database_files import INDEX, Files, check_file, check_log, not_the_last
-from supervisor.journal.facts import CallDecided, Fact, SessionChanged, SessionOpened
+from supervisor.journal.facts import CallDecided, Fact, SessionChanged, SessionOpened, Unreadable
+from supervisor.journal.rows import ANCHOR, Damage, Row, chain, rows
 
-_ANCHOR: Final = bytes(32)
 _BUSY_S: Final = 5.0
 """Seconds that whoever writes is waited for: a commit of another process is done by then on the slowest disk, and what
 holds the lock for longer is no commit. All sessions stand still meanwhile."""
 _STILL_BUSY_S: Final = 0.25
 """Seconds that it is waited for after it was waited for in vain."""
 
-_EVERY_ROW: Final = "SELECT seq, session, at, body, digest FROM facts ORDER BY seq"
-_ROWS_AFTER: Final = "SELECT seq, session, at, body, digest FROM facts WHERE seq > ? ORDER BY seq"
-_COMMITS: Final = (
-    "SELECT seq, session, body FROM facts WHERE seq > ? AND seq <= ? AND substr(body, 1, 14) IN "
-    """(CAST('{"fact":"CallD' AS BLOB), CAST('{"fact":"Sessi' AS BLOB)) ORDER BY seq"""
-)
-_OPENINGS: Final = """WHERE seq IN (
+_ROWS_AFTER: Final = "SELECT seq, session, at, body, digest FROM facts WHERE seq > ? ORDER BY seq LIMIT ?"
+_BEFORE_ALL: Final = -(2**63)
+_COMMITS: Final = (b'{"fact":"CallD', b'{"fact":"Sessi')
+"""How the facts begin that say what was decided about effects, and on which roots."""
+_OPENINGS: Final = """WHERE f.seq IN (
         WITH RECURSIVE sessions(id) AS (
             SELECT min(session) FROM facts
             UNION ALL SELECT (SELECT min(session) FROM facts WHERE session > id) FROM sessions WHERE id IS NOT NULL
         ) SELECT (SELECT min(seq) FROM facts WHERE session = id) FROM sessions
         WHERE substr(id, length(id) - length(?1) + 1) = ?1
-    ) ORDER BY seq"""
+    ) ORDER BY f.seq"""
 """Goes from one session to the next in the index, and not over all rows."""
 
 
-class JournalEntry(msgspec.Struct, frozen=True):
+class JournalEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """One row: when (seconds since the epoch), in which session, what."""
 
     seq: int
     session: str
     at: float
     fact: Fact
+    damage: Damage = ""
+    """What is wrong with it, compared with the chain."""
 
 
 class Position(msgspec.Struct, frozen=True, array_like=True):
     """A row with what is another where other rows led to it: whoever changes rows with SQL drops the triggers first."""
 
     seq: int = 0
-    digest: bytes = _ANCHOR
+    digest: bytes = ANCHOR
     schema: int = 0
 
 
@@ -123,11 +122,11 @@ class Journal:
                 connection.execute("BEGIN IMMEDIATE")
                 self._files.check()
                 last = connection.execute("SELECT seq, digest FROM facts ORDER BY seq DESC LIMIT 1").fetchone()
-                seq, digest = last or (0, _ANCHOR)
+                seq, digest = last or (0, ANCHOR)
                 for session, bodies in appends:
                     for body in bodies:
                         seq, at = seq + 1, time.time()
-                        digest = _chain(digest, seq, session, at, body)
+                        digest = chain(digest, seq, session, at, body)
                         connection.execute("INSERT INTO facts VALUES (?, ?, ?, ?, ?)", (seq, session, at, body, digest))
         except BaseException:
             self._writing.release()
@@ -181,11 +180,12 @@ class Journal:
 
     def of_session(self, session: str, after: int = 0) -> list[JournalEntry]:
         """Return a session's entries after row `after` in order; empty when there is no such session."""
-        return list(self._entries("WHERE session = ? AND seq > ? ORDER BY seq", (session, after)))
+        where = "WHERE f.session = ? AND f.seq > ? ORDER BY f.seq"
+        return list(self._entries(where, (session, after), lambda row: row.session == session and row.seq > after))
 
     def everything(self) -> Iterator[JournalEntry]:
         """Yield all entries in order."""
-        return self._entries("ORDER BY seq", ())
+        return self._entries("ORDER BY f.seq", (), lambda _row: True)
 
     def position(self, seq: int) -> Position | None:
         """Return what row `seq` stands for; None where there is none."""
@@ -200,15 +200,16 @@ class Journal:
         From the first one on that is not what was written the digests are empty.
         """
         with self._mapping_errors():
-            for found, session, at, body, its_own in self._connection.execute(_ROWS_AFTER, (seq,)):
-                is_next = digest and found == seq + 1 and isinstance(body, bytes)
-                digest = its_own if is_next and its_own == _chain(digest, found, session, at, body) else b""
-                seq = found
-                yield JournalEntry(seq, session, at, facts.decode(body)), digest
+            for row in rows(self._connection, "WHERE f.seq > ? ORDER BY f.seq", (seq,), lambda _row: True):
+                is_next = digest and row.seq == seq + 1 and not row.damage and row.previous == digest
+                seq, digest = row.seq, row.digest if is_next else b""
+                yield _entry(row), digest
 
     def mentioning(self, text: str) -> Iterator[JournalEntry]:
         """Yield the entries that hold `text` as a whole JSON string, in order."""
-        return self._entries("WHERE instr(body, ?) ORDER BY seq", (msgspec.json.encode(text),))
+        encoded_text = msgspec.json.encode(text)
+        where = "WHERE instr(f.body, ?) ORDER BY f.seq"
+        return self._entries(where, (encoded_text,), lambda row: encoded_text in row.body)
 
     def last(self) -> int:
         """Return the number of the last row."""
@@ -221,16 +222,23 @@ class Journal:
 
         One that cannot be read is left out.
         """
-        with self._mapping_errors():
-            for seq, session, body in self._connection.execute(_COMMITS, (after, last)):
-                with suppress(msgspec.DecodeError):
-                    fact = facts.decode(body)
-                    if isinstance(fact, CallDecided | SessionOpened | SessionChanged):
-                        yield seq, session, fact
+        where = "WHERE f.seq > ? AND f.seq <= ? AND substr(f.body, 1, 14) IN (?, ?) ORDER BY f.seq"
+        for entry in self._entries(
+            where, (after, last, *_COMMITS), lambda row: after < row.seq <= last and row.body[:14] in _COMMITS
+        ):
+            if isinstance(entry.fact, CallDecided | SessionOpened | SessionChanged):
+                yield entry.seq, entry.session, entry.fact
 
     def opened(self, ending: str = "") -> list[JournalEntry]:
         """Return the first entry of each session whose id ends so, in order."""
-        return list(self._entries(_OPENINGS, (ending,)))
+        seen = set[str]()
+
+        def is_first(row: Row) -> bool:
+            known = row.session in seen
+            seen.add(row.session)
+            return not known and bool(row.session) and row.session.endswith(ending)
+
+        return list(self._entries(_OPENINGS, (ending,), is_first))
 
     def verify(self) -> ChainCheck:
         """Read the whole chain and say whether every row is the one that was written.
@@ -238,28 +246,39 @@ class Journal:
         Raises:
             JournalError: a file of it was cut short since it was opened.
         """
+        sessions = set[str]()
+        checked = self.verify_part(ChainCheck(0, 0, ANCHOR.hex()), -1, sessions)
+        return replace(checked, sessions=len(sessions))
+
+    def verify_part(self, before: ChainCheck, limit: int, sessions: set[str]) -> ChainCheck:
+        """Go on from an earlier part, over so many rows, and add their sessions.
+
+        Raises:
+            JournalError: as `verify`.
+        """
         self._files.check_is_whole()
-        previous, rows, sessions, problem = _ANCHOR, 0, set[str](), ""
+        previous, seen, problem = bytes.fromhex(before.head), before.rows, ""
         try:
-            for seq, session, at, body, digest in self._connection.execute(_EVERY_ROW):
-                if seq != rows + 1:
-                    problem = f"row {rows + 1} is missing"
-                elif not isinstance(body, bytes) or digest != _chain(previous, seq, session, at, body):
+            for seq, session, at, body, digest in self._connection.execute(_ROWS_AFTER, (seen or _BEFORE_ALL, limit)):
+                if seq != seen + 1:
+                    problem = f"row {seen + 1} is missing"
+                elif not isinstance(body, bytes) or digest != chain(previous, seq, session, at, body):
                     problem = f"row {seq} is not what was written"
                 if problem:
                     break
-                previous, rows = digest, seq
+                previous, seen = digest, seq
                 sessions.add(session)
         except sqlite3.Error as error:
             self._files.check_is_whole()
             problem = f"the file is damaged: {error}"
-        return ChainCheck(rows, len(sessions), previous.hex(), rows + 1 if problem else 0, problem)
+        return ChainCheck(seen, 0, previous.hex(), seen + 1 if problem else 0, problem)
 
-    def _entries(self, where: str, values: Sequence[str | int | bytes]) -> Iterator[JournalEntry]:
-        query = f"SELECT seq, session, at, body FROM facts {where}"  # noqa: S608 - constants of this module
+    def _entries(
+        self, where: str, values: Sequence[str | int | bytes], keep: Callable[[Row], bool]
+    ) -> Iterator[JournalEntry]:
         with self._mapping_errors():
-            for seq, session, at, body in self._connection.execute(query, values):
-                yield JournalEntry(seq, session, at, facts.decode(body))
+            for row in rows(self._connection, where, values, keep):
+                yield _entry(row)
 
     @contextmanager
     def _mapping_errors(self) -> Iterator[None]:
@@ -270,9 +289,6 @@ class Journal:
         except sqlite3.Error as error:
             self._files.check_is_whole()  # a better reason
             raise as_journal_error(error, self.path) from error
-        except msgspec.DecodeError as error:
-            message = f"The journal {self.path} holds a row that this version cannot read: {error}."
-            raise JournalError("journal_corrupt", message) from error
 
 
 @contextmanager
@@ -310,6 +326,12 @@ def open_journal(path: Path, busy_s: float = _BUSY_S) -> Iterator[Journal]:
             connection.close()
 
 
-def _chain(previous: bytes, seq: int, session: str, at: float, body: bytes) -> bytes:
-    head = msgspec.json.encode((seq, session, at))
-    return hashlib.sha256(previous + head + body).digest()
+def _entry(row: Row) -> JournalEntry:
+    """Return a row with its fact; one that cannot be read has a fact that says so."""
+    if row.damage == "unreadable":
+        return JournalEntry(row.seq, row.session, row.at, Unreadable("its page of the file is damaged"), row.damage)
+    try:
+        return JournalEntry(row.seq, row.session, row.at, facts.decode(row.body), row.damage)
+    except msgspec.DecodeError:
+        why = "it was changed since" if row.damage else "it is of a kind that this version does not know"
+        return JournalEntry(row.seq, row.session, row.at, Unreadable(why), "unreadable")

@@ -88,5 +88,9 @@ class Why(msgspec.Struct, frozen=True):
     outcome: str = ""
     """"ok", or the kind of its error; empty while it has none."""
     seconds: float = 0.0
+    changed: tuple[int, ...] = ()
+    """Rows of the journal about it that are not what was written."""
+    unreadable: tuple[int, ...] = ()
+    """Rows of its session that cannot be read, some of which may have been about it."""
     content: str = ""
     """The first lines of its result, or the error's message."""

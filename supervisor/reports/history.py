@@ -2,7 +2,7 @@
 
 Rule: reading changes nothing. Formats are pure functions of a session's entries.
 
-Facts ignored: BatchStarted, FaultsAllowed.
+Facts ignored: BatchStarted, FaultsAllowed, Unreadable.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,6 +42,13 @@ from supervisor.tools.outcomes import availability_notice
 from supervisor.undo.packs import PackStore
 
 _WIDTH: Final = 100
+_DAMAGES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "changed": "CHANGED: what follows, row {row} of the journal, is not what was written",
+        "unchecked": "the row before {row} is lost, so nobody can say whether what follows was changed",
+        "unreadable": "row {row} of the journal cannot be read",
+    }
+)
 _NAMED: Final = 3
 """Names that are told of what a call has changed."""
 
@@ -106,7 +113,9 @@ def _as_text(entries: Sequence[JournalEntry]) -> str:
     """Return an account whose lines cannot be mistaken: only what Strongroom says itself stands at the margin."""
     lines: list[str] = []
     running: dict[str, list[str]] = {}
-    for fact in [entry.fact for entry in entries]:
+    for entry in entries:
+        fact = entry.fact
+        lines += [f"({_DAMAGES[entry.damage].format(row=entry.seq)})"] if entry.damage else []
         match fact:
             case SessionOpened():
                 lines.append(f"session {entries[0].session}, {_profile_and_model(fact)}")
@@ -208,7 +217,11 @@ def _messages(entries: Sequence[JournalEntry]) -> list[Message]:
 
 
 def _as_json(entries: Sequence[JournalEntry]) -> str:
-    rows = [{"seq": entry.seq, "at": entry.at, "session": entry.session, "fact": entry.fact} for entry in entries]
+    rows = [
+        {"seq": entry.seq, "at": entry.at, "session": entry.session, "fact": entry.fact}
+        | ({"damage": entry.damage} if entry.damage else {})
+        for entry in entries
+    ]
     return document(rows)
 
 

@@ -2,7 +2,8 @@
 
 Rule: reading changes nothing, and the account is a pure function of a session's entries.
 
-Facts ignored: BatchStarted, FaultsAllowed, ModelRetried, SessionDeleted, ToolsChanged, TurnEnded, TurnResumed.
+Facts ignored: BatchStarted, FaultsAllowed, ModelRetried, SessionDeleted, ToolsChanged, TurnEnded, TurnResumed,
+Unreadable.
 """
 
 from collections.abc import Callable, Sequence
@@ -114,6 +115,11 @@ def call_record_of(
                 known = msgspec.structs.replace(_outcome(known, fact), tool=fact.tool, ended=utc(entry.at))
             case _:
                 continue
+    known = msgspec.structs.replace(
+        known,
+        changed=tuple(entry.seq for entry in entries if entry.damage == "changed" and _is_about(entry, call)),
+        unreadable=tuple(entry.seq for entry in entries if entry.damage == "unreadable"),
+    )
     return _undo(known, SessionChanges(entries), holds) if known.effect else known
 
 
@@ -135,9 +141,20 @@ def as_text(known: Why) -> str:
         rows += _decision_rows(each, last=number == len(known.judged))
     rows += [("undo", known.undo)] if known.undo else []
     rows.append(("outcome", _outcome_text(known)))
+    if known.changed:
+        rows.append(("CHANGED", f"not what was written: {_rows(known.changed)}; do not believe the above"))
+    if known.unreadable:
+        rows.append(("lost", f"{_rows(known.unreadable)} of this session cannot be read, perhaps about this call"))
     lines = [f"{name:8} {one_line(text, _WIDTH)}" for name, text in rows]
     content = [f"         {line}" for line in visible(known.content).split("\n") if line]
     return "\n".join([*lines, *content[: max(_FEW, _SCREEN - len(lines))]])
+
+
+def _rows(numbers: Sequence[int]) -> str:
+    shown = ", ".join(map(str, numbers[:_FEW]))
+    return (
+        f"{'row' if len(numbers) == 1 else 'rows'} {shown}{' and more' if len(numbers) > _FEW else ''} of the journal"
+    )
 
 
 def _decision_rows(judged: Judged, *, last: bool) -> list[tuple[str, str]]:

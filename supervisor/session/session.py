@@ -69,8 +69,13 @@ def read_earlier(journal: Journal, session: str) -> EarlierSession:
         JournalError: the journal cannot be read.
     """
     entries = journal.of_session(session)
-    opened = entries[0].fact if entries else None
-    if not isinstance(opened, SessionOpened):
+    opened = next((entry.fact for entry in entries if isinstance(entry.fact, SessionOpened)), None)
+    if opened is None and entries:
+        raise ConfigError(
+            f"The session {session} cannot be opened: row {entries[0].seq} of the journal, which says where it works, "
+            "cannot be read. `strongroom history` shows the rest of it; begin a new session."
+        )
+    if opened is None:
         raise ConfigError(f"No session {session!r}. `strongroom sessions` lists them.")
     calls = {entry.fact.call for entry in entries if isinstance(entry.fact, CallStarted | CallEnded)}
     return EarlierSession(session, entries, opened, Transcript(entry.fact for entry in entries), calls)

@@ -19,7 +19,15 @@ from supervisor.acp.extensions import Restored, Undone
 from supervisor.display.command_text import title_of
 from supervisor.display.escape import name, one_line, visible
 from supervisor.errors import ConfigError, KeptError
-from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, SessionChanged, SessionOpened, effective
+from supervisor.journal.facts import (
+    CallDecided,
+    CallEnded,
+    CallStarted,
+    SessionChanged,
+    SessionOpened,
+    Unreadable,
+    effective,
+)
 from supervisor.journal.journal import JournalEntry
 from workers.changes.effects import Effects, What
 from workers.wire.messages import ErrorKind
@@ -121,6 +129,8 @@ class SessionChanges:
         self._seen: set[str] = set()
         self._calls: dict[str, _CommittedCall] = {}
         self._undone: dict[str, str] = {}
+        self._unreadable = 0
+        """The last row of the session that cannot be read."""
         self._fold(entries)
         self._weigh()
 
@@ -163,6 +173,11 @@ class SessionChanges:
         found = self._calls.get(call)
         if found is None:
             problem = f"{call} has changed nothing: there is nothing to undo."
+            if self._unreadable:
+                problem = (
+                    f"Nothing says that {call} has changed anything, but row {self._unreadable} of the journal, of its "
+                    "session, cannot be read: look at its files."
+                )
             return UndoStep(call, "", "", 0.0, kind="invalid_arguments", problem=problem)
         decided, started = found.decided, found.started
         problem = self._problem(call, found, holds)
@@ -188,6 +203,10 @@ class SessionChanges:
         why = f" ({one_line(decided.unrehearsed, _TITLE)})" if decided.unrehearsed else ""
         rows = (
             (found.untouched, f"{call} has changed nothing: there is nothing to undo."),
+            (
+                found.entry.damage == "changed",
+                f"The record of {call}, row {found.entry.seq} of the journal, is not what was written: see `verify`.",
+            ),
             (undo, f"{call} is undone already, by {undo}: undo {undo} to bring it back."),
             (decided.unconfined, f"{call} ran outside of the sandbox: {unknown}"),
             (decided.effects is None, f"{call} ran without a rehearsal{why}: {unknown}"),
@@ -217,6 +236,8 @@ class SessionChanges:
                     self._seen.add(call)
                     if call in self._calls:
                         self._calls[call].ended = fact
+                case Unreadable():
+                    self._unreadable = entry.seq
                 case _:
                     continue
 

@@ -3,7 +3,7 @@
 Rule: an item that was started is resumed only with the same prompts, root, profile and model.
 
 Facts ignored: CallDecided, CallEnded, CallStarted, FaultsAllowed, ModelRetried, Replied, SessionChanged,
-SessionDeleted, ToolsChanged, TurnResumed.
+SessionDeleted, ToolsChanged, TurnResumed, Unreadable.
 """
 
 import secrets

@@ -1,7 +1,7 @@
 """Closes what is unused: sessions without clients, workers without sessions, models without either; and old undo packs.
 
 Rule: what is closed is first taken out of everybody's reach, and only then waited for. Meanwhile the index of sessions
-is kept up with the journal, so that nobody waits for it who lists them.
+is kept up with the journal, so that nobody waits for it who lists them; and while nobody works, the chain is compared.
 """
 
 import logging
@@ -40,6 +40,8 @@ class IdleCloser:
             await trio.sleep(_SESSION_IDLE / 4)
             await _tried(self._close_idle)
             await _tried(self._registry.reader.keep_up)
+            if not any(session.busy for session in self._registry.sessions.values()):
+                await _tried(self._registry.reader.check_on)
 
     async def _sweep_packs(self) -> None:
         if trio.current_time() >= self._next_look:

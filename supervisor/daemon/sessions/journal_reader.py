@@ -6,6 +6,8 @@ between; what is left at the end without any, so that nothing can happen between
 follows it.
 """
 
+import logging
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, TypeVar
@@ -19,14 +21,21 @@ from supervisor.daemon.protocol.updates import Projection
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.errors import JournalError
 from supervisor.journal.index import SessionIndex, Summary
-from supervisor.journal.journal import Journal, JournalEntry
+from supervisor.journal.journal import ChainCheck, Journal, JournalEntry
 from supervisor.journal.journal_writer import JournalWriter
+from supervisor.journal.rows import ANCHOR
 from supervisor.session.session import EarlierSession, read_earlier
 
 _SHORT: Final = 100
 """Facts of a history that may be read and sent without a wait."""
 _PAUSE_EVERY: Final = 50
 """Facts after which others get their turn."""
+
+_CHECKED: Final = 5_000
+"""Rows that are compared with the chain at once: some hundredths of a second."""
+_CHECKED_AGAIN_S: Final = 86_400.0
+_UNCHECKED: Final = ChainCheck(0, 0, ANCHOR.hex())
+_log: Final = logging.getLogger("strongroom.daemon")
 
 _T = TypeVar("_T")
 
@@ -42,6 +51,11 @@ class JournalReader:
         self._journal = journal
         self._index = SessionIndex(journal)
         self._turn = trio.Lock()
+        self.checked = self._check = _UNCHECKED
+        """What comparing the whole chain in the background has last come to."""
+        self.checked_at = 0.0
+        """When that was, seconds since the epoch."""
+        self._check_began = time.time()
 
     async def earlier(self, session: str, prices: dict[str, Price]) -> tuple[EarlierSession, Projection]:
         """Return an earlier session, and how its clients are told of it from here on.
@@ -77,6 +91,23 @@ class JournalReader:
         """Bring the index up to date for whoever asks next, who is told if that cannot be done."""
         with suppress(JournalError):
             await self.index(lambda _index: [])
+
+    async def check_on(self) -> None:
+        """Compare the next rows with the chain; after a day, all of them anew.
+
+        Raises:
+            JournalError: a file of the journal was cut short.
+        """
+        if time.time() - self._check_began > _CHECKED_AGAIN_S:
+            self._check, self._check_began = _UNCHECKED, time.time()
+        before = self._check
+        if before.problem:
+            return
+        self._check = await self.run(lambda journal: journal.verify_part(before, _CHECKED, set()))
+        if self._check.problem:
+            _log.error("the journal is broken at row %d: %s", self._check.broken_at, self._check.problem)
+        if self._check.problem or self._check.rows == before.rows:
+            self.checked, self.checked_at = self._check, time.time()
 
     async def run(self, read: Callable[[Journal], _T]) -> _T:
         """Return what `read` makes of the journal, in a thread."""

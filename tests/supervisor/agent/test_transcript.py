@@ -7,7 +7,16 @@ import pytest
 
 from supervisor.agent.models.model import Reply, ToolUse
 from supervisor.agent.transcript import Transcript, result_text
-from supervisor.journal.facts import CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnResumed, TurnStarted
+from supervisor.journal.facts import (
+    CallEnded,
+    CallStarted,
+    Fact,
+    Replied,
+    TurnEnded,
+    TurnResumed,
+    TurnStarted,
+    Unreadable,
+)
 from tests.supervisor.histories import fault_in_history
 
 
@@ -269,3 +278,26 @@ RESUMPTIONS: Final[list[tuple[str, list[Fact], int]]] = [
 @pytest.mark.parametrize(("facts", "count"), [each[1:] for each in RESUMPTIONS], ids=[each[0] for each in RESUMPTIONS])
 def test_resumptions_are_counted_since_the_last_reply(facts: list[Fact], count: int) -> None:
     assert Transcript(facts).resumed == count
+
+
+WHOLE: Final[list[Fact]] = [
+    *(asked(), replied(text("I look."), use("a"), use("b")), started("a"), started("b"), did("a"), did("b")),
+    *(replied(use("c")), started("c"), did("c"), replied(text("yes")), done()),
+    *(asked("more", 2), replied(use("d"), turn=2), started("d", 2), did("d", turn=2), replied(text("no"), turn=2)),
+    done(turn=2),
+]
+
+
+@pytest.mark.parametrize("lost", range(len(WHOLE)))
+@pytest.mark.parametrize("rest", [0, 1, len(WHOLE)])
+def test_a_fact_that_cannot_be_read_leaves_a_conversation_that_goes_on(lost: int, rest: int) -> None:
+    transcript = Transcript([*WHOLE[:lost], Unreadable("gone"), *WHOLE[lost + 1 :][:rest]])
+    for fact in transcript.closing_facts():
+        transcript.apply(fact)
+    transcript.apply(asked("and now", 3))
+    assert fault_in_history(transcript.messages) is None
+    assert transcript.undecided() == []
+
+
+def test_a_turn_whose_end_cannot_be_read_is_not_run_again() -> None:
+    assert Transcript([*WHOLE[:-1], Unreadable("gone")]).open_turn is None

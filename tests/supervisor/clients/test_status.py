@@ -33,6 +33,9 @@ BUSY: Final = extensions.Status(
     ),
     started_at=0.0,
     uptime=3723.0,
+    journal_rows=9,
+    journal_checked_at=3663.0,
+    journal_problem="row 10 is missing",
     clients=2,
     sessions=[
         extensions.OpenSessionStatus(
@@ -95,6 +98,7 @@ def test_it_fits_and_is_harmless_and_words_stay_whole_where_they_fit() -> None:
 FACTS: Final = [
     "Strongroom 1.2.3, pid 77, up 1 h 2 min, 2 clients",
     "unknown name 'modell'",
+    "broken: row 10 is missing; see `strongroom verify`, 9 rows compared 1 min 0 s ago",
     "20260304-101500-a1b2c3d4e5f6  ReviewAction for 1 min 1 s",
     "waits for a person to decide about write_file \\x1b[2J.md",
     "failed: it died five times",

@@ -14,16 +14,21 @@ from supervisor.undo.plan import UndoStep
 
 
 class WatchedReader(JournalReader):
-    """Tells when the index has been looked at."""
+    """Tells when the index has been looked at, and the chain compared."""
 
     def __init__(self, journal: Journal) -> None:
         super().__init__(journal)
         self.looked = trio.Event()
+        self.compared = trio.Event()
 
     async def index(self, find: Callable[[SessionIndex], list[Summary]]) -> list[Summary]:
         found = await super().index(find)
         self.looked.set()
         return found
+
+    async def check_on(self) -> None:
+        await super().check_on()
+        self.compared.set()
 
 
 class Undo:

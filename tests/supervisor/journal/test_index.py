@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from supervisor.agent.transcript import Transcript
-from supervisor.errors import ConfigError, JournalError
+from supervisor.errors import ConfigError
 from supervisor.journal.facts import (
     BatchStarted,
     CallDecided,
@@ -214,14 +214,14 @@ def test_a_summary_is_not_changed_by_what_comes_later(journal: Journal) -> None:
     assert (before.usage, before.turns) == ({"output_tokens": 1}, 0)
 
 
-def test_a_row_that_cannot_be_read_is_an_error_each_time(journal: Journal) -> None:
+def test_a_row_that_cannot_be_read_costs_no_session(journal: Journal) -> None:
     journal.append("s", opened(), asked())
     execute(journal.path, "INSERT INTO facts VALUES (3, 's', 0, CAST('{\"fact\":\"FromTomorrow\"}' AS BLOB), x'00')")
-    index = SessionIndex(journal)
-    for _ in range(2):
-        with pytest.raises(JournalError, match="this version cannot read"):
-            index.refresh()
-    assert [(each.session, each.turns) for each in index] == [("s", 1)]
+    execute(journal.path, "INSERT INTO facts VALUES (4, 't', 0, CAST('no opening' AS BLOB), x'00')")
+    journal.append("t", asked())
+    index = refreshed(journal)
+    found = [(each.session, each.turns, each.state, each.open_turn) for each in index]
+    assert found == [("s", 1, "damaged", False), ("t", 1, "open", True)]
 
 
 # listings ----------------------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from typing import Final
 
 import pytest
 
-from supervisor.errors import JournalError
 from supervisor.journal import index as module
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, TurnResumed
 from supervisor.journal.index import SessionIndex, Summary
@@ -179,12 +178,6 @@ def test_of_a_journal_that_was_deleted_none_is_left(path: Path, saved: Path) -> 
     path.unlink()
     assert read(path) == ([], 0)
     assert not saved.exists()
-
-
-def test_a_row_that_cannot_be_read_is_an_error_with_an_index_too(path: Path, saved: Path) -> None:
-    execute(path, "INSERT INTO facts VALUES (7, 's', 0, CAST('{}' AS BLOB), x'00')")
-    with pytest.raises(JournalError, match="this version cannot read"):
-        read(path)
 
 
 def test_an_index_that_another_program_is_just_writing_is_left_to_it(path: Path, saved: Path) -> None:

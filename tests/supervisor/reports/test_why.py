@@ -30,6 +30,7 @@ from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from tests.supervisor.bench import Bench
 from tests.supervisor.command import HANG_GUARD
 from tests.supervisor.histories import Line, call, scripted
+from tests.supervisor.journal.harness import execute
 from workers.changes.effects import Attempt, Change, Effects, NodeState
 from workers.wire.messages import Context
 
@@ -322,3 +323,20 @@ def test_a_call_is_explained_with_what_the_model_had_read_before(journal: Journa
         ("agent_file", "its\x1b.md"),
     ]
     assert 'after    reading page "https://x.example/" and file "its\\x1b.md", which an agent wrote\n' in as_text(known)
+
+
+def test_what_was_changed_or_lost_in_the_journal_is_marked(journal: Journal, settings: Settings) -> None:
+    lived(journal, REPLIED, STARTED, ENDED, TurnEnded(1, "ok", "done"))
+    change = "UPDATE facts SET body = CAST(replace(CAST(body AS TEXT), '{}', '{}') AS BLOB) WHERE seq = {}"
+    execute(journal.path, "DROP TRIGGER facts_stay", change.format("Wrote", "Wrong", 5), change.format("{", "[", 6))
+    known = explain(journal, "toolu_1")
+    assert (known.changed, known.unreadable, known.outcome) == ((5,), (6,), "ok")
+    text = as_text(known)
+    assert "CHANGED  not what was written: row 5 of the journal" in text
+    told = history.history(settings, known.session, "text").splitlines()
+    assert "(CHANGED: what follows, row 5 of the journal, is not what was written)" in told
+    assert "(row 6 of the journal cannot be read)" in told
+    rows = msgspec.json.decode(history.history(settings, known.session, "json"))
+    assert [row.get("damage") for row in rows] == [None] * 4 + ["changed", "unreadable"]
+    for form in ("anthropic", "gemini"):
+        assert "Wrong" in history.history(settings, known.session, form)

@@ -7,7 +7,15 @@ import msgspec
 import pytest
 
 from supervisor.errors import ConfigError, KeptError
-from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, SessionChanged, SessionOpened
+from supervisor.journal.facts import (
+    CallDecided,
+    CallEnded,
+    CallStarted,
+    Fact,
+    SessionChanged,
+    SessionOpened,
+    Unreadable,
+)
 from supervisor.journal.journal import JournalEntry
 from supervisor.undo.plan import SessionChanges, UndoStep, change_lines, undo_plan
 from workers.changes.effects import Change, Effects, NodeState
@@ -149,3 +157,21 @@ def test_a_step_says_what_undoing_it_does() -> None:
     assert step.title == "write_file a"
     assert change_lines(step.changes, step.more, done=False) == ["brings back b", "removes a", "4 names in all"]
     assert change_lines(step.changes, 0, done=True) == ["brought back b", "removed a"]
+
+
+def test_a_decision_that_was_changed_is_not_undone_and_others_are() -> None:
+    found = [
+        msgspec.structs.replace(entry, damage="changed") if isinstance(entry.fact, CallDecided) else entry
+        for entry in entries(A)
+    ]
+    steps = undo_plan([*found, *entries(A, B)[len(found) :]], [], "session", lambda _pack: True)
+    assert [(step.call, "is not what was written" in step.problem) for step in steps] == [("b", False), ("a", True)]
+
+
+def test_a_call_whose_decision_cannot_be_read_is_not_said_to_have_changed_nothing() -> None:
+    found = [
+        msgspec.structs.replace(entry, fact=Unreadable("gone")) if isinstance(entry.fact, CallDecided) else entry
+        for entry in entries(A)
+    ]
+    (step,) = undo_plan(found, ["a"], "last", lambda _pack: True)
+    assert "row 3 of the journal, of its session, cannot be read" in step.problem

@@ -55,7 +55,9 @@ async def test_the_index_of_sessions_keeps_up_with_the_journal(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(IdleCloser(registry).run)
         await reader.looked.wait()
+        await reader.compared.wait()
         nursery.cancel_scope.cancel()
+    assert reader.checked.problem == ""
 
 
 def test_a_daemon_that_can_start_no_thread_goes_on(home: Path, tmp_path: Path, root: Path) -> None:
