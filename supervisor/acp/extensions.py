@@ -51,6 +51,8 @@ CONTINUE_METHOD: Final = "_strongroom/continue"
 """{sessionId} -> a prompt's result, or null: resume a turn that was interrupted, or wait for the one that runs."""
 UNDO_METHOD: Final = "_strongroom/undo"
 """`UndoParams` -> `UndoResult`: take back what calls of a session have changed."""
+RULES_METHOD: Final = "_strongroom/rules"
+"""`RulesParams` -> `RulesResult`: the rules that count in a session, or one of them revoked."""
 TURN_STATE: Final = "_strongroom/turn_state"
 """Notification, `TurnState`: a turn of the session has entered a state."""
 DROPPED: Final = "_strongroom/dropped"
@@ -249,6 +251,18 @@ class CallResult(Object, frozen=True):
 
     call: str
     answer: msgspec.Raw
+
+
+class RulesParams(OfSession, frozen=True):
+    """`_strongroom/rules`. `revoke` is the number or the id of a rule that a person made."""
+
+    revoke: str = ""
+
+
+class RulesResult(OfSession, frozen=True):
+    """What to show, a rule a line."""
+
+    lines: tuple[str, ...]
 
 
 class UndoParams(OfSession, frozen=True):

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from supervisor.acp import extensions, jsonrpc, schema
-from supervisor.daemon import daemon_methods, session_methods, turn_methods
+from supervisor.daemon import daemon_methods, rule_methods, session_methods, turn_methods
 from supervisor.daemon.method import Method, MethodContext, method
 from supervisor.daemon.protocol.connection import ClientRequest, Connection, RequestError
 from supervisor.daemon.responses import decoded
@@ -65,7 +65,8 @@ async def _initialize(
     )
 
 
-_ROWS: Final = (*vars(session_methods).values(), *vars(turn_methods).values(), *vars(daemon_methods).values())
+_MODULES: Final = (session_methods, turn_methods, rule_methods, daemon_methods)
+_ROWS: Final = [row for module in _MODULES for row in vars(module).values()]
 METHODS: Final[Mapping[str, Method]] = MappingProxyType(
     {row.name: row for row in (_initialize, *_ROWS) if isinstance(row, Method)}
 )

@@ -13,6 +13,7 @@ from supervisor.daemon import responses
 from supervisor.daemon.method import MethodContext, method
 from supervisor.daemon.protocol.connection import ClientRequest
 from supervisor.daemon.responses import invalid
+from supervisor.daemon.rule_methods import rule_lines
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.errors import ConfigError
 from supervisor.tools.exfiltration.sources import sources_of_parts
@@ -22,6 +23,7 @@ from supervisor.undo.plan import UndoStep, undo_lines, undo_plan
 COMMANDS: Final = (
     schema.AvailableCommand(name="tools", description="What the agent may use in this session."),
     schema.AvailableCommand(name="status", description="Where the session stands: profile, model, root, workers."),
+    schema.AvailableCommand(name="rules", description="The rules that count here; `/rules revoke N` revokes one."),
     schema.AvailableCommand(name="undo", description="Take back the last change that a tool has made."),
 )
 
@@ -39,8 +41,9 @@ async def _prompt(context: MethodContext, request: ClientRequest, params: schema
         raise invalid(f"The prompt: {error}.") from error
     if not text.strip():
         raise invalid("The prompt is empty.")
-    if session.attended and text.strip() in (f"/{command.name}" for command in COMMANDS):
-        return await _command(context, request, session, text.strip()[1:])
+    name, *words = text.strip().split()
+    if session.attended and name in (f"/{command.name}" for command in COMMANDS) and (not words or name == "/rules"):
+        return await _command(context, request, session, name[1:], words)
     session.refuse_if_busy()
     session.subscribers.join(request.client)
     request.cancel = session.cancel
@@ -94,7 +97,7 @@ async def _undone(
 
 
 async def _command(
-    context: MethodContext, request: ClientRequest, session: OpenSession, name: str
+    context: MethodContext, request: ClientRequest, session: OpenSession, name: str, words: Sequence[str]
 ) -> schema.PromptResult:
     """Answer a command of ours as a message; it is no part of the conversation."""
     match name:
@@ -102,6 +105,9 @@ async def _command(
             result = await _undone(context, request, session, extensions.UndoParams(session_id=session.id))
             lines = [f"    {line}" for step in result.steps for line in undo_lines(step, "strongroom undo")]
             lines = lines or ["There is nothing to undo."]
+        case "rules":
+            revoke = words[1] if len(words) > 1 and words[0] == "revoke" else ""
+            lines = [f"- {line}" for line in await rule_lines(context, session, revoke, request.client.name)]
         case "tools":
             profile = session.profile
             lines = [

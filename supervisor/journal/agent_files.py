@@ -4,8 +4,8 @@ Rule: a file counts as an agent's by its path in its root, and by the digest of 
 Where a commit does not say all that it wrote, all of its root does. What a person wrote with a call of their own, or
 took back, is no agent's. Kept are halves of digests, eight bytes each, and beside the journal, as the index.
 
-Facts ignored: BatchStarted, CallEnded, CallStarted, FaultsAllowed, ModelRetried, Replied, SessionDeleted, ToolsChanged,
-TurnEnded, TurnResumed, TurnStarted.
+Facts ignored: BatchStarted, CallEnded, CallStarted, FaultsAllowed, ModelRetried, Replied, RuleRevoked, SessionDeleted,
+ToolsChanged, TurnEnded, TurnResumed, TurnStarted.
 """
 
 import hashlib

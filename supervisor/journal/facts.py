@@ -216,6 +216,15 @@ class CallDecided(_CallFact, frozen=True):
     """The session had been shown foreign text before."""
 
 
+class RuleRevoked(_Fact, frozen=True):
+    """A rule that a person made in this session, with the call `call`, counts no longer."""
+
+    rule: str
+    """Its id, as `strongroom rules` shows it."""
+    call: str
+    by: str = ""
+
+
 class CallEnded(_CallFact, frozen=True):
     """A tool call has its one outcome. With `ok`, `content` is the result; else the error's message."""
 
@@ -260,6 +269,7 @@ Fact = (
     | Replied
     | CallStarted
     | CallDecided
+    | RuleRevoked
     | CallEnded
     | TurnEnded
     | Unreadable

@@ -25,6 +25,7 @@ from supervisor.journal.facts import (
     Fact,
     ModelRetried,
     Replied,
+    RuleRevoked,
     SessionChanged,
     SessionDeleted,
     SessionOpened,
@@ -153,8 +154,8 @@ def _notes(fact: Fact) -> list[str]:
             return ["deleted: no listing shows this session"]
         case TurnResumed():
             return ["interrupted, and resumed"]
-        case ToolsChanged() | ModelRetried():
-            return [_about_model(fact)]
+        case ToolsChanged() | ModelRetried() | RuleRevoked():
+            return [_besides(fact)]
         case TurnEnded() if fact.status != "ok":
             why = f", {fact.kind}: {one_line(fact.message, _WIDTH)}" if fact.message else ""
             return [f"turn ended: {fact.status}{why}"]
@@ -162,7 +163,9 @@ def _notes(fact: Fact) -> list[str]:
             return []
 
 
-def _about_model(fact: ToolsChanged | ModelRetried) -> str:
+def _besides(fact: ToolsChanged | ModelRetried | RuleRevoked) -> str:
+    if isinstance(fact, RuleRevoked):
+        return one_line(f"the rule {fact.rule}, made in {fact.call}, was revoked by {fact.by}", _WIDTH * 2)
     if isinstance(fact, ToolsChanged):
         return one_line(availability_notice(fact), _WIDTH * 4)
     return f"asked the model again after {fact.kind}: {one_line(fact.message, _WIDTH)}"

@@ -3,8 +3,8 @@
 Rule: rules and journal are only read, except by `revoke`. A command whose effects the journal holds only in part is
 never judged as if they were all.
 
-Facts ignored: BatchStarted, CallEnded, FaultsAllowed, ModelRetried, Replied, SessionChanged, SessionDeleted,
-SessionOpened, ToolsChanged, TurnEnded, TurnResumed, TurnStarted, Unreadable.
+Facts ignored: BatchStarted, CallEnded, FaultsAllowed, ModelRetried, Replied, RuleRevoked, SessionChanged,
+SessionDeleted, SessionOpened, ToolsChanged, TurnEnded, TurnResumed, TurnStarted, Unreadable.
 """
 
 import datetime as dt
@@ -21,7 +21,7 @@ from supervisor.config.settings import Settings
 from supervisor.display.command_text import text_of
 from supervisor.display.escape import one_line
 from supervisor.errors import ConfigError
-from supervisor.journal.facts import CallDecided, CallStarted, effective
+from supervisor.journal.facts import CallDecided, CallStarted, RuleRevoked, effective
 from supervisor.journal.index import utc
 from supervisor.journal.journal import JournalEntry, open_journal
 from supervisor.rules.judge_effects import count_changed, judge_effects
@@ -31,6 +31,7 @@ from supervisor.rules.store import RuleStore, StoredRule
 from supervisor.tools.call_policy import COMMANDS
 from workers.changes.effects import Effects
 
+_OUTDATED: Final = "COUNTS NO LONGER, an older version made it; revoke it, and approve again what you want:  "
 _WIDTH: Final = 60
 """Characters of a command in a row."""
 
@@ -63,6 +64,8 @@ class ListedRule(msgspec.Struct, frozen=True):
     rule: Rule
     standing: StoredRule | None = None
     """None for a configured one."""
+    outdated: bool = False
+    """An older version made it, and it counts no longer."""
 
 
 class RecordedCommand(msgspec.Struct, frozen=True):
@@ -99,7 +102,10 @@ def listing(settings: Settings, today: dt.date) -> list[ListedRule]:
     configured = [(str(number), rule, None) for number, rule in enumerate(settings.config.rules, 1)]
     made = [(each.id, each.rule, each) for each in RuleStore(settings.rules_file).listing()]
     return [
-        ListedRule(name, rule.decision, sentence(rule), not rule.counts(today), rule, standing)
+        ListedRule(
+            *(name, rule.decision, sentence(rule), not rule.counts(today), rule, standing),
+            outdated=standing is not None and standing.outdated,
+        )
         for name, rule, standing in (*configured, *made)
     ]
 
@@ -121,14 +127,16 @@ def as_text(rules: Sequence[ListedRule], settings: Settings) -> str:
 
 
 def _line(listed: ListedRule) -> str:
-    return f"  {listed.id:4}  {'EXPIRED  ' if listed.expired else ''}{listed.covers}"
+    state = "EXPIRED  " if listed.expired else _OUTDATED if listed.outdated else ""
+    return f"  {listed.id:4}  {state}{listed.covers}"
 
 
 def _origin(made: StoredRule | None) -> Iterator[str]:
     if made is not None:
         yield f"        in {one_line(made.root, 4096)}, profile {one_line(made.profile, _WIDTH)}"
         by = f" by {one_line(made.by, _WIDTH)}" if made.by else ""
-        yield f"        made {made.made}{by}, in the call {one_line(made.call, _WIDTH)} of the session {made.session}"
+        where = f"in the call {one_line(made.call, _WIDTH)} of the session {made.session}"
+        yield f"        made {made.made}{by}, {where}{', and for it alone' if made.scope == 'session' else ''}"
 
 
 def revoke(settings: Settings, wanted: str) -> str:
@@ -136,10 +144,15 @@ def revoke(settings: Settings, wanted: str) -> str:
 
     Raises:
         ConfigError: there is none with that id, or the file cannot be used.
+        JournalError: it is revoked, and that could not be recorded.
     """
     if wanted in map(str, range(1, len(settings.config.rules) + 1)):
         raise ConfigError(f"Rule {wanted} stands in {settings.config_file}: remove it there.")
-    return sentence(RuleStore(settings.rules_file).revoke(wanted).rule)
+    gone = RuleStore(settings.rules_file).revoke(wanted)
+    if settings.journal.exists():
+        with open_journal(settings.journal) as journal:
+            journal.append(gone.session, RuleRevoked(gone.id, gone.call, "rules revoke"))
+    return sentence(gone.rule)
 
 
 def try_rules(settings: Settings, file: Path) -> Trial:

@@ -22,6 +22,8 @@ from supervisor.display.escape import visible
 from supervisor.errors import StrongroomError
 
 _LISTED: Final = 20
+_REVOKE_N: Final = 2
+"""Words of `revoke N`."""
 _TITLE: Final = 60
 _FENCE: Final = "```"
 _KEYS: Final = (
@@ -131,6 +133,16 @@ def _choose(option: str) -> Callable[[SessionController, str], Awaitable[None]]:
 async def _tools(controller: SessionController, _argument: str) -> None:
     listed = "\n".join(controller.state.facts.tools) or "This session has no tools."
     controller.screen.show(Document(f"{listed}\n{controller.state.tools_note}".rstrip()))
+
+
+async def _rules(controller: SessionController, argument: str) -> None:
+    words = argument.split()
+    if words and (words[0] != "revoke" or len(words) != _REVOKE_N):
+        controller.say("/rules takes nothing, or revoke and the number of a rule.", error=True)
+        return
+    params = extensions.RulesParams(session_id=controller.session, revoke=words[1] if words else "")
+    result = await controller.request(extensions.RULES_METHOD, params, extensions.RulesResult)
+    controller.screen.show(Document("\n".join(map(visible, result.lines))))
 
 
 async def _status(controller: SessionController, _argument: str) -> None:
@@ -258,6 +270,7 @@ COMMANDS: Final[Mapping[str, SlashCommand]] = {
     "tools": SlashCommand("", "list the agent's tools", _tools),
     "show": SlashCommand("[N]", "the last tool call, or the N-th, in full", _show),
     "undo": SlashCommand(ARGUMENT, "undo the last change, or the named ones", undo),
+    "rules": SlashCommand("[revoke N]", "the rules that count here, or revoke one that you made", _rules),
     "status": SlashCommand("", "daemon, sessions and workers", _status),
     "sessions": SlashCommand("", "the newest sessions", _sessions),
     "resume": SlashCommand("[ID]", "resume another session", _resume),

@@ -11,7 +11,7 @@ from click.shell_completion import ShellComplete
 from supervisor.cli.main import main
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
-from supervisor.journal.facts import CallDecided, CallStarted, Fact, SessionOpened
+from supervisor.journal.facts import CallDecided, CallStarted, Fact, RuleRevoked, SessionOpened
 from supervisor.journal.index import utc
 from supervisor.journal.journal import open_journal
 from supervisor.reports import rules_report as program
@@ -33,7 +33,7 @@ writes = ["build/**"]
 until = 2020-01-01
 """
 BUILD: Final = "may add or change build/** and delete nothing, any number of files"
-MADE: Final = Rule("allow", ("git",), ("a", EVIL), (), 10)
+MADE: Final = Rule("allow", ("git",), ("a", EVIL), (), 10, kinds=("content",))
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def made(strongroom: Strongroom) -> StoredRule:
     """A home with two configured rules and one that a person made."""
     strongroom.configure(CONFIGURED)
     return RuleStore(strongroom.home / "rules.json").add(
-        MADE, session="20261121-s", call="toolu_1", by="console", profile="project", root=f"/x{EVIL}"
+        MADE, session="20261121-s", call="toolu_1", by="console", profile="project", root=f"/x{EVIL}", identity="1"
     )
 
 
@@ -56,10 +56,24 @@ def test_rules_are_listed_with_what_they_cover_and_where_they_come_from(
         f"  2     EXPIRED  any program {BUILD}, until 2020-01-01",
         "",
         "Made when approving; `strongroom rules revoke ID` removes one:",
-        f'  {made.id}  git may add or change a and "\\u0007 \\u202eevil\\n" and delete nothing, at most 10 files',
+        (
+            f'  {made.id}  git may add or change a and "\\u0007 \\u202eevil\\n" and delete nothing, at most 10 files, '
+            "only content"
+        ),
         "        in /x\\x07 \\u202eevil, profile project",
         f"        made {made.made} by console, in the call toolu_1 of the session 20261121-s",
     ]
+
+
+def test_a_rule_for_one_session_and_one_of_an_older_version_are_listed_as_such(strongroom: Strongroom) -> None:
+    store = RuleStore(strongroom.home / "rules.json")
+    strongroom.home.mkdir()
+    here: dict[str, Any] = {"call": "c", "by": "", "profile": "project", "root": "/x"}
+    store.add(MADE, session="s", identity="1", scope="session", **here)
+    store.add(Rule("allow", ("git",), ("a",)), session="s", **here)
+    lines = strongroom.run("rules").out.splitlines()
+    assert lines[3].endswith("in the call c of the session s, and for it alone")
+    assert "COUNTS NO LONGER, an older version made it; revoke it, and approve again" in lines[4]
 
 
 def test_the_listing_is_a_document_too(strongroom: Strongroom, made: StoredRule) -> None:
@@ -84,6 +98,14 @@ def test_a_revoked_rule_is_gone(strongroom: Strongroom, made: StoredRule) -> Non
     done = strongroom.run("rules", "revoke", made.id)
     assert (done.code, done.out.partition(" may ")[0]) == (0, "revoked: git")
     assert RuleStore(strongroom.home / "rules.json").listing() == []
+
+
+def test_a_revocation_is_a_fact_of_the_session_that_made_the_rule(strongroom: Strongroom, made: StoredRule) -> None:
+    with open_journal(strongroom.settings.journal) as journal:
+        strongroom.run("rules", "revoke", made.id)
+        assert [each.fact for each in journal.of_session(made.session)] == [
+            RuleRevoked(made.id, "toolu_1", "rules revoke")
+        ]
 
 
 Act = Callable[[Settings, Path], Any]

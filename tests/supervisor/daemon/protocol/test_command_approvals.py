@@ -10,7 +10,7 @@ from supervisor.acp import extensions
 from supervisor.daemon.protocol.approval_request import PendingApproval
 from supervisor.daemon.protocol.tool_calls import awaiting_approval
 from supervisor.display.command_text import as_arguments
-from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
+from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, RuleRevoked, effective
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from tests.daemon_process import ASK, DaemonProcess, Lines, scripted
 from tests.supervisor.histories import DONE, call
@@ -197,3 +197,46 @@ def test_a_yes_for_the_session_covers_the_next_one(daemon: DaemonProcess, client
     decided = daemon.facts_of(turn.session, CallDecided)
     assert [(each.decision, each.scope) for each in decided] == [("ask", "session"), ("ask", "once"), ("allow", "once")]
     assert (project / "s.txt").exists()
+
+
+def said(client: Lines, session: str, prompt: str) -> str:
+    """Prompt with a command of ours, and return what it answers."""
+    client.prompt(session, prompt)
+    text: str = client.updates(session)[-1]["content"]["text"]
+    return text
+
+
+def test_a_rule_for_the_session_is_listed_and_revoked_in_it(
+    daemon: DaemonProcess, client: Lines, project: Path
+) -> None:
+    turn = Turn(daemon, client, project, "rehearsing", ["touch", "r.txt"])
+    client.choose(turn.asked("effects"), "allow_session")
+    turn.wait()
+    assert ", for this session: touch may add or change r.txt and delete nothing" in said(
+        client, turn.session, "/rules"
+    )
+    other = client.new_session(project, model="offline", profile="rehearsing")
+    assert "r.txt" not in said(client, other, "/rules")
+    revoked = client.request(extensions.RULES_METHOD, {"sessionId": turn.session, "revoke": "1"})
+    assert revoked["lines"][0].startswith("revoked: touch may add or change r.txt")
+    assert "r.txt" not in said(client, turn.session, "/rules")
+    (fact,) = daemon.facts_of(turn.session, RuleRevoked)
+    (decided,) = daemon.facts_of(turn.session, CallDecided)
+    assert fact.call == decided.call
+    assert client.refused(extensions.RULES_METHOD, {"sessionId": turn.session, "revoke": "1"})["message"] == (
+        "No rule '1' here that a person made. /rules lists them."
+    )
+
+
+def test_a_rule_for_the_session_ends_with_its_profile(daemon: DaemonProcess, client: Lines, project: Path) -> None:
+    turn = Turn(daemon, client, project, "rehearsing", ["touch", "p.txt"])
+    client.choose(turn.asked("effects"), "allow_session")
+    turn.wait()
+    model = client.request(
+        "session/set_config_option", {"sessionId": turn.session, "configId": "model", "value": "offline"}
+    )
+    assert model
+    assert "p.txt" in said(client, turn.session, "/rules")  # another model is no other profile
+    for mode in ("asking", "rehearsing"):
+        client.request("session/set_mode", {"sessionId": turn.session, "modeId": mode})
+    assert "p.txt" not in said(client, turn.session, "/rules")
