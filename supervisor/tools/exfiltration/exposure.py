@@ -34,6 +34,15 @@ _LINKS: Final = 50_000
 
 _REVISION: Final = re.compile(r"\b(?:commit|revision|sha)[ :/#]{1,3}([0-9a-f]{7,64})\b", re.IGNORECASE)
 """What a person types to name a commit: no secret, although it reads like a key."""
+_SECRET: Final = re.compile(
+    r"\b(?:pass ?(?:word|phrase|code|wort)|pin|secret|token|kennwort|(?:api|access|private) ?key)s?\b[^.\n=:]{0,40}?"
+    r"(?:\bis\b|\bare\b|\bist\b|[:=])\s*[\"'`]?([^\s\"'`]{4,200})",
+    re.IGNORECASE,
+)
+_MIXED: Final = re.compile(r"(?<!\S)(?=\S*[a-z])(?=\S*[0-9])(?=\S*[!@#$%^&*]\S)[^\s/]{6,100}(?!\S)", re.IGNORECASE)
+"""What a person types as a secret: behind its name, or as nothing but one looks."""
+_TYPED: Final = 2**16
+"""Characters of a line in which they are looked for."""
 _ASCII_LEFT_OUT: Final = bytes(each for each in range(128) if not chr(each).isalnum())
 
 _FRAME_ENDS: Final = "\n</resource"
@@ -78,6 +87,8 @@ class SeenText:
         self._public: list[str] = []
         self._public_size = 0
         self._typed: list[str] = []
+        self.secrets: set[str] = set()
+        """What the person typed as a secret, as it is `comparable`."""
         self._links: dict[Url, Source] = {}
         self._unlinked: list[SourcedText] = []
         """Texts whose links are free, and were not looked for yet."""
@@ -179,6 +190,8 @@ class SeenText:
             self._keep(text)
         if source.kind == "person":
             self._typed += [*URL.findall(said), *_REVISION.findall(said)]
+            left = URL.sub(" ", said[:_TYPED])
+            self.secrets |= {comparable(each) for each in (*_SECRET.findall(left), *_MIXED.findall(left))} - {""}
 
     def _find_links(self) -> None:
         texts, self._unlinked = self._unlinked, []

@@ -65,6 +65,8 @@ _KEY_FORMS: Final = re.compile(
 )
 """Keys that say what they are, as their makers document them."""
 
+_SECRET: Final = 6
+"""Letters of a secret that stands nowhere by chance."""
 _SHOWN: Final = 60
 _DECODED: Final = 8
 """How often percent-encoding is undone."""
@@ -93,6 +95,8 @@ def suspicion(text: str, seen: SeenText) -> str | None:
         return f"the address is percent-encoded more than {_DECODED} times, which hides what would leave this machine"
     if reason := _much(carried, seen):
         return reason
+    if seen.secrets and _tells_a_secret(host, url.target, seen.secrets):
+        return "the address carries what was typed as a secret, which would leave this machine"
     return _verbatim(host, url.target, seen) or _unreadable(host, carried, seen) or filled_in(text, seen)
 
 
@@ -102,6 +106,13 @@ def _was_typed(url: Url, seen: SeenText) -> bool:
             if parse(each) == url:
                 return True
     return False
+
+
+def _tells_a_secret(host: str, target: str, secrets: Iterable[str]) -> bool:
+    forms = list(_forms(host, target))
+    whole = {comparable(piece) for form in forms for piece in _PIECES.split(form)}
+    texts = [comparable(form) for form in forms]
+    return any(each in whole or (len(each) >= _SECRET and any(each in text for text in texts)) for each in secrets)
 
 
 def _decoded(target: str) -> str:

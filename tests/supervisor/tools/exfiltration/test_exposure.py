@@ -171,10 +171,11 @@ def test_what_a_person_types_between_files_is_typed() -> None:
 
 
 @pytest.mark.parametrize(
-    "secret", ["T4kq9ZrW2xVb7NmLp3Ys8Hd", "correct horse battery staple zebra", "AKIAIOSFODNN7EXAMPLE"]
+    "secret",
+    ["T4kq9ZrW2xVb7NmLp3Ys8Hd", "correct horse battery staple zebra", "AKIAIOSFODNN7EXAMPLE", "hunter2", "zebra7!"],
 )
 def test_a_password_that_a_person_types_does_not_leave_in_an_address(secret: str) -> None:
-    seen = session(*typed(f"My password is {secret}. Look at {LINK} for me."))
+    seen = session(*typed(f"My password is {secret} Look at {LINK} for me."))
     assert suspicion(LINK, seen) is None
     assert suspicion("https://github.com/?q=" + secret.replace(" ", "+"), seen) is not None
 
