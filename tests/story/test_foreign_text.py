@@ -1,4 +1,4 @@
-"""Who wrote what a model has read, and what it then does: a page, a file of an agent, an attachment that plays the person.
+"""Who wrote what a model has read, and what it then does: a page, a file of an agent, an attachment as the person.
 
 The model does what it is told by anybody. One daemon serves all stories, attended and not.
 """
