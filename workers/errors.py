@@ -26,4 +26,4 @@ class CannotRehearse(Exception):
 
 
 class TooMuch(CannotRehearse):
-    """The command changed more than can be shown, and so more than can be approved."""
+    """There is more than can be shown, and so approved, or more than there is room for now."""

@@ -3,7 +3,8 @@
 Rule: one rehearsal at a time, on a file system of its own, which the worker mounts before the command and lets go of
 when it is decided: then nothing of what was not committed is left, in memory or elsewhere. Until its layer is committed
 nothing of the root is touched, by whomever; all of the command is dead before its effects are determined. What ran is
-exactly what was written; however a command ends, what it printed until then is kept.
+exactly what was written; however a command ends, what it printed until then is kept. Only what was known before
+a command offers a run without a rehearsal: what it did to its own is its error, and nothing has changed.
 
     PID 1     Rehearsal(...)                              layer: effects() -> originals() -> commit() -> close()
     child                    mount(...), the command, end
@@ -23,7 +24,7 @@ from workers.changes.effects import Effects
 from workers.commit.upper_layer import LayerProposal, UpperLayer
 from workers.confine import mounts
 from workers.confine.mounts import NO_DEVICES, NO_SUID
-from workers.errors import CannotRehearse, RehearsalRefused, ToolError
+from workers.errors import CannotRehearse, RehearsalRefused, ToolError, TooMuch
 from workers.shell.command_line import exit_result, not_started
 from workers.shell.command_runner import MARGIN_S, CommandRunner
 from workers.shell.git_index import is_index, same
@@ -41,8 +42,10 @@ _LIMITS: Final[dict[int, str]] = {
     signal.SIGXCPU: "it used up its processor time, cpu_s of [limits.shell]",
 }
 
-_FOREIGN: Final = os.strerror(errno.EOVERFLOW).lower()
-"""What a program says that is to change a file on the overlay whose owner or group has no number in its namespace."""
+_HINTS: Final[dict[str, str]] = {
+    os.strerror(errno.EOVERFLOW).lower(): "in a rehearsal, files of another user or group cannot be changed"
+}
+"""What a program says that meets a limit of the overlay, and what to do instead."""
 
 _TOO_MUCH: Final = {
     "memory": "used more than {memory_mb} MB of memory in all",
@@ -122,7 +125,8 @@ class CommandOverlay:
             try:
                 mounts.new("tmpfs", LAYERS, NO_SUID | NO_DEVICES, in_memory(engine.layout.scratch_mb))
             except OSError as error:
-                raise CannotRehearse(f"there is no room for its changes: {error.strerror}") from error
+                failure = TooMuch if error.errno in overlay.PASSING else CannotRehearse
+                raise failure(f"there is no room for its changes: {error.strerror}") from error
             stack.callback(mounts.detach, LAYERS)
             self._rehearsal = Rehearsal(root, HELD, LAYERS)
             self.layer = self._rehearsal.layer
@@ -166,7 +170,7 @@ def run_command(context: ToolContext, file: str, arguments: Sequence[bytes]) -> 
 
     Raises:
         ToolError: it could not be started, or it was ended.
-        Unrehearsable: there is no overlay, or it cannot be told what happened on it.
+        RehearsalRefused: there is no overlay, which was so before the command began.
     """
     engine: CommandRunner = context.engine
     if context.without_rehearsal or not engine.start.writable:
@@ -176,11 +180,12 @@ def run_command(context: ToolContext, file: str, arguments: Sequence[bytes]) -> 
         overlay = CommandOverlay(engine)
         try:
             result, ended = _run_program(context, overlay.engine, file, arguments)
-            refused = {"refused": ended.refused, "refused_left_out": ended.refused_left_out}
-            effects = msgspec.structs.replace(overlay.layer.effects(until), **refused)
+            effects = _effects(overlay.layer, until, ended)
         except BaseException:
             overlay.close()
             raise
+    except TooMuch as error:
+        raise ToolError("resource_limit", f"Nothing was run: {error}. Try again later.") from error
     except CannotRehearse as error:
         raise RehearsalRefused(str(error)) from error
     asks = engine.network is not None and any(each.kind == "network" for each in effects.refused)
@@ -188,6 +193,20 @@ def run_command(context: ToolContext, file: str, arguments: Sequence[bytes]) -> 
         return overlay.proposal(effects, result)
     overlay.close()
     return result
+
+
+def _effects(layer: UpperLayer, until: float, ended: CommandOutcome) -> Effects:
+    """Return what a command would change, and what it tried in vain.
+
+    Raises:
+        ToolError: `resource_limit`, it has left what cannot be told.
+    """
+    try:
+        effects = layer.effects(until)
+    except CannotRehearse as error:
+        why = f"Nothing was changed: the command ran in a rehearsal, but {error}."
+        raise ToolError("resource_limit", f"{why} Run less at once, or in another way.") from error
+    return msgspec.structs.replace(effects, refused=ended.refused, refused_left_out=ended.refused_left_out)
 
 
 def _run_program(
@@ -204,13 +223,13 @@ def _run_program(
         ended = run(engine, file, arguments, context.output, context.root.umask, network=network)
     except NotStarted as error:
         if error.failure.step == "rehearsal":
-            raise CannotRehearse(error.failure.message) from error
+            raise (TooMuch if error.failure.errno else CannotRehearse)(error.failure.message) from error
         raise _start_error(error, arguments) from error
     if ended.ended != "exited":
         raise _ended(engine, ended.ended, ended.stdout, ended.stderr)
-    if ended.code and engine.place is not show_root_itself and _FOREIGN in ended.stderr.lower():
-        raise CannotRehearse("it changes a file of another user or group, which an overlay cannot represent")
     result, notes = exit_result(ended.code, ended.stdout, ended.stderr, _LIMITS)
+    if ended.code and engine.place is not show_root_itself:
+        notes += [hint for text, hint in _HINTS.items() if text in ended.stderr.lower()]
     if context.network and not network:
         notes.append("it had no network: only a rehearsed command can have one")
     return ResultWithNote(result, "; ".join(filter(None, (*notes, remark(ended.refused))))), ended

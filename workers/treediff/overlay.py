@@ -16,7 +16,7 @@ from typing import Final
 
 from workers import kernel
 from workers.confine.syscalls import NUMBERS
-from workers.errors import CannotRehearse
+from workers.errors import CannotRehearse, TooMuch
 from workers.tree.attributes import INTERNAL
 from workers.tree.root import HANDLE, closing
 
@@ -41,6 +41,10 @@ _REASONS: Final[Mapping[int, str]] = MappingProxyType(
 )
 
 
+PASSING: Final = frozenset({errno.ENOMEM, errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.EBUSY})
+"""Errors that say nothing of the root, and what runs beside may have caused."""
+
+
 def mount(root: int, path: str, at: str, upper: str, work: str) -> None:
     """Mount an overlay of the root over the path `at`, in this process's mount namespace.
 
@@ -53,7 +57,7 @@ def mount(root: int, path: str, at: str, upper: str, work: str) -> None:
         work: An empty directory beside it.
 
     Raises:
-        CannotRehearse: the kernel refuses, and why; or `path` is another directory.
+        CannotRehearse: the kernel refuses, and why; or `path` is another directory. `TooMuch`: it may do so later.
         ValueError: `upper` or `work` is no plain absolute path.
     """
     for each in (upper, work):
@@ -83,7 +87,7 @@ def refusal(error: OSError) -> CannotRehearse:
     """Return what an OSError of setting up an overlay means to people."""
     code = error.errno or 0
     reason = _REASONS.get(code, f"mounting an overlay failed with {errno.errorcode.get(code, code)}")
-    return CannotRehearse(reason)
+    return TooMuch(reason) if code in PASSING else CannotRehearse(reason)
 
 
 def _refuse_mounts_below(root: int) -> None:

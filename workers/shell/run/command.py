@@ -7,6 +7,7 @@ started is killed, however it hid, and reaped; only then is there an outcome. No
          -> output, time, memory, numbers    in the worker, until it exits or is ended
 """
 
+import errno
 import os
 import signal
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ import msgspec
 from workers.changes.effects import Attempt
 from workers.confine import limits
 from workers.confine.steps import Enforced, Prepared, ProtectionUnavailable, confine
-from workers.errors import CannotRehearse
+from workers.errors import CannotRehearse, TooMuch
 from workers.shell.command_runner import CommandRunner, Network
 from workers.shell.proxy.proxy_process import ProxyProcess, ProxyUnavailable
 from workers.shell.run.attempts import Attempts
@@ -32,6 +33,7 @@ class StartFailure(msgspec.Struct, frozen=True):
 
     step: Literal["sandbox", "rehearsal", "exec"]
     errno: int
+    """Of "rehearsal": 0 where it will not work later either."""
     message: str
     what: str = ""
     """What failed: a system call, or a file."""
@@ -173,7 +175,8 @@ def _become(
             os.set_inheritable(stream, True)
         _unignore()
     except CannotRehearse as error:
-        _send(to_failed, msgspec.json.encode(StartFailure("rehearsal", 0, str(error))))
+        number = errno.ENOMEM if isinstance(error, TooMuch) else 0
+        _send(to_failed, msgspec.json.encode(StartFailure("rehearsal", number, str(error))))
         return
     except Exception as error:  # noqa: BLE001 - whatever it is, it is told by the worker
         _send(to_failed, _failure("sandbox", error))
