@@ -47,7 +47,7 @@ _ORDINARY: Final = 0o664
 _STAGES: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
     {
         "direct": "A yes runs it on the root itself, at once: what it changes is not shown before, and cannot be "
-        "undone.",
+        "undone. What is there and other programs obey is read-only to it.",
         "network": "A yes rehearses it again, with connections to the hosts that its profile names. What it sends "
         "there cannot be taken back; what it would change here is asked about after that.",
     }

@@ -31,6 +31,7 @@ from workers.shell.git_index import is_index, same
 from workers.shell.run.attempts import remark
 from workers.shell.run.command import CommandOutcome, NotStarted, run
 from workers.shell.sandbox.command_mounts import show_root_itself
+from workers.shell.sandbox.guarded_root import show_guarded_root
 from workers.shell.sandbox.private_root import HELD, LAYERS, in_memory
 from workers.tool import Proposal, ResultWithNote, ToolContext
 from workers.tree.attributes import INTERNAL, attributes_of, set_attributes
@@ -41,6 +42,9 @@ _LIMITS: Final[dict[int, str]] = {
     signal.SIGXFSZ: "it wrote a file of more than file_mb of [limits.shell]",
     signal.SIGXCPU: "it used up its processor time, cpu_s of [limits.shell]",
 }
+
+_ON_THE_ROOT: Final = (show_root_itself, show_guarded_root)
+"""Places where what a command changes is changed."""
 
 _HINTS: Final[dict[str, str]] = {
     os.strerror(errno.EOVERFLOW).lower(): "in a rehearsal, files of another user or group cannot be changed"
@@ -173,8 +177,14 @@ def run_command(context: ToolContext, file: str, arguments: Sequence[bytes]) -> 
         RehearsalRefused: there is no overlay, which was so before the command began.
     """
     engine: CommandRunner = context.engine
-    if context.without_rehearsal or not engine.start.writable:
+    if not engine.start.writable:
         return _run_program(context, engine, file, arguments)[0]
+    if context.without_rehearsal:
+        guarded = msgspec.structs.replace(engine, place=show_guarded_root)
+        try:
+            return _run_program(context, guarded, file, arguments)[0]
+        except CannotRehearse as error:
+            raise ToolError("resource_limit", f"Nothing was run: {error}.") from error
     until = time.monotonic() + engine.start.call_s - context.queued_s - MARGIN_S
     try:
         overlay = CommandOverlay(engine)
@@ -219,7 +229,7 @@ def _run_program(
         CannotRehearse: its place could not be made, or not as the root is.
     """
     try:
-        network = context.network and engine.place is not show_root_itself  # as sockets of others may lie in the root
+        network = context.network and engine.place not in _ON_THE_ROOT  # as sockets of others may lie in the root
         ended = run(engine, file, arguments, context.output, context.root.umask, network=network)
     except NotStarted as error:
         if error.failure.step == "rehearsal":
@@ -228,7 +238,7 @@ def _run_program(
     if ended.ended != "exited":
         raise _ended(engine, ended.ended, ended.stdout, ended.stderr)
     result, notes = exit_result(ended.code, ended.stdout, ended.stderr, _LIMITS)
-    if ended.code and engine.place is not show_root_itself:
+    if ended.code and engine.place not in _ON_THE_ROOT:
         notes += [hint for text, hint in _HINTS.items() if text in ended.stderr.lower()]
     if context.network and not network:
         notes.append("it had no network: only a rehearsed command can have one")
@@ -251,9 +261,7 @@ def _start_error(error: NotStarted, arguments: Sequence[bytes]) -> ToolError:
 def _ended(engine: CommandRunner, why: str, stdout: str, stderr: str) -> ToolError:
     printed = {"stdout": stdout, "stderr": stderr}
     done = (
-        "; what it had done until then stays."
-        if engine.place is show_root_itself
-        else ". None of its changes were kept."
+        "; what it had done until then stays." if engine.place in _ON_THE_ROOT else ". None of its changes were kept."
     )
     left = f"It was killed with everything it had started{done}"
     printed_text = " Its output until then is in stdout and stderr." if stdout or stderr else " It had printed nothing."

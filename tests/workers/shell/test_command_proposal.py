@@ -2,6 +2,7 @@
 
 import errno
 import hashlib
+import json
 import os
 import shutil
 import signal
@@ -314,6 +315,40 @@ def test_a_command_that_spoils_its_own_rehearsal_is_offered_no_other_run(tmp_pat
             if isinstance(answer, messages.Proposed):
                 worker.decide(answer, commit=False)
             assert snapshot(root) == before, name
+
+
+GUARDED = (
+    "echo x >> .git/config",
+    "echo x > .git/hooks/pre-commit",
+    "rm -rf .git/hooks",
+    "mv .git other",
+    "mv sub sub2",
+    "echo x >> sub/.vscode/settings.json",
+    "rm sub/.vscode/settings.json",
+    "ln -f a.txt .envrc",
+    "mv a.txt .envrc",
+    "chmod 777 .envrc",
+)
+
+
+def test_without_a_rehearsal_what_programs_obey_is_read_only(tmp_path: Path) -> None:
+    (tmp_path / "sub/.vscode").mkdir(parents=True)
+    (tmp_path / "sub/.vscode/settings.json").write_text("{}")
+    for name in (".envrc", "a.txt"):
+        (tmp_path / name).write_text("alpha\n")
+    subprocess.run(["/usr/bin/git", "init", "-q", "."], cwd=tmp_path, check=True)
+    (tmp_path / ".git/hooks").mkdir(exist_ok=True)
+    before = lasting(snapshot(tmp_path))
+    with open_shell(tmp_path) as worker:
+        for command in GUARDED:
+            answer = propose(worker, command, without_rehearsal=True)
+            assert isinstance(answer, messages.Done), (command, answer)
+            assert json.loads(answer.content)["exit_code"] != 0, (command, answer.content)
+            assert lasting(snapshot(tmp_path)) == before, command
+        runs_on_the_root(worker, "git add a.txt; git -c user.name=n -c user.email=e commit -qm one; echo b > sub/b")
+    assert (tmp_path / "sub/b").read_text() == "b\n"
+    log = subprocess.run(["/usr/bin/git", "log", "--oneline"], cwd=tmp_path, capture_output=True, check=True)
+    assert log.stdout.endswith(b" one\n")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
