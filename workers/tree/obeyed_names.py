@@ -2,13 +2,13 @@
 
 Rule: `obeyed_names.txt` holds one row a name, and nothing else knows any. A name is looked up as the most careless file
 system would take it: case folded, without what it ignores, also by its short name. A row is a name, several of them
-that follow each other in a path (`.config/git`), or a name with one `*` at its end of the path; it counts at any depth,
-and for all that is beneath. A worker reads the table before it is locked in.
+that follow each other in a path (`.config/git`), the last of which may have one `*`; it counts at any depth. A worker
+reads the table before it is locked in.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, cached_property, lru_cache
 from types import MappingProxyType
 from typing import Final, NamedTuple
 from unicodedata import normalize
@@ -19,6 +19,9 @@ _LEVELS: Final[Mapping[str, Level]] = MappingProxyType(
     {"free": "", "told": "told", "asked": "asked", "refused": "refused"}
 )
 _RANK: Final[Mapping[Level, int]] = MappingProxyType({level: rank for rank, level in enumerate(_LEVELS.values())})
+
+_REMEMBERED: Final = 2**14
+"""Names whose rows are remembered: directories come again and again."""
 
 _IGNORED: Final = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
@@ -51,41 +54,81 @@ class ObeyedName(NamedTuple):
 
 
 class NameTable:
-    """Rows, ready to be looked up."""
+    """Rows, ready to be looked up.
 
-    def __init__(self, rows: Iterable[ObeyedName]) -> None:
-        self._named: dict[str, list[tuple[tuple[str, ...], ObeyedName]]] = {}
-        self._wild: list[tuple[tuple[str, ...], str, str, ObeyedName]] = []
-        for row in rows:
-            *before, last = row.pattern.split("/")
-            first, star, rest = last.partition("*")
-            if star:
-                self._wild.append((tuple(before), first, rest, row))
-                continue
-            for name in {last, short_name(last)}:
-                self._named.setdefault(name, []).append((tuple(before), row))
-        self._starts = tuple(first for _, first, _, _ in self._wild if first)
-        self._ends = tuple(rest for _, first, rest, _ in self._wild if not first)
+    Args:
+        text: of the data file.
+    """
 
-    def strongest(self, parts: Sequence[str]) -> ObeyedName | None:
-        """Return the row that says most of a path of folded names; None where there is none."""
-        found = [row for at in range(len(parts)) for row in self._at(parts, at)]
-        return max(found, key=lambda row: _RANK[row.level], default=None)
+    def __init__(self, text: str) -> None:
+        self._plain: dict[str, ObeyedName] = {}
+        """Headings, with no pattern, of names; of the others as well, which no component of a path is."""
+        self._others: list[ObeyedName] = []
+        for section in text.split("\n= ")[1:]:
+            heading, _, names = section.partition("\n")
+            level, program, what, source, makers = [*heading.split(" | "), ""][:5]
+            row = ObeyedName("", _LEVELS[level], program, what, source, frozenset(makers.split()))
+            each = names.split()
+            self._plain |= dict.fromkeys(each, row)
+            self._others += [ObeyedName(name, *row[1:]) for name in each if "/" in name or "*" in name]
+        lasts = [(row, *row.pattern.rstrip("/").rpartition("/")[2].partition("*")) for row in self._others]
+        self._placed: dict[str, list[ObeyedName]] = {}
+        for row, first, star, _rest in lasts:
+            if not star:
+                self._placed.setdefault(first, []).append(row)
+        self._wild = [(row, first, rest) for row, first, star, rest in lasts if star]
+        self._starts = tuple(first for _, first, _ in self._wild if first)
+        self._ends = tuple(rest for _, first, rest in self._wild if not first)
+        self._named = lru_cache(_REMEMBERED)(self._find)
 
-    def at(self, parts: Sequence[str], at: int) -> ObeyedName | None:
-        """Return the row that says most of the component at this place in a path of folded names."""
-        return max(self._at(parts, at), key=lambda row: _RANK[row.level], default=None)
+    def rows(self) -> Iterator[ObeyedName]:
+        """Yield all of them."""
+        yield from (row._replace(pattern=name) for name, row in self._plain.items())
 
-    def _at(self, parts: Sequence[str], at: int) -> Iterator[ObeyedName]:
-        name = parts[at]
-        for before, row in self._named.get(_as_short(name) if "~" in name else name, ()):
-            if not before or _follows(before, parts, at):
-                yield row
-        if name.startswith(self._starts) or name.endswith(self._ends):
-            for before, first, rest, row in self._wild:
-                fits = name.startswith(first) and name.endswith(rest) and len(name) >= len(first) + len(rest)
-                if fits and (not before or _follows(before, parts, at)):
-                    yield row
+    def each(self, parts: Sequence[str]) -> list[ObeyedName | None]:
+        """Return the row that says most of each component of a path; None where there is none."""
+        return [self._at(parts, at) for at in range(len(parts))]
+
+    def _at(self, parts: Sequence[str], at: int) -> ObeyedName | None:
+        found = [row for row in self._named(parts[at]) if _fits(row, parts, at)]
+        return max(found, key=rank, default=None) if found else None
+
+    def _find(self, part: str) -> Sequence[ObeyedName]:
+        """Return the rows whose last name is this one, wherever they stand.
+
+        A name with a dot that nobody obeys leaves rows with a star out.
+        """
+        name = folded(part)
+        names = (name, *self._short.get(_as_short(name), ())) if "~" in name else (name,)
+        found = [row for each in names for row in self._placed.get(each, ())]
+        found += [self._plain[each]._replace(pattern=each) for each in names if each in self._plain]
+        if name not in self._plain and (name.startswith(self._starts) or name.endswith(self._ends)):
+            for row, first, rest in self._wild:
+                if name.startswith(first) and name.endswith(rest) and len(name) >= len(first) + len(rest):
+                    found.append(row)
+        return found
+
+    @cached_property
+    def _short(self) -> Mapping[str, Sequence[str]]:
+        """Names by the short ones that FAT and NTFS give them."""
+        short: dict[str, list[str]] = {}
+        for name in {row.pattern.rstrip("/").rpartition("/")[2] for row in self.rows()}:
+            short.setdefault(short_name(name), []).append(name)
+        return short
+
+
+def rank(row: ObeyedName | None) -> int:
+    """Return how much a row says."""
+    return _RANK[row.level] if row is not None else 0
+
+
+def _fits(row: ObeyedName, parts: Sequence[str], at: int) -> bool:
+    """Say whether a row is about the component whose name it has: by what stands before it, and beneath it."""
+    pattern = row.pattern
+    if at + 1 < len(parts) and row.level != "refused" and pattern[0] != "." and pattern[-1] != "/":
+        return False
+    before = pattern.rstrip("/").split("/")[:-1] if "/" in pattern else []
+    return not before or (at >= len(before) and [folded(part) for part in parts[at - len(before) : at]] == before)
 
 
 def obeyed(path: str) -> ObeyedName | None:
@@ -93,24 +136,15 @@ def obeyed(path: str) -> ObeyedName | None:
 
     Pure, but for the first call, which reads the table.
     """
-    row = name_table().strongest([folded(part) for part in path.split("/")])
+    row = max(name_table().each(path.split("/")), key=rank)
     return row if row is not None and row.level else None
 
 
 @cache
 def name_table() -> NameTable:
     """Return the table; the first call reads it."""
-    return NameTable(read_rows())
-
-
-def read_rows() -> list[ObeyedName]:
-    """Read the rows of the data file."""
-    with open(__file__.removesuffix("py") + "txt", encoding="utf-8") as file:
-        rows = [line.rstrip("\n").split(" | ") for line in file if not line.startswith("#")]
-    return [
-        ObeyedName(pattern, _LEVELS[level], program, what, source, frozenset(" ".join(makers).split()))
-        for pattern, level, program, what, source, *makers in rows
-    ]
+    with open(f"{__file__.rpartition('.')[0]}.txt", encoding="utf-8") as file:
+        return NameTable(file.read())
 
 
 def folded(name: str) -> str:
@@ -141,7 +175,3 @@ def short_name(name: str) -> str:
 def _as_short(name: str) -> str:
     short = _SHORT.fullmatch(name)
     return name if short is None else f"{short[1]}~1{'.' + short[2] if short[2] else ''}"
-
-
-def _follows(before: tuple[str, ...], parts: Sequence[str], at: int) -> bool:
-    return at >= len(before) and tuple(parts[at - len(before) : at]) == before

@@ -16,7 +16,7 @@ from workers.changes.effects import Level
 from workers.errors import ToolError
 from workers.tree.drafts import is_draft
 from workers.tree.git_config import REASON, GitConfigs
-from workers.tree.obeyed_names import folded, name_table
+from workers.tree.obeyed_names import ObeyedName, folded, name_table, rank
 from workers.tree.root import shown
 
 _IN_A_REPOSITORY: Final[Mapping[str, str]] = MappingProxyType(
@@ -74,9 +74,7 @@ def refuse_protected(path: str, parts: Sequence[str], configs: GitConfigs | None
     Raises:
         ToolError: `permission_denied`, with the name and the reason.
     """
-    names = [folded(part) for part in parts]
-    for at, part in enumerate(parts):
-        row = name_table().at(names, at)
+    for at, (part, row) in enumerate(zip(parts, name_table().each(parts), strict=True)):
         reason = _DRAFT if is_draft(part) else row.reason if row is not None and row.level == "refused" else None
         if reason is None and at + 1 == len(parts):
             reason = reason_of_place(parts)
@@ -124,14 +122,10 @@ def protection_in_tool(parts: Sequence[str]) -> Protection:
 
     Names with a dot that nobody knows are asked about.
     """
-    names = [folded(part) for part in parts]
-    row = name_table().strongest(names)
-    if row is not None and row.level == "asked":
-        return Protection(row.level, row.reason)
-    for at, name in enumerate(names):
-        if name.startswith(".") and name_table().at(names, at) is None:
-            return Protection("asked", _HIDDEN)
-    return Protection(row.level, row.reason) if row is not None else Protection()
+    rows = name_table().each(parts)
+    if any(row is None and folded(part).startswith(".") for part, row in zip(parts, rows, strict=True)):
+        return Protection("asked", _HIDDEN)
+    return _protection(rows)
 
 
 def protection_of(path: str, there: Callable[[str], bool], configs: GitConfigs | None = None) -> Protection:
@@ -143,15 +137,14 @@ def protection_of(path: str, there: Callable[[str], bool], configs: GitConfigs |
         configs: of the root.
     """
     parts = path.split("/")
-    names = [folded(part) for part in parts]
+    rows = name_table().each(parts)
     is_data = False
-    for at, name in enumerate(names):
-        if is_draft(parts[at]):
+    for at, (part, row) in enumerate(zip(parts, rows, strict=True)):
+        if is_draft(part):
             return Protection("refused", _DRAFT)
-        row = name_table().at(names, at)
         if row is None or row.level != "refused":
             continue
-        is_data = name == _GIT_DIRECTORY and at + 1 < len(parts) and _is_data(parts[at + 1])
+        is_data = folded(part) == _GIT_DIRECTORY and at + 1 < len(parts) and _is_data(parts[at + 1])
         if not is_data:
             return Protection(row.level, row.reason)
     if is_data:
@@ -162,8 +155,12 @@ def protection_of(path: str, there: Callable[[str], bool], configs: GitConfigs |
         reason = reason_of_place(parts) or (REASON if configs is not None and configs.names(parts) else None)
     if reason or is_data:
         return Protection("refused", reason) if reason else Protection()
-    row = name_table().strongest(names)
-    return Protection(row.level, row.reason) if row is not None else Protection()
+    return _protection(rows)
+
+
+def _protection(rows: Sequence[ObeyedName | None]) -> Protection:
+    row = max(rows, key=rank)
+    return Protection(row.level, row.reason) if row is not None and row.level else Protection()
 
 
 def _is_data(name: str) -> bool:
