@@ -20,6 +20,7 @@ from supervisor.rules.rule import ChangeKind, Rule, compiled, quoted, sentence
 from supervisor.rules.started_programs import GIT, Started
 from workers.changes.effects import Change, Effects, What
 from workers.tree.glob import Matcher
+from workers.tree.obeyed_names import obeyed
 
 _VERBS: Final[Mapping[str, str]] = MappingProxyType(
     {"allow": "a rule covers it:", "ask": "a rule asks:", "deny": "a rule denies it:"}
@@ -112,7 +113,7 @@ class _JudgedCommand:
         self._effects = effects
         self._count = count_changed(effects)
         self._tried_network = started.network or tried_network(effects)
-        self._judgeable = not effects.left_out and not any(change.protected for change in effects.changes)
+        self._judgeable = not effects.left_out and not asked_by_name(effects, started.programs)
         self._changes = [NamedChange(exact_path(change), change) for change in effects.changes]
         self._essential = essential_changes(effects)
         self._kinds: list[frozenset[ChangeKind]] | None = None
@@ -215,6 +216,13 @@ def count_changed(effects: Effects) -> int:
 def summary(effects: Effects) -> str:
     """Return the changes as a clause."""
     return f"{_subject(effects)} would change ({_told(effects)})"
+
+
+def asked_by_name(effects: Effects, programs: Sequence[str] | None) -> list[Change]:
+    """Return the protected changes, but for those that are the ordinary work of every program of a command."""
+    names = {each.rpartition("/")[2] for each in programs or ()} - {"cd"}
+    found = [change for change in effects.changes if change.protected]
+    return [each for each in found if not (names and (row := obeyed(exact_path(each))) and names <= row.makers)]
 
 
 def protected_changes(effects: Effects) -> str:

@@ -61,6 +61,8 @@ class Protection(NamedTuple):
 
     level: Level = ""
     reason: str = ""
+    of_parent: bool = False
+    """It is its directory's as well, and is what programs make there as their ordinary work."""
 
     @property
     def protected(self) -> str:
@@ -146,7 +148,7 @@ def protection_of(path: str, there: Callable[[str], bool], configs: GitConfigs |
             continue
         is_data = folded(part) == _GIT_DIRECTORY and at + 1 < len(parts) and _is_data(parts[at + 1])
         if not is_data:
-            return Protection(row.level, row.reason)
+            return _protection(rows)
     if is_data:
         reason = reason_of_hook(parts)
     elif (by_head := reason_in_repository(parts[-1])) and there("/".join((*parts[:-1], "HEAD"))):
@@ -159,8 +161,12 @@ def protection_of(path: str, there: Callable[[str], bool], configs: GitConfigs |
 
 
 def _protection(rows: Sequence[ObeyedName | None]) -> Protection:
-    row = max(rows, key=rank)
-    return Protection(row.level, row.reason) if row is not None and row.level else Protection()
+    row = max(reversed(rows), key=rank)  # of several that say as much the innermost
+    if row is None or not row.level:
+        return Protection()
+    return Protection(
+        row.level, row.reason, bool(row.makers) and rank(max(rows[:-1], key=rank, default=None)) == rank(row)
+    )
 
 
 def _is_data(name: str) -> bool:

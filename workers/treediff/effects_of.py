@@ -67,10 +67,12 @@ def build_effects(
     left_there = {path for path, _before, after, _inner in differences if after is not None}
     first = _first_names(differences, unchanged)
 
-    def protection(path: str) -> Protection:
-        return protection_of(path, lambda path: path in left_there or there(path), configs)
+    def protection(of: Difference) -> Protection:
+        """Of a new directory that programs make as their work, the first name alone is asked about."""
+        found = protection_of(of.path, lambda path: path in left_there or there(path), configs)
+        return found._replace(reason="") if of.inner and found.of_parent else found
 
-    changes = _with_moves([_change(each, first, since_ns, protection(each.path), leaves) for each in differences])
+    changes = _with_moves([_change(each, first, since_ns, protection(each), leaves) for each in differences])
     everything = hashlib.sha256()
     for change in sorted(changes, key=_by_path):
         everything.update(_encoder.encode(change))

@@ -71,6 +71,30 @@ def test_a_rule_allows_what_it_covers_entirely(rule: Rule, found: Effects, expec
     assert decided(rule, found) == expected
 
 
+MADE: Final = [
+    ("+ node_modules/.bin/tsc", ("npm",), "allow"),
+    ("+ node_modules/.bin/tsc", ("cd", "/usr/bin/npm"), "allow"),
+    ("+ node_modules/.bin/tsc", ("cp",), "ask"),
+    ("+ node_modules/.bin/tsc", ("npm", "cp"), "ask"),
+    ("+ node_modules/.bin/tsc", None, "ask"),
+    ("+ node_modules/.bin/tsc", ("cd",), "ask"),
+    ("+ a/__pycache__/a.cpython-313.pyc", ("pytest",), "allow"),
+    ("+ a/__pycache__/a.cpython-313.pyc", ("cp",), "ask"),
+    ("+ .venv/bin/python", ("python3",), "allow"),
+    ("+ .venv/bin/python", ("npm",), "ask"),
+    ("~ conftest.py", ("pytest",), "ask"),
+]
+
+
+@pytest.mark.parametrize(("written", "programs", "expected"), MADE)
+def test_a_rule_covers_what_is_protected_only_of_the_programs_that_make_it(
+    written: str, programs: Sequence[str] | None, expected: str
+) -> None:
+    found = effects(change(written, protected="it runs", level="refused"))
+    assert decided(ANY, found, programs) == expected
+    assert (suggested_rule(programs, found, TODAY) is not None) is (expected == "allow")
+
+
 DENY: Final = Rule("deny", ("git",), ("src/**",), ("src/**", "keep"))
 TOUCHED: Final = [
     ("a write", DENY, ("git",), effects("+ src/a"), "deny"),

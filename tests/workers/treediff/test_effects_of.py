@@ -153,6 +153,35 @@ def test_protected_paths_are_marked(rehearsing: Rehearsing, tree: Path) -> None:
     assert [path for path in paths if changes[path].protected] == PROTECTED.split()
 
 
+def test_a_new_directory_that_programs_make_as_their_work_is_marked_once(rehearsing: Rehearsing, tree: Path) -> None:
+    (tree / "d/.venv").mkdir()
+    script = (
+        "mkdir -p .venv/bin .venv/.git/hooks d/.venv/lib/x; touch .venv/bin/python .venv/.git/hooks/x d/.venv/lib/x/y"
+    )
+    changes = told(rehearsing, tree, script)
+    assert {path for path, each in changes.items() if each.protected} == {
+        ".venv",
+        "d/.venv/lib",
+        ".venv/.git",
+        ".venv/.git/hooks",
+        ".venv/.git/hooks/x",
+    }
+    assert {each.level for each in changes.values()} == {"refused"}
+
+
+HOOKED = (
+    "[core]\n\thooksPath = d/ci # mine\n[filter \"x\"]\n\tclean = sh -c 'e/clean.sh %f'\n[include]\n\tpath = ../extra\n"
+)
+
+
+def test_what_the_configuration_of_a_repository_names_is_protected(rehearsing: Rehearsing, tree: Path) -> None:
+    (tree / ".git").mkdir()
+    (tree / ".git/config").write_text(HOOKED)
+    changes = told(rehearsing, tree, "mkdir d/ci e; touch d/ci/pre-commit e/clean.sh e/other.sh extra d/x")
+    protected = {path for path, each in changes.items() if each.protected}
+    assert protected == {"d/ci", "d/ci/pre-commit", "e/clean.sh", "extra"}
+
+
 def test_a_config_beside_a_head_that_was_there_is_protected(rehearsing: Rehearsing, tree: Path) -> None:
     (tree / "d" / "HEAD").symlink_to("refs/heads/main")
     changes = told(rehearsing, tree, "echo x > d/config; echo x > e/config; echo x > config")
