@@ -113,7 +113,7 @@ class _JudgedCommand:
         self._effects = effects
         self._count = count_changed(effects)
         self._tried_network = started.network or tried_network(effects)
-        self._judgeable = not effects.left_out and not asked_by_name(effects, started.programs)
+        self._judgeable = not effects.left_out and not unmade(effects, started.programs)
         self._changes = [NamedChange(exact_path(change), change) for change in effects.changes]
         self._essential = essential_changes(effects)
         self._kinds: list[frozenset[ChangeKind]] | None = None
@@ -218,7 +218,7 @@ def summary(effects: Effects) -> str:
     return f"{_subject(effects)} would change ({_told(effects)})"
 
 
-def asked_by_name(effects: Effects, programs: Sequence[str] | None) -> list[Change]:
+def unmade(effects: Effects, programs: Sequence[str] | None) -> list[Change]:
     """Return the protected changes, but for those that are the ordinary work of every program of a command."""
     names = {each.rpartition("/")[2] for each in programs or ()} - {"cd"}
     found = [change for change in effects.changes if change.protected]

@@ -13,7 +13,7 @@ from typing import Final
 
 from supervisor.rules.change_kinds import NEVER_MADE, kinds_of
 from supervisor.rules.git_changes import MADE_FOR, in_git, moved_by_commit, objects_of, only_adds
-from supervisor.rules.judge_effects import NamedChange, asked_by_name, count_changed, essential_changes, tried_network
+from supervisor.rules.judge_effects import NamedChange, count_changed, essential_changes, tried_network, unmade
 from supervisor.rules.rule import KINDS, LIMIT, ChangeKind, Rule, literal
 from supervisor.rules.started_programs import GIT, Started
 from workers.changes.effects import Effects
@@ -45,7 +45,7 @@ def suggested_rule(started: Started | Sequence[str] | None, effects: Effects, to
         started = Started(tuple(started) if started else None)
     if not started.programs or effects.left_out or not 0 < len(effects.changes) <= MOST:
         return None
-    if asked_by_name(effects, started.programs):
+    if unmade(effects, started.programs):
         return None
     changes = essential_changes(effects)
     kinds = frozenset[ChangeKind]().union(*map(kinds_of, effects.changes))
