@@ -140,6 +140,7 @@ def _answer(
         queued_s=call.queued_s,
         without_rehearsal=call.without_rehearsal,
         network=call.network,
+        upload=call.upload,
     )
     answer: messages.Up | Proposal
     try:

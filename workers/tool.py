@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from workers.changes.effects import Effects, NodeState
+from workers.changes.effects import UPLOAD, Effects, NodeState
 from workers.errors import ToolError
 from workers.tree.root import Root
 from workers.wire.messages import Context
@@ -42,6 +42,8 @@ class ToolContext(msgspec.Struct, frozen=True):
     """A person lets it change things without a rehearsal: then no `Proposal` is asked for."""
     network: bool = False
     """A person lets it use the network that its profile names."""
+    upload: int = UPLOAD
+    """Bytes that it may send there."""
 
 
 class ResultWithNote(NamedTuple):

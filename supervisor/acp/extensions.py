@@ -157,6 +157,8 @@ class ProposedEffects(Object, frozen=True):
     refused_left_out: int = 0
     cannot_undo: str = ""
     """Why a commit of it could not be undone, or not all of it: a clause."""
+    traffic: str = ""
+    """What it has sent to which host of its network, and what came back: a clause."""
 
 
 class ApprovalRequest(Object, frozen=True):

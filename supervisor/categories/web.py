@@ -51,6 +51,9 @@ class WebConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             examples=["ca.pem"],
         ),
     ] = None
+    fetch_s: Annotated[
+        float, Meta(gt=0, le=600, description="Seconds that one fetch may take in all, its redirects included.")
+    ] = 20.0
     unasked_bits: Annotated[
         int,
         Meta(
@@ -69,9 +72,6 @@ class WebConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "anywhere.",
         ),
     ] = 16
-    fetch_s: Annotated[
-        float, Meta(gt=0, le=600, description="Seconds that one fetch may take in all, its redirects included.")
-    ] = 20.0
 
     def __post_init__(self) -> None:
         for entry in self.allow:

@@ -12,7 +12,7 @@ from typing import Final
 from supervisor.acp import extensions
 from supervisor.display.command_text import text_of
 from supervisor.display.escape import is_padded, name, visible
-from workers.changes.effects import Change, Effects, NodeState, What
+from workers.changes.effects import Change, Effects, NodeState, Traffic, What
 
 Line = tuple[str, str]
 """A tone ("" for none) and a text, as the console has them."""
@@ -66,6 +66,14 @@ def presented(effects: Effects, cannot_undo: str = "") -> extensions.ProposedEff
         ],
         refused_left_out=effects.refused_left_out,
         cannot_undo=cannot_undo,
+        traffic=traffic(effects.traffic),
+    )
+
+
+def traffic(told: Iterable[Traffic]) -> str:
+    """Return what a command has sent where, and what came back, as a clause; "" where it had no connections."""
+    return ", ".join(
+        f"to {name(each.place)} {size(each.up)} up, {size(each.down)} down{' (cut)' * each.cut}" for each in told
     )
 
 
@@ -259,7 +267,8 @@ def _gathered(changes: Iterable[extensions.ChangedName]) -> list[Line]:
 
 def refused(effects: extensions.ProposedEffects) -> list[Line]:
     """Return the attempts that the sandbox has blocked, line by line."""
-    lines = [("yellow", f"  blocked: {blocked(name(each.what), each.kind, each.count)}") for each in effects.refused]
+    lines = [("yellow", f"  network: {name(effects.traffic)}")] if effects.traffic else []
+    lines += [("yellow", f"  blocked: {blocked(name(each.what), each.kind, each.count)}") for each in effects.refused]
     if effects.refused_left_out:
         lines.append(("yellow", f"  ... and {effects.refused_left_out} more such attempts"))
     return lines

@@ -21,6 +21,7 @@ from supervisor.pool.open_root import identity
 from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.spec import ChildSpec
 from supervisor.pool.worker_set import WorkerSet
+from workers.changes.effects import UPLOAD
 from workers.wire import frames, messages
 
 _REMEMBERED: Final = 256
@@ -103,6 +104,7 @@ class Pool:
         timeout: float | None = None,
         output: Output | None = None,
         network: bool = False,
+        upload: int = UPLOAD,
     ) -> messages.Done | messages.Failed | messages.Unrehearsable | PendingProposal:
         """Rehearse a tool that has an effect; its worker holds what it would change, and nothing has changed.
 
@@ -113,7 +115,7 @@ class Pool:
         if len(held) >= _HELD_AT_MOST:
             raise WorkerUnavailable(f"{_HELD_AT_MOST} calls wait for a person's decision already.")
         answer = await self._run(
-            messages.Call(_new_id(), tool, args, network=network), timeout, output, _PROPOSED, retries=0
+            messages.Call(_new_id(), tool, args, network=network, upload=upload), timeout, output, _PROPOSED, retries=0
         )
         if isinstance(answer, PendingProposal) and len(held) > 1 and sum(held.values()) > _HELD_BYTES:
             await answer.decide(commit=False)

@@ -35,6 +35,8 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     """The first of it."""
     refused: tuple[str, ...] = ()
     """What it tried besides, and was refused."""
+    traffic: str = ""
+    """What it has sent where, and what came back."""
     unrehearsed: str = ""
     """Why it was not rehearsed."""
     network: bool = False

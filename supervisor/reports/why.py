@@ -167,6 +167,8 @@ def _decision_rows(judged: Judged, *, last: bool) -> list[tuple[str, str]]:
             rows.append(("changes", ": ".join((judged.changes, ", ".join(judged.names)))))
         if judged.refused:
             rows.append(("blocked", ", ".join(judged.refused)))
+        if judged.traffic:
+            rows.append(("network", judged.traffic))
     covered = f" (rule: {judged.covered_by})" if judged.covered_by else ""
     fate = "committed" if judged.committed else "not committed"
     ways = ["with the network"] * judged.network + ["outside of the sandbox"] * judged.unconfined
@@ -264,6 +266,7 @@ def _decided(fact: CallDecided, at: str) -> Judged:
         changes=detailed(effects),
         names=(*names, f"and {rest} more") if rest > 0 else names,
         refused=tuple(f"{each.kind} {name(each.what)}" for each in effects.refused[:_NAMED]),
+        traffic=effects.traffic,
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 import trio
 
+from supervisor.display.changes import traffic
 from supervisor.display.escape import name
 from supervisor.errors import KeptError, WorkerDied, WorkerError, WorkerUnavailable
 from supervisor.journal.agent_files import marks_of
@@ -31,7 +32,7 @@ from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.session_rules import SessionRules
 from supervisor.undo.packs import PackStore
 from supervisor.undo.promise import breaks_promise, losses
-from workers.changes.effects import Change, Effects, What
+from workers.changes.effects import UPLOAD, Change, Effects, What
 from workers.tree.drafts import drafts_in
 from workers.wire import messages
 
@@ -71,6 +72,8 @@ class ChangeAttempt:
     """The call that this one takes back."""
     network: bool = False
     """A person lets it use the profile's network."""
+    upload: int = UPLOAD
+    """Bytes that it may send there."""
     written_by_person: bool = False
     """A person has written exactly these arguments, and what they come to says no more."""
     lost: int = 0
@@ -96,12 +99,13 @@ class ChangeAttempt:
         """Show what the tool prints."""
         self.context.output(self.call.call, text)
 
-    def again(self, *, lost: bool = False, network: bool = False) -> "ChangeAttempt":
+    def again(self, *, lost: bool = False, network: bool = False, upload: int = 0) -> "ChangeAttempt":
         """Return the next attempt: after a lost rehearsal, or with the network."""
         return replace(
             self,
             call=msgspec.structs.replace(self.call, again=True),
             network=self.network or network,
+            upload=upload or self.upload,
             lost=self.lost + lost,
             effects=None,
             cannot_undo="",
@@ -161,6 +165,8 @@ class ChangeAttempt:
             return outcomes.worker_answered(call, kept)
         pack, left_out = kept
         notes = [f"Note: {self.cannot_undo}."] if self.cannot_undo else []
+        if self.effects is not None and self.effects.traffic:
+            notes.append(f"network: {traffic(self.effects.traffic)}")
         if self.approval is not None and self.approval.remark:
             notes.append(outcomes.remark_sentence(self.approval.remark))
         more, problems = rules.make(call, self.approval, self.rule)

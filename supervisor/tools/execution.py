@@ -16,6 +16,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from supervisor.display.changes import size
 from supervisor.errors import WorkerError
 from supervisor.journal.facts import CallEnded, CallStarted, effective
 from supervisor.pool.pending_proposal import PendingProposal
@@ -111,7 +112,7 @@ class Execution:
         call, offer = attempt.call, attempt.offer
         try:
             proposal = await self._pools.pool(offer.category).propose(
-                offer.name, raw_arguments(call), output=attempt.show, network=attempt.network
+                offer.name, raw_arguments(call), output=attempt.show, network=attempt.network, upload=attempt.upload
             )
         except (WorkerError, frames.FrameTooLarge) as error:
             return no_answer(call, error, self._pools, offer.category)
@@ -161,7 +162,8 @@ class Execution:
         if not tried or attempt.network or not profile.network or not self._approvals.attended:
             return False
         named = f"it tried the network; the profile {profile.name} names {', '.join(profile.network)}"
-        attempt.verdict = Verdict("ask", named)
+        may = f"it may send {size(attempt.seen.uploads.limit)}"
+        attempt.verdict = Verdict("ask", "; ".join(filter(None, (named, attempt.seen.uploads.told(), may))))
         if await self._request_approval(attempt, "network") is not Next.DENY:
             return True
         attempt.approval = None  # it is asked about without a network
@@ -200,7 +202,7 @@ class Execution:
                 return await self._run_unconfined(attempt)
             case Next.WITH_NETWORK:
                 await attempt.record(committed=False, network=True)
-                return attempt.again(network=True)
+                return attempt.again(network=True, upload=attempt.seen.uploads.limit)
             case Next.COMMIT:
                 await attempt.record(committed=True, unrehearsed=unrehearsed)
                 return await self._run_on_root(attempt)

@@ -28,6 +28,9 @@ ATTEMPTS: Final = 32
 ATTEMPT: Final = 515
 """Characters of one."""
 
+PLACES: Final = 16
+"""Places that one call may have connections to."""
+
 _PATH: Final = 4095
 """Bytes, as Linux takes them (`workers.tree.root.PATH_LIMIT`)."""
 
@@ -109,6 +112,20 @@ class Attempt(_EffectsRecord, frozen=True):
     count: int = 1
 
 
+UPLOAD: Final = 2**18
+"""Bytes that one command may send with its network, unless a person allows more."""
+
+
+class Traffic(_EffectsRecord, frozen=True):
+    """What a command said to one place of its network, and what came back, in bytes."""
+
+    place: str
+    up: int
+    down: int
+    cut: bool = False
+    """It wanted to send more than it might, and its connections were ended."""
+
+
 class Effects(_EffectsRecord, frozen=True):
     """All changes of one call, sorted by path; what does not fit is only counted, in `left_out`.
 
@@ -124,6 +141,8 @@ class Effects(_EffectsRecord, frozen=True):
     refused: Annotated[tuple[Attempt, ...], msgspec.Meta(max_length=ATTEMPTS)] = ()
     """What it tried besides, in the order of the first try."""
     refused_left_out: int = 0
+    traffic: Annotated[tuple[Traffic, ...], msgspec.Meta(max_length=PLACES)] = ()
+    """Of a rehearsal with a network."""
 
 
 class Conflict(_EffectsRecord, frozen=True):

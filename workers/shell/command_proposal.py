@@ -199,7 +199,7 @@ def run_command(context: ToolContext, file: str, arguments: Sequence[bytes]) -> 
     except CannotRehearse as error:
         raise RehearsalRefused(str(error)) from error
     asks = engine.network is not None and any(each.kind == "network" for each in effects.refused)
-    if overlay.changed(effects) or (asks and not context.network):
+    if overlay.changed(effects) or effects.traffic or (asks and not context.network):
         return overlay.proposal(effects, result)
     overlay.close()
     return result
@@ -215,8 +215,9 @@ def _effects(layer: UpperLayer, until: float, ended: CommandOutcome) -> Effects:
         effects = layer.effects(until)
     except CannotRehearse as error:
         why = f"Nothing was changed: the command ran in a rehearsal, but {error}."
-        raise ToolError("resource_limit", f"{why} Run less at once, or in another way.") from error
-    return msgspec.structs.replace(effects, refused=ended.refused, refused_left_out=ended.refused_left_out)
+        raise ToolError("resource_limit", f"{why} Run less at once, or in another way.", **_uploaded(ended)) from error
+    told = {"refused": ended.refused, "refused_left_out": ended.refused_left_out, "traffic": ended.traffic}
+    return msgspec.structs.replace(effects, **told)
 
 
 def _run_program(
@@ -230,13 +231,13 @@ def _run_program(
     """
     try:
         network = context.network and engine.place not in _ON_THE_ROOT  # as sockets of others may lie in the root
-        ended = run(engine, file, arguments, context.output, context.root.umask, network=network)
+        ended = run(engine, file, arguments, context.output, context.root.umask, network=network, upload=context.upload)
     except NotStarted as error:
         if error.failure.step == "rehearsal":
             raise (TooMuch if error.failure.errno else CannotRehearse)(error.failure.message) from error
         raise _start_error(error, arguments) from error
     if ended.ended != "exited":
-        raise _ended(engine, ended.ended, ended.stdout, ended.stderr)
+        raise _ended(engine, ended)
     result, notes = exit_result(ended.code, ended.stdout, ended.stderr, _LIMITS)
     if ended.code and engine.place not in _ON_THE_ROOT:
         notes += [hint for text, hint in _HINTS.items() if text in ended.stderr.lower()]
@@ -258,8 +259,14 @@ def _start_error(error: NotStarted, arguments: Sequence[bytes]) -> ToolError:
     return not_started(arguments[0], failure.errno, failure.message)
 
 
-def _ended(engine: CommandRunner, why: str, stdout: str, stderr: str) -> ToolError:
-    printed = {"stdout": stdout, "stderr": stderr}
+def _uploaded(outcome: CommandOutcome) -> dict[str, Any]:
+    """Return how many bytes a command has sent, for who counts them; nothing where it had no connection."""
+    return {"uploaded": sum(each.up for each in outcome.traffic)} if outcome.traffic else {}
+
+
+def _ended(engine: CommandRunner, outcome: CommandOutcome) -> ToolError:
+    why, stdout, stderr = outcome.ended, outcome.stdout, outcome.stderr
+    printed = {"stdout": stdout, "stderr": stderr, **_uploaded(outcome)}
     done = (
         "; what it had done until then stays." if engine.place in _ON_THE_ROOT else ". None of its changes were kept."
     )

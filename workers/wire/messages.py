@@ -33,7 +33,7 @@ from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
 
-from workers.changes.effects import Effects, NodeState
+from workers.changes.effects import UPLOAD, Effects, NodeState
 
 VERSION: Final = 5
 """Both sides send it in the handshake; a difference is refused, never negotiated."""
@@ -171,6 +171,8 @@ class Call(_Message, frozen=True):
     """A person has said that it may change things without having been rehearsed."""
     network: bool = False
     """A person has said that it may use the network that its profile names."""
+    upload: int = UPLOAD
+    """Bytes that it may send there."""
     fault: Fault | None = None
     """What happens to this call; a breach of the contract where `Start` did not allow faults."""
 

@@ -20,6 +20,7 @@ from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, 
 from supervisor.tools.exfiltration.flow_ledger import FlowLedger
 from supervisor.tools.exfiltration.known_addresses import ENDINGS, LINK, URL
 from supervisor.tools.exfiltration.sources import FRAME_BEGINS, lines_by_path, shown_by, sources_of
+from supervisor.tools.exfiltration.uploads import Uploads
 from workers.url import Url, UrlError, parse
 
 KEPT: Final = 2 * 2**20
@@ -96,9 +97,12 @@ class SeenText:
         self._networked: set[str] = set()
         self.flow = FlowLedger()
         """What its addresses have said."""
+        self.uploads = Uploads()
+        """What its commands have."""
 
     def apply(self, fact: Fact) -> None:
         """Take one more fact into account."""
+        self.uploads.apply(fact)
         match fact:
             case TurnStarted():
                 for part in parts_of(fact):

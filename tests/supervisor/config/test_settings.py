@@ -58,10 +58,10 @@ allow = ["example.org", "*.example.org"]
 ports = [443, 80]
 http = true
 resolve = { "example.org:443" = "127.0.0.1:8443" }
+unasked_bits = 100
+unasked_addresses = 6
 fetch_s = 5
 ca_file = "ca.pem"
-unasked_bits = 100
-unasked_addresses = 9
 [shell]
 programs = ["git", "make"]
 timeout_s = 60
@@ -121,7 +121,7 @@ def test_every_key_is_taken(home: Path) -> None:
         sections=(
             WebConfig(
                 *(("example.org", "*.example.org"), (443, 80), True, {"example.org:443": "127.0.0.1:8443"}, "ca.pem"),
-                *(100, 9, 5),
+                *(5, 100, 6),
             ),
             ShellConfig(("git", "make"), 60, ("/srv",), 100, escalation=True),
             UndoConfig(1, 2, 0, 0.5, 10),
@@ -229,6 +229,8 @@ MISTAKES: Final = [
     ("[web]\nhttp = 'yes'", "`web.http` is 'yes'; it must be true or false."),
     ("[web]\nallow = ['a', 2]", "number 2 of `web.allow` is 2; it must be a text."),
     ("[web]\nallow = 'x.org'", "`web.allow` is 'x.org'; it must be a list."),
+    ("[web]\nunasked_bits = -1", "`web.unasked_bits` is -1"),
+    ("[web]\nunasked_addresses = 1.5", "`web.unasked_addresses` is 1.5"),
     ("[web]\nfetch_s = 0", "`web.fetch_s` is 0; it must be a number above 0 and up to 600."),
     ("[web]\nallow = ['https://x.org']", "'https://x.org': a host's name stands alone"),
     ("[web]\nallow = ['127.0.0.1']", "The host '127.0.0.1' is an address"),

@@ -12,7 +12,7 @@ import os
 import select
 import socket
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from workers.shell.proxy.proxy_request import OPEN, ProxyDeclined, ProxyRequest, parse_request, proxy_response
@@ -71,15 +71,25 @@ class Proxy:
         broker: the worker's end of its socket to the broker.
         allowed: the places of the profile's `network`.
         tell: takes each place that was declined.
+        counts: two for each place, bytes up and down, and one more for the place that wanted to send too much.
+        upload: bytes that may be sent, to all places together.
     """
 
     def __init__(
-        self, listener: socket.socket, broker: socket.socket, allowed: Collection[str], tell: Callable[[str], None]
+        self,
+        listener: socket.socket,
+        broker: socket.socket,
+        allowed: Sequence[str],
+        tell: Callable[[str], None],
+        counts: "memoryview[int]",
+        upload: int,
     ) -> None:
         self._listener = listener
         self._broker = broker
         self._allowed = allowed
         self._tell = tell
+        self._counts = counts
+        self._left = upload
         self._clients: set[ProxyClient] = set()
         self._waiting: deque[ProxyClient] = deque()
         self._requested: ProxyClient | None = None
@@ -124,15 +134,45 @@ class Proxy:
     def _move(self, client: ProxyClient, end: ProxyEnd, other: ProxyEnd, event: int) -> None:
         """Do what one end is ready for."""
         try:
-            _move_bytes(end, other, event)
+            self._move_bytes(client, end, other, event)
         except OSError:
             if end is client.near:
                 raise
             end.ended = end.told = other.ended = True  # what it has said until then still goes to the command
             end.waiting.clear()
+        if client not in self._clients:
+            return
         if client.wanted is None:
             self._read_head(client)
         self._pass_ends_on(client)
+
+    def _move_bytes(self, client: ProxyClient, end: ProxyEnd, other: ProxyEnd, event: int) -> None:
+        assert end.socket is not None, "it was polled"
+        if event & select.POLLOUT:
+            if end is client.far and not self._left:
+                self._cut(client)
+                return
+            sent = end.socket.send(end.waiting[: self._left] if end is client.far else end.waiting, _NOW)
+            del end.waiting[:sent]
+            self._count(client, 0, sent if end is client.far else 0)
+        if event & (select.POLLIN | _GONE) and not end.ended:
+            data = end.socket.recv(BUFFER - len(other.waiting), _NOW)
+            other.waiting += data
+            end.ended = not data
+            self._count(client, 1, len(data) if end is client.far else 0)
+        elif event & _GONE:
+            raise ConnectionResetError
+
+    def _count(self, client: ProxyClient, direction: int, size: int) -> None:
+        if client.wanted is not None and size:
+            self._counts[2 * self._allowed.index(client.wanted.place) + direction] += size
+            self._left -= 0 if direction else size
+
+    def _cut(self, client: ProxyClient) -> None:
+        """End a connection that wants to send more than it may."""
+        assert client.wanted is not None, "it leads somewhere"
+        self._counts[-1] = 1 + self._allowed.index(client.wanted.place)
+        self._end(client)
 
     def _pass_ends_on(self, client: ProxyClient) -> None:
         for end, other in client.ends():
@@ -207,18 +247,6 @@ class Proxy:
     def _end(self, client: ProxyClient) -> None:
         self._clients.discard(client)
         client.close()
-
-
-def _move_bytes(end: ProxyEnd, other: ProxyEnd, event: int) -> None:
-    assert end.socket is not None, "it was polled"
-    if event & select.POLLOUT:
-        del end.waiting[: end.socket.send(end.waiting, _NOW)]
-    if event & (select.POLLIN | _GONE) and not end.ended:
-        data = end.socket.recv(BUFFER - len(other.waiting), _NOW)
-        other.waiting += data
-        end.ended = not data
-    elif event & _GONE:
-        raise ConnectionResetError
 
 
 def _wanted(client: ProxyClient, end: ProxyEnd, other: ProxyEnd) -> int:

@@ -4,6 +4,7 @@ Rule: it is there before the command, and what ends the command ends it (`watch.
 listens by its environment, as programs have agreed on, and may connect to nothing else.
 """
 
+import mmap
 import os
 import select
 import socket
@@ -13,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from workers.changes.effects import PLACES, UPLOAD, Traffic
 from workers.confine.confinements import PROXY
 from workers.confine.steps import Prepared, ProtectionUnavailable, confine
 from workers.shell.command_runner import CommandRunner, Network
@@ -51,13 +53,16 @@ class ProxyProcess:
     Args:
         engine: for a command without a network.
         network: of the profile.
+        upload: bytes that it may send.
 
     Raises:
         ProxyUnavailable: it could not be locked in.
         OSError: no process, socket or descriptor is to be had.
     """
 
-    def __init__(self, engine: CommandRunner, network: Network) -> None:
+    def __init__(self, engine: CommandRunner, network: Network, upload: int = UPLOAD) -> None:
+        self._places, size = network.places, 8 * (2 * len(network.places) + 1)
+        self._counts = memoryview(mmap.mmap(-1, size)).cast("Q")  # the proxy is killed, so it cannot tell at the end
         with socket.create_server((_HOST, 0), backlog=_BACKLOG) as listener:
             listener.setblocking(False)
             port = listener.getsockname()[1]
@@ -65,7 +70,7 @@ class ProxyProcess:
             child = os.fork()
             if child == 0:
                 try:
-                    _serve(engine, network, listener, to_worker)
+                    _serve(engine, network, listener, to_worker, self._counts, upload)
                 finally:
                     os._exit(0)
             os.close(to_worker)
@@ -86,6 +91,14 @@ class ProxyProcess:
                 parts.append(part)
         return b"".join(parts).decode("utf-8", "replace").splitlines()
 
+    def traffic(self) -> tuple[Traffic, ...]:
+        """Return what was sent where, and what came back, once everything has been killed."""
+        all_places = (
+            Traffic(place, self._counts[2 * at], self._counts[2 * at + 1], self._counts[-1] == at + 1)
+            for at, place in enumerate(self._places)
+        )
+        return tuple(each for each in all_places if each.up or each.down)[:PLACES]
+
     def close(self) -> None:
         """Let go of what it says; the process is the caller's to kill."""
         os.close(self._report)
@@ -101,7 +114,14 @@ class ProxyProcess:
             raise ProxyUnavailable(f"the proxy cannot be locked in: {message}", feature)
 
 
-def _serve(engine: CommandRunner, network: Network, listener: socket.socket, to_worker: int) -> None:
+def _serve(
+    engine: CommandRunner,
+    network: Network,
+    listener: socket.socket,
+    to_worker: int,
+    counts: "memoryview[int]",
+    upload: int,
+) -> None:
     """Be the proxy."""
 
     def tell(place: str) -> None:
@@ -116,7 +136,7 @@ def _serve(engine: CommandRunner, network: Network, listener: socket.socket, to_
         tell(f"{getattr(error, 'feature', '')}:{error}")
         return
     os.write(to_worker, _LOCKED)
-    Proxy(listener, broker, network.places, tell).serve()
+    Proxy(listener, broker, network.places, tell, counts, upload).serve()
 
 
 def _environment(port: int, *, trusts: bool) -> Mapping[str, str]:

@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from workers.changes.effects import Attempt
+from workers.changes.effects import UPLOAD, Attempt, Traffic
 from workers.confine import limits
 from workers.confine.steps import Enforced, Prepared, ProtectionUnavailable, confine
 from workers.errors import CannotRehearse, TooMuch
@@ -52,6 +52,7 @@ class CommandOutcome(NamedTuple):
     refused: tuple[Attempt, ...] = ()
     """What it tried in vain, where that is told."""
     refused_left_out: int = 0
+    traffic: tuple[Traffic, ...] = ()
 
 
 class NotStarted(Exception):
@@ -70,16 +71,17 @@ def run(
     umask: int = 0o022,
     *,
     network: bool = False,
+    upload: int = UPLOAD,
 ) -> CommandOutcome:
     """Run a program with `arguments` (the first is its name) in a sandbox of its own; nothing of it is left.
 
-    With `network` it reaches the hosts that the profile names, if any.
+    With `network` it reaches the hosts that the profile names, if any, and sends them at most `upload` bytes.
 
     Raises:
         NotStarted: the sandbox or the program could not be had.
         OSError: no process or descriptor is to be had.
     """
-    proxy = _proxy(engine, engine.network) if network and engine.network else None
+    proxy = _proxy(engine, engine.network, upload) if network and engine.network else None
     engine = proxy.engine if proxy else engine
     (out, to_out), (err, to_err), (failed, to_failed) = (os.pipe2(os.O_CLOEXEC) for _ in range(3))
     attempts = Attempts()
@@ -104,7 +106,11 @@ def run(
         code = os.waitstatus_to_exitcode(status)
         for place in proxy.declined() if proxy else ():
             attempts.add(place)
-        return CommandOutcome(ended, code, *texts, attempts.refused(), attempts.left_out)
+        traffic = proxy.traffic() if proxy else ()
+        for each in traffic:
+            if each.cut:
+                attempts.add(f"{each.place}: cut, as it wanted to send more than {upload // 1024} KiB in all")
+        return CommandOutcome(ended, code, *texts, attempts.refused(), attempts.left_out, traffic)
     finally:
         end_all()
         attempts.close()
@@ -114,14 +120,14 @@ def run(
             os.close(end)
 
 
-def _proxy(engine: CommandRunner, network: Network) -> ProxyProcess:
+def _proxy(engine: CommandRunner, network: Network, upload: int) -> ProxyProcess:
     """Start the proxy of a command.
 
     Raises:
         NotStarted: there is none.
     """
     try:
-        return ProxyProcess(engine, network)
+        return ProxyProcess(engine, network, upload)
     except ProxyUnavailable as error:
         end_all()
         raise NotStarted(StartFailure("sandbox", 0, str(error), feature=error.feature)) from error

@@ -86,13 +86,14 @@ class World:
     """The test itself is this server."""
     connections: Connections
 
-    def run(self, command: str, *, network: bool = True) -> tuple[dict[str, Any], str]:
+    def run(self, command: str, *, network: bool = True, **more: Any) -> tuple[dict[str, Any], str]:
         """Run a command line; return the result and the note."""
         self.connections.call += 1
-        answer = propose(self.worker, command, network=network)
+        answer = propose(self.worker, command, network=network, **more)
         if isinstance(answer, messages.Proposed):
-            self.worker.decide(answer, commit=False)
-            return {"effects": answer.effects}, ""
+            ended = self.worker.decide(answer, commit=network)
+            result = msgspec.json.decode(ended.content) if network and isinstance(ended, messages.Done) else {}
+            return {**result, "effects": answer.effects}, ended.note if isinstance(ended, messages.Done) else ""
         assert isinstance(answer, messages.Done), answer
         return msgspec.json.decode(answer.content), answer.note
 
@@ -227,10 +228,47 @@ def test_the_proxy_holds_its_sockets_and_nothing_else(world: World) -> None:
     descriptors = Path(f"/proc/{proxy}/fd")  # which only root can look through: it is undumpable
     opened = {each.name: os.readlink(each) for each in descriptors.iterdir()} if os.geteuid() == 0 else {}
     connection.close()
-    assert isinstance(world.worker.answer(77), messages.Done)
+    proposed = world.worker.answer(77)
+    assert isinstance(world.worker.decide(proposed, commit=True), messages.Done)
     assert [status[name].strip() for name in ("Seccomp", "NoNewPrivs", "CapEff")] == ["2", "1", "0" * 16]
     kinds = sorted(what.partition(":")[0] for number, what in opened.items() if number not in "012")
     assert kinds == (["pipe", *["socket"] * 4] if opened else [])
+
+
+def test_what_goes_up_and_down_is_counted_for_each_place(world: World) -> None:
+    get = "printf 'GET http://allowed.example/%s HTTP/1.1\\r\\nHost: allowed.example\\r\\n\\r\\n'"
+    result, note = world.run(
+        said(get % ("a" * 1000), "cat <&3 >/dev/null;") + "; " + connect("allowed.example:443", "printf 'no TLS' >&3;")
+    )
+    plain, secure = sorted(result["effects"].traffic, key=lambda each: -each.up)
+    assert (plain.place, secure.place, secure.up) == ("allowed.example:80", "allowed.example:443", 6)
+    assert 1000 < plain.up < 1100
+    assert 0 < plain.down < 1000
+    assert not plain.cut
+    assert note == ""
+
+
+@pytest.mark.parametrize(("upload", "sent"), [(2**18, 300_000), (70_000, 100_000), (2**18, 200_000)])
+def test_a_command_that_sends_more_than_it_may_is_cut(upload: int, sent: int, world: World) -> None:
+    line = connect("held.example:443", f"(head -c {sent} /dev/zero >&3; cat <&3 >/dev/null) & wait;")
+    world.held.settimeout(60)
+    got: list[int] = []
+
+    def take() -> None:
+        connection, _ = world.held.accept()
+        with connection:
+            connection.settimeout(60)
+            while sum(got) < min(upload, sent) and (data := connection.recv(2**16)):
+                got.append(len(data))
+
+    server = threading.Thread(target=take)
+    server.start()
+    result, note = world.run(line, upload=upload)
+    server.join(60)
+    (told,) = result["effects"].traffic
+    assert (told.place, told.up, told.cut) == ("held.example:443", min(upload, sent), sent > upload)
+    assert sum(got) == told.up
+    assert ("held.example:443: cut, as it wanted to send more than" in note) is (sent > upload)
 
 
 def test_without_a_persons_word_there_is_none(world: World) -> None:

@@ -26,7 +26,7 @@ TAKEN_OVER: Final = """
 from tests.hostile_worker import strike
 proxies = sys.modules["workers.shell.proxy.proxy_process"]
 class Attacker:
-    def __init__(self, listener, broker, places, tell):
+    def __init__(self, listener, broker, places, tell, counts, upload):
         self.tell = tell
     def serve(self):
         self.tell(strike(attack, {}))
