@@ -73,8 +73,12 @@ def presented(effects: Effects, cannot_undo: str = "") -> extensions.ProposedEff
 def traffic(told: Iterable[Traffic]) -> str:
     """Return what a command has sent where, and what came back, as a clause; "" where it had no connections."""
     return ", ".join(
-        f"to {name(each.place)} {size(each.up)} up, {size(each.down)} down{' (cut)' * each.cut}" for each in told
+        f"to {name(each.place)} {_bytes(each.up)} up, {_bytes(each.down)} down{' (cut)' * each.cut}" for each in told
     )
+
+
+def _bytes(count: int) -> str:
+    return size(count) if count else "0 B"
 
 
 def told(change: Change) -> extensions.ChangedName:

@@ -112,7 +112,7 @@ class Attempt(_EffectsRecord, frozen=True):
     count: int = 1
 
 
-UPLOAD: Final = 2**18
+UPLOAD: Final = 256_000
 """Bytes that one command may send with its network, unless a person allows more."""
 
 

@@ -16,7 +16,7 @@ import signal
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 

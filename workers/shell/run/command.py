@@ -109,7 +109,7 @@ def run(
         traffic = proxy.traffic() if proxy else ()
         for each in traffic:
             if each.cut:
-                attempts.add(f"{each.place}: cut, as it wanted to send more than {upload // 1024} KiB in all")
+                attempts.add(f"{each.place}: cut, as it wanted to send more than {upload // 1000} kB in all")
         return CommandOutcome(ended, code, *texts, attempts.refused(), attempts.left_out, traffic)
     finally:
         end_all()
