@@ -1,4 +1,4 @@
-"""What the commands of one session have said to the hosts of their profile's network. A fold over facts.
+"""Uploads of the commands of one session: what they have said to the hosts of their profile. A fold over facts.
 
 Rule: a run with a network has sent what its proxy has counted; where nobody has counted, it has sent all that it might.
 One that was cut lets the next one send more, if the person says yes to that.
