@@ -15,14 +15,22 @@ import msgspec
 CONTEXT: Final = 3
 """Lines that stay around a change."""
 
-DIFF: Final = 2**15
-"""Characters of one diff."""
+DIFFS: Final = 5 * 2**20
+"""What all diffs of a call may weigh together: as much as a frame holds, and a message to a client."""
 
-TEXT: Final = 2**18
+TEXT: Final = 2**22
 """Bytes of the larger one of two texts that are compared."""
+
+LINES: Final = 200_000
+"""Lines of it."""
 
 DISTANCE: Final = 1000
 """Lines that may differ before everything between the first and the last change counts as replaced."""
+
+
+_CONTROLS: Final = bytes([*range(9), *range(11, 32), 127])
+_ESCAPE: Final = 5
+"""Bytes that an escape takes more than its character."""
 
 
 class Diff(msgspec.Struct, frozen=True):
@@ -49,10 +57,37 @@ class _Edit(msgspec.Struct, frozen=True):
 
 
 def unified(old: str, new: str, limit: int, budget: Budget) -> Diff:
-    """Return the difference of two texts, at most `limit` characters of it, cut between lines."""
+    """Return the difference of two texts, what weighs at most `limit` of it, cut between lines."""
     before, after = _lines(old), _lines(new)
-    lines = [line for edits in _near(_edits(before, after, budget)) for line in _hunk(before, after, edits)]
-    fits = sum(size <= limit for size in accumulate(map(len, lines)))
+    return _cut([line for edits in _near(_edits(before, after, budget)) for line in _hunk(before, after, edits)], limit)
+
+
+def shortened(diff: Diff, limit: int) -> Diff:
+    """Return what weighs at most `limit` of a difference, cut between lines."""
+    cut = _cut(_lines(diff.text), limit)
+    return Diff(cut.text, diff.left_out + cut.left_out)
+
+
+def shares(weights: Sequence[int], total: int) -> list[int]:
+    """Return how much of a total each gets: all that it needs, or as much as any other that needs more."""
+    given = [0] * len(weights)
+    left = total
+    for place, at in enumerate(sorted(range(len(weights)), key=weights.__getitem__)):
+        given[at] = min(weights[at], left // (len(weights) - place))
+        left -= given[at]
+    return given
+
+
+def weight(text: str) -> int:
+    """Return the bytes that a text takes in a message, with its controls as escapes."""
+    if text.isascii() and text.isprintable():
+        return len(text)
+    data = text.encode("utf-8", "surrogatepass")
+    return len(data) + _ESCAPE * (len(data) - len(data.translate(None, _CONTROLS)))
+
+
+def _cut(lines: Sequence[str], limit: int) -> Diff:
+    fits = sum(size <= limit for size in accumulate(map(weight, lines)))
     return Diff("".join(lines[:fits]), len(lines) - fits)
 
 

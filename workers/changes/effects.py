@@ -77,7 +77,7 @@ class Change(_EffectsRecord, frozen=True):
     after: NodeState | None = None
     raw_path: _Raw = b""
     diff: str = ""
-    """Unified, without the two lines that name the file; only of UTF-8 text without NUL."""
+    """Unified, without the two lines that name the file; only of text."""
     diff_left_out: str = ""
     """Why there is no diff or not all of it, in words; empty if nothing is missing."""
     protected: str = ""
@@ -100,6 +100,8 @@ class Change(_EffectsRecord, frozen=True):
     """A link whose target leads out of the root by way of a link that was there before."""
     meanwhile: bool = False
     """Somebody else changed it while the command ran: a commit is refused."""
+    encoding: str = ""
+    """What the diff was decoded from, in words; empty for UTF-8."""
 
 
 class Attempt(_EffectsRecord, frozen=True):

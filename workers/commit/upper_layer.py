@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Final
 
-from workers.changes.diff import TEXT
 from workers.changes.effects import CommitOutcome, Effects
 from workers.commit.commit import TreeDiff, commit, committed
 from workers.commit.operations import obstacle, of_root
@@ -23,7 +22,7 @@ from workers.tree.attributes import attributes_of, shortened
 from workers.tree.git_config import GitConfigs
 from workers.tree.root import closing, open_beneath, parent_of, shown
 from workers.treediff.comparison import Comparison, Difference
-from workers.treediff.effects_of import build_effects, committable
+from workers.treediff.effects_of import Content, build_effects, committable
 from workers.treediff.snapshot import KEPT, Node, Ration, open_seen, opened, spoken
 from workers.wire.messages import PIECE
 
@@ -69,8 +68,10 @@ class UpperLayer:
         """Return a file as it is and as it would be; None where that is not one of at most so many bytes both times."""
         for name, before, after, _inner in self.differences:
             if name == path and before and after and before.state.kind == after.state.kind == "file":
-                was = _reader(self._root, ours=False, most=most)(path, before)
-                becomes = _reader(self._upper, ours=True, most=most)(path, after)
+                if max(before.state.size, after.state.size) > most:
+                    return None
+                was = _reader(self._root, ours=False)(path, before, most)
+                becomes = _reader(self._upper, ours=True)(path, after, most)
                 return None if was is None or becomes is None else (was, becomes)
         return None
 
@@ -232,18 +233,18 @@ def _overtaken(path: str) -> ToolError:
     )
 
 
-def _reader(directory: int, *, ours: bool, most: int = TEXT) -> Callable[[str, Node], bytes | None]:
-    """Return what reads files of at most so many bytes beneath a directory, if they are still those that were seen."""
+def _reader(directory: int, *, ours: bool) -> Content:
+    """Return what reads files beneath a directory, if they are still those that were seen."""
 
-    def content(path: str, seen: Node) -> bytes | None:
-        if seen.content is not None or seen.state.size > most:
-            return seen.content
+    def content(path: str, seen: Node, most: int) -> bytes | None:
+        if seen.content is not None:
+            return seen.content[:most]
         with (
             suppress(OSError),
             _place(directory, path, seen) as (place, name, status),
             opened(place, name, status, ours=ours) as file,
         ):
-            return os.read(file, seen.state.size)
+            return os.read(file, min(most, seen.state.size))
         return None
 
     return content

@@ -11,9 +11,10 @@ from typing import Final
 
 import msgspec
 
-from workers.changes.diff import DIFF, TEXT, Budget, unified
+from workers.changes.diff import DIFFS, Budget, Diff
 from workers.changes.digest import sha256
 from workers.changes.effects import Change, Effects, NodeState
+from workers.changes.readable import Compared, Readable, compare, side_of, too_large
 from workers.files.atomic import Old, expect, identity, replace
 from workers.files.text_limits import pieces
 from workers.tool import Proposal, Replaced, Result
@@ -92,15 +93,16 @@ def proposed(root: Root, place: ParentDir, data: bytes, old: Old | None, said: s
     has: dict[str, bytes] = {}
     if old is not None:
         mode, has = old.mode & _STAYS, shortened(old.attributes)
-    diff, left_out = _difference(data, old)
+    seen = _difference(data, old)
     protection = protection_in_tool(place.path.split("/"))
     change = Change(
         place.path,
         "added" if old is None else "modified",
         None if old is None else NodeState("file", old.mode, old.size, old.identity[4], old.digest, attributes=has),
         NodeState("file", mode, len(data), 0, sha256(data).digest(), attributes=has),
-        diff=diff,
-        diff_left_out=left_out,
+        diff=seen.diff.text,
+        diff_left_out=seen.why,
+        encoding=seen.how,
         protected=protection.protected,
         level=protection.level,
         linked=old is not None and old.links > 1,
@@ -118,29 +120,22 @@ def _directories(root: Root, place: ParentDir) -> Iterator[Change]:
         yield Change("/".join(parts[:depth]), "added", None, NodeState("dir", mode))
 
 
-def _difference(data: bytes, old: Old | None) -> tuple[str, str]:
-    """Return a diff, and why it is not there or not whole."""
-    larger = max(len(data), old.size if old is not None else 0)
-    if larger > TEXT:
-        return "", f"a file of {larger} bytes is not compared; the most is {TEXT}"
-    before = b"" if old is None else old.content
-    if before is None:
-        return "", "the old file cannot be read"
-    try:
-        text = before.decode()
-    except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:
-        return "", "not text"
-    diff = unified(text, data.decode(), DIFF, Budget(_STEPS))
-    return diff.text, f"{diff.left_out} lines are left out" if diff.left_out else ""
+def _difference(data: bytes, old: Old | None) -> Compared:
+    """Return the difference that people are shown."""
+    why = too_large(max(len(data), old.size if old is not None else 0))
+    if not why and old is not None and old.content is None:
+        why = "the old file cannot be read"
+    if why:
+        return Compared(Diff("", 0), why)
+    before = None if old is None or old.content is None else side_of(old.content)
+    return compare(before, Readable(data.decode()), DIFFS, Budget(_STEPS))
 
 
 def _effects(changes: tuple[Change, ...]) -> Effects:
     """Sum up changes, sorted by path as they are: directories are made for a new file, and come before it."""
     everything = sha256()
     for change in changes:
-        everything.update(_encoder.encode(msgspec.structs.replace(change, diff="", diff_left_out="")))
+        everything.update(_encoder.encode(msgspec.structs.replace(change, diff="", diff_left_out="", encoding="")))
     file = changes[-1]
     return Effects(changes, {file.what: len(changes)}, everything.digest(), file.after.size if file.after else 0)
 

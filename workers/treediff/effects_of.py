@@ -10,12 +10,13 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from workers.changes.diff import DIFF, TEXT, Budget, unified
+from workers.changes.diff import DIFFS, TEXT, Budget, Diff, shares, shortened, weight
 from workers.changes.effects import CHANGES, Change, Effects, NodeState, What, new_executable_bits
+from workers.changes.readable import HEAD, Compared, Readable, binary, compare, encoding_of, left_out, too_large
 from workers.tree.git_config import GitConfigs
 from workers.tree.protected import Protection, protection_of
 from workers.treediff.comparison import Difference
@@ -24,10 +25,7 @@ from workers.treediff.snapshot import Node, spoken
 TOLD: Final = 6 * 2**20
 """Bytes of all changes as they are sent, diffs included: less than a frame, which has to hold the output as well."""
 
-DIFFS: Final = 2**20
-"""Characters of all diffs together."""
-
-TEXTS: Final = 2**23
+TEXTS: Final = 2**25
 """Bytes that are read for diffs."""
 
 STEPS: Final = 2_000_000
@@ -40,8 +38,8 @@ _RANK: Final[Mapping[What, int]] = MappingProxyType(
 )
 """What is told first where not all can be."""
 
-Content = Callable[[str, Node], bytes | None]
-"""Reads a file that was seen, if it is still that file and no more than `TEXT` bytes."""
+Content = Callable[[str, Node, int], bytes | None]
+"""Reads the first so many bytes of a file that was seen, if it is still that file."""
 
 
 def build_effects(
@@ -76,23 +74,22 @@ def build_effects(
     everything = hashlib.sha256()
     for change in sorted(changes, key=_by_path):
         everything.update(_encoder.encode(change))
-    diffs = _Diffs(contents)
     left = TOLD
     kept: list[Change] = []
-    left_out: Counter[What] = Counter()
-    for difference, change in sorted(zip(differences, changes, strict=True), key=_by_weight):
-        full = diffs.added_to(change, difference)
+    omitted: Counter[What] = Counter()
+    by_weight = sorted(zip(differences, changes, strict=True), key=_by_weight)
+    for full in _with_diffs(by_weight, contents):
         left -= len(_encoder.encode(full))
         if left >= 0 and len(kept) < CHANGES:
             kept.append(full)
         else:
-            left_out[change.what] += 1
+            omitted[full.what] += 1
     return Effects(
         tuple(sorted(kept, key=_by_path)),
         dict(Counter(each.what for each in changes)),
         everything.digest(),
         sum(each.after.size for each in changes if each.after and each.what in {"added", "modified", "replaced"}),
-        dict(left_out),
+        dict(omitted),
     )
 
 
@@ -175,59 +172,62 @@ def _with_moves(changes: Sequence[Change]) -> list[Change]:
     return marked
 
 
-class _Diffs:
-    """The diffs of one rehearsal, as long as there is room."""
+def _with_diffs(pairs: Sequence[tuple[Difference, Change]], contents: tuple[Content, Content]) -> list[Change]:
+    """Return changes with their diffs, or with the reason why they have none; what room there is, they share."""
+    compared = _Comparisons(contents)
+    found = [compared.of(difference, change) for difference, change in pairs]
+    weights = [weight(each.diff.text) for each in found]
+    room = shares(weights, DIFFS)
+    changes = []
+    for (difference, change), seen, needs, gets in zip(pairs, found, weights, room, strict=True):
+        diff = seen.diff if needs <= gets else shortened(seen.diff, gets)
+        why = seen.why if diff is seen.diff else left_out(diff)
+        more: dict[str, Any] = {"diff": diff.text, "diff_left_out": why, "encoding": seen.how}
+        more |= {"script": True} if compared.is_script(difference, change) else {}
+        changes.append(msgspec.structs.replace(change, **more) if any(more.values()) else change)
+    return changes
+
+
+class _Comparisons:
+    """The comparisons of one rehearsal, as long as there is time."""
 
     def __init__(self, contents: tuple[Content, Content]) -> None:
         self._before, self._after = contents
-        self._room = DIFFS
         self._texts = TEXTS
         self._budget = Budget(STEPS)
 
-    def added_to(self, change: Change, difference: Difference) -> Change:
-        """Return the change with its diff, or with the reason why it has none."""
-        if self._gets_executable(change) and _text(difference.path, difference.after, self._after) is not None:
-            change = msgspec.structs.replace(change, script=True)
-        states = [each for each in (change.before, change.after) if each and each.kind == "file"]
-        if not states or change.moved_from or change.what not in {"added", "modified", "deleted", "replaced"}:
-            return change
-        diff, why = self._of(difference, states)
-        return msgspec.structs.replace(change, diff=diff, diff_left_out=why) if diff or why else change
+    def of(self, difference: Difference, change: Change) -> Compared:
+        """Return the difference of a file's content, or the reason why it is not shown."""
+        sizes = [each.size for each in (change.before, change.after) if each and each.kind == "file"]
+        if not sizes or change.moved_from or change.what not in {"added", "modified", "deleted", "replaced"}:
+            return Compared(Diff("", 0))
+        old = self._side(difference.path, difference.before, self._before)
+        new = self._side(difference.path, difference.after, self._after)
+        return compare(old, new, DIFFS, self._budget)
 
-    def _gets_executable(self, change: Change) -> bool:
-        """Say whether a file gets executable bits, and there is time to read it."""
+    def is_script(self, difference: Difference, change: Change) -> bool:
+        """Say whether a text gets executable bits, and there is time to read it."""
         after = change.after
-        if after is None or after.kind != "file" or after.size > min(TEXT, self._texts):
+        if after is None or after.kind != "file" or not new_executable_bits(change.before, after):
             return False
-        return bool(new_executable_bits(change.before, after))
+        text = self._side(difference.path, difference.after, self._after)
+        return isinstance(text, Readable) and not text.how and "\0" not in text.text
 
-    def _of(self, difference: Difference, states: Sequence[NodeState]) -> tuple[str, str]:
-        sizes = [state.size for state in states]
-        if max(sizes) > TEXT:
-            return "", f"a file of {max(sizes)} bytes is not compared; the most is {TEXT}"
-        if self._room <= 0 or sum(sizes) > self._texts:
-            return "", "there are too many changes to show them all"
-        self._texts -= sum(sizes)
-        old = _text(difference.path, difference.before, self._before)
-        new = _text(difference.path, difference.after, self._after)
-        if old is None or new is None:
-            return "", "not text"
-        diff = unified(old, new, min(DIFF, self._room), self._budget)
-        self._room -= len(diff.text)
-        return diff.text, f"{diff.left_out} lines are left out" if diff.left_out else ""
-
-
-def _text(path: str, seen: Node | None, content: Content) -> str | None:
-    """Return a file as text, nothing at all as an empty one; None where it is no text."""
-    if seen is None or seen.state.kind != "file":
-        return ""
-    data = content(path, seen)
-    if data is None or b"\0" in data:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return None
+    def _side(self, path: str, seen: Node | None, content: Content) -> Readable | str | None:
+        """Return a file as a text, or why it is none; None where there is none."""
+        if seen is None or seen.state.kind != "file":
+            return None
+        size = seen.state.size
+        head = b"" if size > TEXT else content(path, seen, HEAD)
+        if size > TEXT or head is None:
+            return too_large(size) or "it cannot be read"
+        if (encoding := encoding_of(head, whole=size <= HEAD)) is None:
+            return binary(size)
+        if size > self._texts:
+            return "there are too many changes to show them all"
+        self._texts -= size
+        data = head if size <= HEAD else content(path, seen, size)
+        return "it cannot be read" if data is None else encoding.decoded(data)
 
 
 def _by_path(change: Change) -> bytes:

@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 import os
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ import pytest
 from tests.tool_calls import refusal, refused, told
 from tests.workers.files.conftest import UMASK
 from workers import kernel
-from workers.changes.diff import DIFF, TEXT
+from workers.changes.diff import DIFFS, LINES, TEXT
 from workers.changes.effects import Change, NodeState
 from workers.files import atomic
 from workers.files.edit_file import edit_file
@@ -134,27 +135,34 @@ def test_the_digest_stands_for_every_change_without_its_diff(context: ToolContex
     assert effects.digest != writing(context, "a/x", "other\n").effects.digest
 
 
-LEFT_OUT = [
-    (b"\0old", "new\n", "", "not text"),
-    (b"\xffold", "new\n", "", "not text"),
-    (b"old", "x" * (TEXT + 1), "", f"a file of {TEXT + 1} bytes is not compared; the most is {TEXT}"),
-    (b"x" * (TEXT + 1), "new", "", f"a file of {TEXT + 1} bytes is not compared; the most is {TEXT}"),
-    (
-        b"",
-        f"{'x' * (DIFF - 26)}\nand\nmore\n",
-        f"@@ -0,0 +1,3 @@\n+{'x' * (DIFF - 26)}\n+and\n",
-        "1 lines are left out",
-    ),
+LONG = "".join(f"{number:07}{'x' * 990}\n" for number in range(4000))
+"""All of it fits beside what it takes the place of, but for some lines."""
+SHOWN = [
+    (b"\0" * 20, "new\n", "", "binary, 20 bytes, cannot be shown", ""),
+    (b"\xffold\0\n", "new\n", "-\\xffold\0\n+new\n", "", "was UTF-8 with stray bytes, written as \\x..; is UTF-8"),
+    ("café\n".encode("latin-1"), "café\n", "", "", "was Latin-1 (Windows-1252), decoded; is UTF-8"),
+    ("one\n".encode("utf-16"), "two\n", "-one\n+two\n", "", "was UTF-16 LE with a byte order mark, decoded; is UTF-8"),
+    (b"a\nb\n", "\n" * (LINES + 1), "", f"a text of {LINES + 1} lines is not compared; the most is {LINES}", ""),
+    (b"x" * (TEXT + 1), "new", "", f"a file of {TEXT + 1} bytes is not compared; the most is {TEXT}", ""),
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "diff", "why"), LEFT_OUT, ids=["nul", "bytes", "new", "old", "long"])
-def test_a_diff_that_is_left_out_is_said_to_be(
-    context: ToolContext, root: Path, old: bytes, new: str, diff: str, why: str
+@pytest.mark.parametrize(("old", "new", "diff", "why", "how"), SHOWN, ids=range(len(SHOWN)))
+def test_an_old_file_is_shown_or_said_not_to_be(
+    context: ToolContext, root: Path, old: bytes, new: str, diff: str, why: str, how: str
 ) -> None:
     (root / "f").write_bytes(old)
     (change,) = writing(context, "f", new).effects.changes
-    assert (change.diff, change.diff_left_out) == (diff, why)
+    assert (change.diff.partition("@@\n")[2], change.diff_left_out, change.encoding) == (diff, why, how)
+
+
+def test_lines_that_do_not_fit_a_frame_are_counted(context: ToolContext, root: Path) -> None:
+    (root / "f").write_text(LONG)
+    (change,) = writing(context, "f", LONG.replace("x", "y")).effects.changes
+    left_out = re.fullmatch(r"([0-9]+) lines are left out", change.diff_left_out)
+    assert left_out
+    assert int(left_out[1]) + change.diff.count("\n") == 8001
+    assert DIFFS - 2000 < len(change.diff) <= DIFFS
 
 
 # --- the second phase --------------------------------------------------------------------------------------------

@@ -1,9 +1,12 @@
 """The limits of effects, tested without a command."""
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
+from workers.changes.diff import DIFFS, LINES, TEXT
 from workers.changes.effects import CHANGES, NodeState
+from workers.changes.readable import HEAD
 from workers.treediff.comparison import Difference
 from workers.treediff.effects_of import build_effects
 from workers.treediff.snapshot import Node
@@ -21,3 +24,37 @@ def test_no_more_changes_are_told_one_by_one_than_a_message_may_hold() -> None:
     assert ".envrc" in {each.path for each in effects.changes}
     proposed = messages.Proposed(1, effects)
     assert frames.decode_up(frames.frame(proposed)[frames.LENGTH.size :]) == proposed
+
+
+def test_files_share_what_a_frame_holds_and_each_says_what_is_left_out() -> None:
+    line = "x" * 63 + "\n"
+    sizes = {"small": 1, "half": DIFFS // 400, "large": TEXT // 64, "larger": TEXT // 64, "largest": TEXT // 64}
+    found = [
+        Difference(name, None, Node(NodeState("file", 0o644, count * 64), 1, number + 2, 0, 1))
+        for number, (name, count) in enumerate(sizes.items())
+    ]
+
+    def content(path: str, _: Node, most: int) -> bytes:
+        return (line * sizes[path]).encode()[:most]
+
+    effects = build_effects(found, NOTHING, (content, content), 0, lambda _: False)
+    told = {each.path: each for each in effects.changes}
+    cut = {path: re.match("([0-9]+) lines", each.diff_left_out) for path, each in told.items() if each.diff_left_out}
+    assert set(cut) == {"large", "larger", "largest"}
+    for path, found_count in cut.items():
+        assert found_count
+        assert int(found_count[1]) + told[path].diff.count("\n") == sizes[path] + 1 < LINES
+    assert DIFFS * 0.99 < sum(len(each.diff) for each in told.values()) <= DIFFS
+    assert len(frames.frame(messages.Proposed(1, effects))) <= frames.FRAME_LIMIT
+
+
+def test_a_picture_costs_its_first_bytes_alone() -> None:
+    asked: list[int] = []
+
+    def content(_path: str, _node: Node, most: int) -> bytes:
+        asked.append(most)
+        return b"\x89PNG\r\n\x1a\n" + bytes(most - 8)
+
+    picture = Difference("p", None, Node(NodeState("file", 0o644, TEXT), 1, 2, 0, 1))
+    (change,) = build_effects([picture], NOTHING, (content, content), 0, lambda _: False).changes
+    assert (change.diff_left_out, asked) == (f"binary, {TEXT} bytes, cannot be shown", [HEAD])

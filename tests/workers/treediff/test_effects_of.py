@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tests.workers.commit.namespaces import Rehearsing
 from tests.workers.commit.snapshot import snapshot
-from workers.changes.diff import DIFF, TEXT
+from workers.changes.diff import TEXT
 from workers.changes.effects import Change, Committed, Conflicted, Effects, NodeState
 from workers.errors import CannotRehearse, TooMuch
 from workers.treediff import comparison
@@ -89,25 +89,27 @@ def test_text_is_told_as_a_unified_diff(rehearsing: Rehearsing, tree: Path) -> N
     assert changes["b"].diff == "@@ -1 +0,0 @@\n-beta\n"
 
 
-@pytest.mark.parametrize(
-    ("script", "why"),
-    [
-        ("printf 'a\\0b' > new", "not text"),
-        ("printf '\\xff' > new", "not text"),
-        (
-            f"head -c {TEXT + 1} /dev/zero | tr '\\0' x > new",
-            f"a file of {TEXT + 1} bytes is not compared; the most is {TEXT}",
-        ),
-        (f"yes | head -c {DIFF} > new", f"{DIFF // 2 - (DIFF - 18) // 3} lines are left out"),
-    ],
-    ids=["NUL", "not UTF-8", "large", "long"],
-)
-def test_a_diff_that_is_not_there_or_not_whole_says_why(
-    rehearsing: Rehearsing, tree: Path, script: str, why: str
-) -> None:
-    change = told(rehearsing, tree, script)["new"]
-    assert change.diff_left_out == why
-    assert len(change.diff) <= DIFF
+SHOWN = [
+    ("head -c 3000 /dev/zero > new", "binary, 3000 bytes, cannot be shown", "", ""),
+    (
+        f"head -c {TEXT + 1} /dev/zero | tr '\\0' x > new",
+        f"a file of {TEXT + 1} bytes is not compared; the most is {TEXT}",
+        "",
+        "",
+    ),
+    ("printf 'abc\\0\\xff\\xfe\\n' > new", "", "UTF-8 with stray bytes, written as \\x..", "+abc\0\\xff\\xfe\n"),
+    ("printf 'a\\0\\344\\0\\n\\0' > new", "", "UTF-16 LE, decoded", "+aä\n"),
+    ("printf 'caf\\xe9\\n' > new", "", "Latin-1 (Windows-1252), decoded", "+café\n"),
+    ("printf '\\x1\\x2\\x3' > new", "binary, 3 bytes, cannot be shown", "", ""),
+]
+
+
+def test_a_file_is_shown_decoded_or_says_why_it_is_not(rehearsing: Rehearsing, tree: Path) -> None:
+    script = "\n".join(row[0].replace("> new", f"> new{number}") for number, row in enumerate(SHOWN))
+    changes = told(rehearsing, tree, script)
+    for number, (_, why, how, diff) in enumerate(SHOWN):
+        change = changes[f"new{number}"]
+        assert (change.diff_left_out, change.encoding, change.diff.partition("@@\n")[2]) == (why, how, diff)
 
 
 def test_a_deleted_tree_is_told_path_by_path(rehearsing: Rehearsing, tree: Path) -> None:
