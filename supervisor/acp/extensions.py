@@ -136,6 +136,10 @@ class ChangedName(Object, frozen=True):
     """Unified, of text alone."""
     diff_left_out: str = ""
     """Why there is no diff, or not all of it."""
+    encoding: str = ""
+    """What the diff was decoded from; empty for UTF-8."""
+    unseen: str = ""
+    """Why this change cannot be shown in full; empty if it can."""
 
 
 class BlockedAttempt(Object, frozen=True):
@@ -159,6 +163,8 @@ class ProposedEffects(Object, frozen=True):
     """Why a commit of it could not be undone, or not all of it: a clause."""
     traffic: str = ""
     """What it has sent to which host of its network, and what came back: a clause."""
+    unseen: int = 0
+    """Changes that cannot be shown in full, or are not listed: they want a yes of their own."""
 
 
 class ApprovalRequest(Object, frozen=True):

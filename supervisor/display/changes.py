@@ -5,6 +5,7 @@ Rule: all of it was caused by a command that nobody trusts, so every line that l
 by name.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
@@ -12,6 +13,7 @@ from typing import Final
 from supervisor.acp import extensions
 from supervisor.display.command_text import text_of
 from supervisor.display.escape import is_padded, name, visible
+from supervisor.display.unseen import changed_attributes, count_unseen, unseen
 from workers.changes.effects import Change, Effects, NodeState, Traffic, What
 
 Line = tuple[str, str]
@@ -42,7 +44,12 @@ _MANY: Final = 4
 _STEP: Final = 1000
 _TENS: Final = 10
 _ORDINARY: Final = 0o664
-"""Bits that a new file may have without a word."""
+_ORDINARY_DIRECTORY: Final = 0o775
+"""Bits that a new file, or directory, may have without a word."""
+_TABS: Final = "→   "
+_SPACES: Final = re.compile(r"[ \t]+(?=\r?\Z)")
+_FAR: Final = re.compile(" {61,}")
+"""Blanks that push off a screen what follows them."""
 
 _STAGES: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
     {
@@ -67,6 +74,7 @@ def presented(effects: Effects, cannot_undo: str = "") -> extensions.ProposedEff
         refused_left_out=effects.refused_left_out,
         cannot_undo=cannot_undo,
         traffic=traffic(effects.traffic),
+        unseen=count_unseen(effects),
     )
 
 
@@ -92,12 +100,15 @@ def told(change: Change) -> extensions.ChangedName:
         protected=change.protected,
         diff=change.diff,
         diff_left_out=change.diff_left_out,
+        encoding=change.encoding,
+        unseen=unseen(change),
     )
 
 
 def _about(change: Change) -> str:
     before, after = change.before, change.after
     parts = [_became(change.what, before, after)]
+    parts += [_attributes(before, after)] if after is not None else []
     parts += [f"moved from {change.moved_from}"] if change.moved_from else []
     parts += [f"the same file as {change.same_as}"] if change.same_as else []
     parts += ["its other names keep the old content"] if change.linked and change.what == "modified" else []
@@ -113,7 +124,7 @@ def _became(what: str, before: NodeState | None, after: NodeState | None) -> str
         case "mode":
             return _modes(before, after)
         case "attributes":
-            return f"attributes {', '.join(_other_attributes(before, after))}"
+            return ""
         case "times":
             return _ONLY[what]
         case "modified" if after.kind == "file":
@@ -123,9 +134,12 @@ def _became(what: str, before: NodeState | None, after: NodeState | None) -> str
             return f"{_is(before)} -> {_is(after)}"
 
 
-def _other_attributes(before: NodeState, after: NodeState) -> list[str]:
-    names = sorted({*before.attributes, *after.attributes})
-    return [each for each in names if before.attributes.get(each) != after.attributes.get(each)]
+def _attributes(before: NodeState | None, after: NodeState) -> str:
+    others = [
+        f"{each} {f'{old} -> ' if old else ''}{'gone' if new == '' else new or 'no text'}"
+        for each, old, new in changed_attributes(before, after)
+    ]
+    return f"attributes {', '.join(others)}" if others else ""
 
 
 def _is(state: NodeState | None) -> str:
@@ -139,7 +153,8 @@ def _is(state: NodeState | None) -> str:
             special = f", mode {state.mode:04o}" if state.mode & ~_ORDINARY else ""
             return f"{size(state.size)}{special}"
         case kind:
-            return _KINDS.get(kind, kind)
+            special = f", mode {state.mode:04o}" if kind == "dir" and state.mode & ~_ORDINARY_DIRECTORY else ""
+            return f"{_KINDS.get(kind, kind)}{special}"
 
 
 def _modes(before: NodeState, after: NodeState) -> str:
@@ -171,6 +186,12 @@ def counted(effects: extensions.ProposedEffects) -> str:
     if effects.left_out or len(kinds) != 1:
         return f"{total} file{many} and directories" if total else "nothing"
     return f"{total} file{many}" if kinds == {"file"} else f"{total} director{'ies' if many else 'y'}"
+
+
+def counted_unseen(effects: extensions.ProposedEffects) -> str:
+    """Return how many changes there are, and how many of them nobody can be shown, as "3 changes, 1 unseen"."""
+    total = sum(effects.totals.values())
+    return f"{total} change{'' if total == 1 else 's'}{f', {effects.unseen} unseen' if effects.unseen else ''}"
 
 
 def detailed(effects: extensions.ProposedEffects) -> str:
@@ -235,6 +256,7 @@ def overview(effects: extensions.ProposedEffects, short: bool = False) -> list[L
     If `short`, many changes of one kind in one directory are one line, unless they are protected.
     """
     lines: list[Line] = [("bold", f"Would change {detailed(effects)}")]
+    lines += [("bold red", f"! {counted_unseen(effects)}; no line below shows them")] if effects.unseen else []
     lines += [("bold red", f"! {name(effects.cannot_undo)}")] if effects.cannot_undo else []
     lines += [
         ("bold red", f"!{_row(change)[1].removeprefix(' ')}: protected, because {name(change.protected)}")
@@ -251,7 +273,8 @@ def overview(effects: extensions.ProposedEffects, short: bool = False) -> list[L
 def _row(change: extensions.ChangedName) -> Line:
     tone, letter = _LETTERS.get(change.what, ("", "?"))
     slash = "/" if change.kind == "dir" else ""
-    return tone, f"  {letter}  {name(change.path)}{slash}  {name(change.about)}".rstrip()
+    hidden = f"; unseen: {name(change.unseen)}" if change.unseen else ""
+    return tone, f"  {letter}  {name(change.path)}{slash}  {name(change.about)}{hidden}".rstrip()
 
 
 def _gathered(changes: Iterable[extensions.ChangedName]) -> list[Line]:
@@ -281,10 +304,20 @@ def refused(effects: extensions.ProposedEffects) -> list[Line]:
 def differences(effects: extensions.ProposedEffects, short: bool = False) -> Iterable[Line]:
     """Yield the differences of texts, line by line; if `short`, those of what was there before come first."""
     for change in sorted(effects.changes, key=lambda each: short and each.what == "added"):
-        if change.diff:
-            yield "bold", f"{_LETTERS.get(change.what, ('', '?'))[1]} {name(change.path)}"
-            for line in change.diff.removesuffix("\n").split("\n"):
-                yield _DIFF_TONES.get(line[:1], ""), visible(line)
+        if change.diff or change.encoding:
+            how = f"  ({name(change.encoding)})" if change.encoding else ""
+            yield "bold", f"{_LETTERS.get(change.what, ('', '?'))[1]} {name(change.path)}{how}"
+        for line in change.diff.removesuffix("\n").split("\n") if change.diff else ():
+            yield _DIFF_TONES.get(line[:1], ""), _with_blanks(line)
         if change.diff_left_out:
             where = "" if change.diff else f"{name(change.path)}: "
             yield "dim", f"{where}{name(change.diff_left_out)}"
+
+
+def _with_blanks(line: str) -> str:
+    """Return a line of a difference with its tabs, the blanks at its end, and how many are within it."""
+    if line[:1] not in "+- ":
+        return visible(line)
+    text = _FAR.sub(lambda run: f" [{len(run[0])} blanks] ", line[1:])
+    text = _SPACES.sub(lambda run: run[0].replace(" ", "·"), text)
+    return line[:1] + visible(text).replace("\t", _TABS)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from os.path import commonpath
 from typing import Final
 
+from supervisor.display.unseen import count_unseen
 from supervisor.rules.change_kinds import NEVER_MADE, kinds_of
 from supervisor.rules.git_changes import MADE_FOR, in_git, moved_by_commit, objects_of, only_adds
 from supervisor.rules.judge_effects import NamedChange, count_changed, essential_changes, tried_network, unmade
@@ -43,7 +44,7 @@ def suggested_rule(started: Started | Sequence[str] | None, effects: Effects, to
     """
     if not isinstance(started, Started):
         started = Started(tuple(started) if started else None)
-    if not started.programs or effects.left_out or not 0 < len(effects.changes) <= MOST:
+    if not started.programs or count_unseen(effects) or not 0 < len(effects.changes) <= MOST:
         return None
     if unmade(effects, started.programs):
         return None

@@ -12,6 +12,7 @@ from typing import Any, Final, get_args
 import msgspec
 
 from supervisor.acp import extensions, jsonrpc, schema
+from supervisor.display.changes import counted_unseen
 from supervisor.display.command_text import as_arguments, words_of
 from supervisor.display.escape import name as on_one_line
 from supervisor.display.escape import visible
@@ -43,13 +44,16 @@ _FORM_TYPES: Final = ("string", "integer", "number", "boolean")
 
 def options(request: extensions.ApprovalRequest, *, forms: bool) -> list[schema.PermissionOption]:
     """Return what a client is offered; what makes a rule says exactly which. With `forms`, it may edit in a form."""
-    once = schema.PermissionOption(option_id=_ALLOW, name=_YES[request.stage], kind="allow_once")
+    hidden = request.effects is not None and request.stage == "effects" and request.effects.unseen
+    yes = f"Apply {counted_unseen(request.effects)}" if request.effects is not None and hidden else _YES[request.stage]
+    once = schema.PermissionOption(option_id=_ALLOW, name=yes, kind="allow_once")
     longer = [
         schema.PermissionOption(option_id=option, name=f"{begin}: {on_one_line(request.covers)}", kind="allow_always")
         for option, (_, begin) in _LONGER.items()
         if request.covers
     ]
-    return [once, *([_EDIT] if forms else []), *longer, _REJECT]
+    allowed = [once, *([_EDIT] if forms else []), *longer]
+    return [_REJECT, *allowed] if hidden else [*allowed, _REJECT]  # what is chosen unread is the first
 
 
 def understood(

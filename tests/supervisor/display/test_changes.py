@@ -23,15 +23,26 @@ ROWS: Final = {
     "  A  a  empty": Change("a", "added", None, NodeState("file", 0o644)),
     "  A  run  20 B, mode 0755": Change("run", "added", None, RUN),
     "  A  d/  directory": Change("d", "added", None, NodeState("dir", 0o755)),
+    "  A  t/  directory, mode 1777": Change("t", "added", None, NodeState("dir", 0o1777)),
+    "  M  a  1.2 kB -> 1.2 kB; unseen: binary, 9 bytes, cannot be shown": Change(
+        "a", "modified", FILE, FILE, diff_left_out="binary, 9 bytes, cannot be shown"
+    ),
+    "  D  b  1.2 kB ": Change("b", "deleted", FILE, None, diff_left_out="binary, 9 bytes, cannot be shown"),
+    '  M  x  1.2 kB -> 1.2 kB, attributes user.x "1" -> gone': Change("x", "modified", TAGGED, FILE),
+    "  X  a  attributes system.posix_acl_access no text; unseen: the values of system.posix_acl_access": Change(
+        "a", "attributes", FILE, NodeState("file", 0o644, 1200, attributes={"system.posix_acl_access": b"\2\0"})
+    ),
     "  A  l  link to /etc/passwd": Change("l", "added", None, link("/etc/passwd")),
     "  A  b  1.2 kB, moved from a": Change("b", "added", None, FILE, moved_from="a"),
     "  A  b  1.2 kB, the same file as a": Change("b", "added", None, FILE, same_as="a"),
     "  M  a  1.2 kB -> 20 B, mode 0644 -> 0755": Change("a", "modified", FILE, RUN),
     "  M  l  link to a -> link to b": Change("l", "modified", link("a"), link("b")),
     "  D  a  1.2 kB": Change("a", "deleted", FILE, None),
-    "  R  a  1.2 kB -> named pipe": Change("a", "replaced", FILE, NodeState("fifo", 0o644)),
+    "  R  a  1.2 kB -> named pipe; unseen: what is behind a named pipe": Change(
+        "a", "replaced", FILE, NodeState("fifo", 0o644)
+    ),
     "  P  a  mode 0644 -> 0600": Change("a", "mode", FILE, NodeState("file", 0o600, 1200)),
-    "  X  a  attributes user.x": Change("a", "attributes", FILE, TAGGED),
+    '  X  a  attributes user.x "1"': Change("a", "attributes", FILE, TAGGED),
     "  T  a  time stamps only": Change("a", "times", FILE, FILE),
     "  A  s  1.2 kB, without the bits 4000, which no commit sets": Change("s", "added", None, FILE, withheld=0o4000),
     "  M  a  1.2 kB -> 1.2 kB, somebody else has changed it meanwhile, so it cannot be applied": Change(
@@ -48,7 +59,7 @@ def lines(found: Effects, *, short: bool = False) -> list[str]:
 
 @pytest.mark.parametrize("line", ROWS, ids=str.strip)
 def test_a_change_is_one_line(line: str) -> None:
-    assert lines(effects(ROWS[line]))[1] == line
+    assert next(found for found in lines(effects(ROWS[line]))[1:] if found[0] != "!") == line.rstrip()
 
 
 def test_protected_paths_come_first_by_name_and_say_why() -> None:
@@ -62,12 +73,35 @@ def test_protected_paths_come_first_by_name_and_say_why() -> None:
 def test_changes_left_out_and_attempts_refused_are_counted() -> None:
     refused = (Attempt("network", "tcp 192.0.2.1:443", 3), Attempt("path", "/etc\x1b"))
     found = lines(effects("+ a", left_out={"added": 1000, "mode": 2}, refused=refused, refused_left_out=7))
-    assert found[2:] == [
+    assert found[1] == "! 1003 changes, 1002 unseen; no line below shows them"
+    assert found[3:] == [
         "  ... and 1000 added, 2 permissions only, too many to be listed",
         "  blocked: network (tcp 192.0.2.1:443), 3 times",
         "  blocked: path (/etc\\x1b)",
         "  ... and 7 more such attempts",
     ]
+
+
+BLANKS: Final = {
+    "+a": "+a",
+    "+a \t": "+a·→   ",
+    "-a  \r": "-a··\\r",
+    " \ta\u2028b": " →   a\\u2028b",
+    "+x = 1;" + " " * 200 + "evil()": "+x = 1; [200 blanks] evil()",
+    "+\u3164\u00a0": "+\\u3164\\xa0",
+    "\\ No newline at end of file": "\\ No newline at end of file",
+}
+
+
+@pytest.mark.parametrize("line", BLANKS, ids=ascii)
+def test_a_line_of_a_difference_shows_its_blanks(line: str) -> None:
+    told = changes.presented(effects(change("~ a", diff=f"{line}\n")))
+    assert [text for _, text in changes.differences(told)][1:] == [BLANKS[line]]
+
+
+def test_what_a_difference_was_decoded_from_is_said() -> None:
+    told = changes.presented(effects(change("~ a", diff="+x\n", encoding="UTF-16 LE, decoded")))
+    assert next(iter(changes.differences(told))) == ("bold", "M a  (UTF-16 LE, decoded)")
 
 
 def test_differences_follow_and_are_toned() -> None:

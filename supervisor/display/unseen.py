@@ -1,0 +1,52 @@
+"""Changes whose meaning no line of a review shows: they are counted, and want a yes of their own. Pure.
+
+Rule: content that cannot be shown, or not all of it; special files; attributes whose values are no text; whatever was
+not listed. What is deleted or moved is seen by its name.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from workers.changes.effects import Change, Effects, NodeState
+
+_SPECIAL: Final[Mapping[str, str]] = {"fifo": "a named pipe", "socket": "a socket", "device": "a device"}
+
+
+def unseen(change: Change) -> str:
+    """Return why a change cannot be shown in full; "" if it can."""
+    before, after = change.before, change.after
+    if after is None:
+        return ""
+    parts = [change.diff_left_out] if change.diff_left_out else []
+    if after.kind in _SPECIAL and (before is None or before.kind != after.kind):
+        parts.append(f"what is behind {_SPECIAL[after.kind]}")
+    if hidden := [name for name, _, new in changed_attributes(before, after) if new is None]:
+        parts.append(f"the values of {', '.join(hidden)}")
+    return "; ".join(parts)
+
+
+def count_unseen(effects: Effects) -> int:
+    """Return how many changes cannot be shown in full."""
+    return sum(bool(unseen(each)) for each in effects.changes) + sum(effects.left_out.values())
+
+
+def changed_attributes(before: NodeState | None, after: NodeState) -> list[tuple[str, str, str | None]]:
+    """Return the attributes that change: name, old and new value in words; None for one that is no text."""
+    old = before.attributes if before is not None else {}
+    names = sorted({*old, *after.attributes})
+    return [
+        (name, _value(old.get(name)) or "", _value(after.attributes.get(name)))
+        for name in names
+        if old.get(name) != after.attributes.get(name)
+    ]
+
+
+def _value(data: bytes | None) -> str | None:
+    """Return a value in words, "" where there is none; None where it is no text, or only its digest is known."""
+    if data is None:
+        return ""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    return f'"{text}"' if text.isprintable() and not text.startswith("sha256:") else None
