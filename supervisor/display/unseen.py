@@ -1,15 +1,21 @@
 """Changes whose meaning no line of a review shows: they are counted, and want a yes of their own. Pure.
 
 Rule: content that cannot be shown, or not all of it; special files; attributes whose values are no text; whatever was
-not listed. What is deleted or moved is seen by its name.
+not listed. What is deleted or moved is seen by its name, and so is what git stores: its objects are named by their
+content, and mean nothing before a reference, which is a text, leads to them.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
 from workers.changes.effects import Change, Effects, NodeState
 
 _SPECIAL: Final[Mapping[str, str]] = {"fifo": "a named pipe", "socket": "a socket", "device": "a device"}
+_GIT_STORE: Final = re.compile(
+    r"(?:.*/)?\.git/(?:(?:modules|worktrees)/.+/)?"
+    r"(?:index|objects/(?:[0-9a-f]{2}/[0-9a-f]{38,62}|pack/pack-[0-9a-f]{40,64}\.(?:pack|idx|rev)))"
+)
 
 
 def unseen(change: Change) -> str:
@@ -17,7 +23,7 @@ def unseen(change: Change) -> str:
     before, after = change.before, change.after
     if after is None:
         return ""
-    parts = [change.diff_left_out] if change.diff_left_out else []
+    parts = [change.diff_left_out] if change.diff_left_out and not _GIT_STORE.fullmatch(change.path) else []
     if after.kind in _SPECIAL and (before is None or before.kind != after.kind):
         parts.append(f"what is behind {_SPECIAL[after.kind]}")
     if hidden := [name for name, _, new in changed_attributes(before, after) if new is None]:

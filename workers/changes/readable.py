@@ -1,11 +1,14 @@
 """Bytes as a text that people can read: decoded, with what is no text of its encoding as escapes; or none at all.
 
 Rule: pure. The first `HEAD` bytes decide, so that a picture costs as much as a note. UTF-8 wins where it is possible;
-what was decoded otherwise says so. Bytes that do not belong to an encoding stand as `\\x` and two digits.
+what was decoded otherwise says so. Bytes that do not belong to an encoding stand as `\\x` and two digits. Decoders are
+those of the interpreter itself: a worker that is locked in finds no module of `encodings`.
 """
 
+import codecs
 import re
 import unicodedata
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -15,6 +18,19 @@ from workers.changes.diff import LINES, TEXT, Budget, Diff, unified
 HEAD: Final = 2**14
 """Bytes that decide what the rest is."""
 
+_DECODERS: Final[Mapping[str, Callable[[bytes, str, bool], tuple[str, int]]]] = {
+    "utf-16-le": codecs.utf_16_le_decode,
+    "utf-16-be": codecs.utf_16_be_decode,
+    "utf-32-le": codecs.utf_32_le_decode,
+    "utf-32-be": codecs.utf_32_be_decode,
+}
+_WINDOWS: Final = (
+    "".join(map(chr, range(0x80)))
+    + "\u20ac\ufffe\u201a\u0192\u201e\u2026\u2020\u2021\u02c6\u2030\u0160\u2039\u0152\ufffe\u017d\ufffe"
+    + "\ufffe\u2018\u2019\u201c\u201d\u2022\u2013\u2014\u02dc\u2122\u0161\u203a\u0153\ufffe\u017e\u0178"
+    + "".join(map(chr, range(0xA0, 0x100)))
+)
+"""What each byte is in Windows-1252, by its table at unicode.org; U+FFFE for none."""
 _MARKS: Final = (
     (b"\xff\xfe\0\0", "utf-32-le", "UTF-32 LE"),
     (b"\0\0\xfe\xff", "utf-32-be", "UTF-32 BE"),
@@ -67,7 +83,9 @@ class Encoding(msgspec.Struct, frozen=True):
         """Return bytes as the text that they are."""
         if self.codec == "utf-8" or (self.codec != _WESTERN[0] and _ASCII.search(data)):
             return Readable(data.decode("utf-8", "backslashreplace"), "" if _is_utf8(data) else _STRAY)
-        return Readable(data[self.skip :].decode(self.codec, "backslashreplace"), self.how)
+        if self.codec == _WESTERN[0]:
+            return Readable(codecs.charmap_decode(data, "backslashreplace", _WINDOWS)[0], self.how)
+        return Readable(_DECODERS[self.codec](data[self.skip :], "backslashreplace", True)[0], self.how)
 
 
 def encoding_of(head: bytes, *, whole: bool) -> Encoding | None:
@@ -157,7 +175,7 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def _decoded(head: bytes, codec: str) -> str:
-    return head[: len(head) & ~3 if "32" in codec else len(head) & ~1].decode(codec, "replace")
+    return _DECODERS[codec](head[: len(head) & ~3 if "32" in codec else len(head) & ~1], "replace", True)[0]
 
 
 def _no_text(text: str) -> int:
