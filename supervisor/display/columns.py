@@ -19,6 +19,9 @@ _ROOM: Final = 16
 _TAB: Final = 4
 _GAP: Final = "  "
 _BELOW: Final = "    "
+_STROKES: Final = "\u2500-\u259f\u2308-\u230f\u239b-\u23b3\u23b8-\u23bf\u2758-\u275a\uff5c\u2223\u2225\u01c0\uffe8"
+"""What the frame of a review is drawn with, and what looks like it."""
+_FRAMED: Final = re.compile(f"^((?:\x1b\\[[0-9;]*m)*)(?=[{_STROKES}])", re.MULTILINE)
 _NOTHING: Final = frozenset({"Mn", "Me", "Cf"})
 """Categories of what is drawn upon the character before it."""
 
@@ -67,6 +70,22 @@ def wrapped(text: str, columns: int, first: str = "", rest: str | None = None) -
                 line, word = indent, word[end:]
             line, bare = line + word, not word
     return lines if bare and lines else [*lines, line]
+
+
+def off_frame(lines: str) -> str:
+    """Return lines, with the codes of a terminal, of which none begins as the frame of a review does."""
+    return _FRAMED.sub(r"\1 ", lines)
+
+
+def broken(line: str, columns: int) -> list[str]:
+    """Return a line as pieces of at most `columns`, broken wherever it is full; tabs become blanks."""
+    text = line.expandtabs(_TAB)
+    pieces = []
+    while width(text) > columns:
+        end = max(1, columns if text[:columns].isascii() else _fitting(text, columns))
+        pieces.append(text[:end])
+        text = text[end:]
+    return [*pieces, text]
 
 
 def _fitting(text: str, columns: int) -> int:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from supervisor.display.escape import written_out
 from supervisor.errors import OUT_OF_MEMORY, WorkerDied, WorkerError
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, ToolsChanged
 from supervisor.pool.open_root import RootGone
@@ -16,6 +17,8 @@ from workers.wire import messages
 from workers.wire.messages import ErrorKind
 
 UNKNOWN: Final = "It may have had its effect or not: look before you repeat it."
+
+_HIDDEN: Final = "characters that people do not see (tags, selectors) are written out as \\U and eight digits"
 
 _UNTOUCHED: Final = "Nothing of it was committed."
 
@@ -131,10 +134,15 @@ def interrupted_commit(staging: Sequence[str], kept: str) -> list[str]:
 def worker_answered(call: CallStarted, answer: messages.Done | messages.Failed) -> CallEnded:
     """Return the end of a call that a worker has answered."""
     if isinstance(answer, messages.Failed):
-        return failed(call, answer.kind, answer.message, **answer.details)
-    if answer.form == "json" and not _is_json(answer.content):
+        details = {
+            key: written_out(value)[0] if isinstance(value, str) else value for key, value in answer.details.items()
+        }
+        return failed(call, answer.kind, written_out(answer.message)[0], **details)
+    content, hidden = written_out(answer.content, json=answer.form == "json")
+    if answer.form == "json" and not _is_json(content):
         return failed(call, "internal", f"The worker's answer to {call.tool} is not JSON. Try again.")
-    return CallEnded(call.turn, call.call, call.tool, True, answer.content, answer.form, answer.note)
+    ended = CallEnded(call.turn, call.call, call.tool, True, content, answer.form, written_out(answer.note)[0])
+    return with_notes(ended, f"{hidden} {_HIDDEN}") if hidden else ended
 
 
 def with_persons_part(call: CallStarted, ended: CallEnded) -> CallEnded:

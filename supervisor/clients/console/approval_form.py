@@ -12,6 +12,7 @@ import msgspec
 
 from supervisor.acp import extensions
 from supervisor.clients.console.styled_text import pretty
+from supervisor.display.changes import counted_unseen
 from supervisor.display.command_text import as_arguments, words_of
 from supervisor.display.escape import name, visible
 from supervisor.display.unique_names import unique_names
@@ -58,8 +59,7 @@ def typed_yes(request: extensions.ApprovalRequest, kind: str | None = None) -> s
         return ""
     if any(change.protected for change in effects.changes):
         return "it changes protected names"
-    hidden = sum(effects.left_out.values()) + sum(bool(change.diff_left_out) for change in effects.changes)
-    return f"{hidden} of its changes cannot be seen in full" if hidden else ""
+    return f"{effects.unseen} of its changes cannot be seen in full" if effects.unseen else ""
 
 
 class WiderApproval(msgspec.Struct, frozen=True):
@@ -121,8 +121,7 @@ class ApprovalForm:
         effects = self.request.effects
         if self.request.stage != "effects" or effects is None:
             return _AS_GIVEN[self.request.stage]
-        total = sum(effects.totals.values())
-        return f"applies {total} change{'' if total == 1 else 's'}"
+        return f"applies {counted_unseen(effects)}"
 
     def keys(self, text: str, yes: str, *, engaged: bool) -> list[str]:
         """Return what the keys do to a text, the most important first.

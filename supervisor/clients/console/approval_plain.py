@@ -11,12 +11,13 @@ from typing import Final, TextIO
 from supervisor.acp import extensions
 from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.clients.console.approval_form import ApprovalForm, wider_approvals
-from supervisor.clients.console.shown import Item, ShownProposal
+from supervisor.clients.console.proposal_pages import ProposalPages
+from supervisor.clients.console.shown import Item
 from supervisor.display.escape import visible
 
 _ROWS: Final = 200
 """Rows of what a call would change that are shown at once."""
-_MORE: Final = "the answer `all` shows"
+_MORE: Final = "the answers `more` and `all` show them"
 _WIDER: Final[Mapping[str, extensions.Scope | None]] = {"s": "session", "a": "always", "u": None}
 """Answers that say yes to more than what is shown, where that is offered."""
 _VERBS: Final[Mapping[str, str]] = {"runs": "run", "applies": "apply", "rehearses": "rehearse"}
@@ -35,6 +36,7 @@ class PlainApproval:
     """Shows an item."""
     out: TextIO
     """Takes questions."""
+    columns: int
     line: Callable[[str], Awaitable[str | None]]
     """Reads an answer after a prompt; None at the end of the input."""
     set_aside: Callable[[str], None]
@@ -42,11 +44,12 @@ class PlainApproval:
 
     def __post_init__(self) -> None:
         self._form = ApprovalForm(self.question.request)
+        self._pages = ProposalPages(self.question.request, self.printed, self.columns, self.show, _MORE)
 
     async def decide(self) -> None:
         """Ask until it is decided."""
         form = self._form
-        self._propose(_ROWS)
+        self._pages.first(_ROWS)
         self._write(f"{form.request.tool}, {form.label}:\n{form.text}\n({form.request.reason})")
         decided = False
         while not decided:
@@ -66,8 +69,8 @@ class PlainApproval:
                 return self._settled(await self.line("instead: ") or "")
             case _ if answer in _WIDER and (request.covers if _WIDER[answer] else request.escalation):
                 return await self._widened(_WIDER[answer])
-            case "all":
-                self._propose(0)
+            case "all" | "more":
+                self._pages.turn(True) if answer == "more" else self._pages.everything()
                 return False
             case _ if answer not in _NO:
                 self.set_aside(line)
@@ -97,10 +100,6 @@ class PlainApproval:
         self.question.allow(scope=steps[-1].scope, unconfined=steps[-1].unconfined)
         return True
 
-    def _propose(self, rows: int) -> None:
-        """Show what a person should see before they decide."""
-        self.show(ShownProposal(self._form.request, self.printed, rows, _MORE))
-
     def _write(self, text: str) -> None:
         self.out.write(visible(f"{text}\n"))
 
@@ -111,4 +110,5 @@ class PlainApproval:
         unconfined = "/u" if request.escalation else ""
         edit = "/e" if request.editable else ""
         verb, _, rest = self._form.promise(self._form.text).partition(" ")
-        return f"{_VERBS[verb]} {rest}? [y/N{longer}{unconfined}{edit}] "
+        unread = f" ({self._pages.unread})" if self._pages.unread else ""
+        return f"{_VERBS[verb]} {rest}{unread}? [y/N{longer}{unconfined}{edit}] "

@@ -20,6 +20,7 @@ from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.clients.console.answer_guard import BURST_S, TYPIST_S, AnswerGuard
 from supervisor.clients.console.application import size
 from supervisor.clients.console.approval_form import ApprovalForm, WiderApproval, typed_yes, wider_approvals
+from supervisor.clients.console.proposal_pages import ProposalPages
 from supervisor.display.columns import cut, rows_of, width, wrapped
 
 _NOT_YET: Final = " readable in a moment "
@@ -51,7 +52,7 @@ class ApprovalQueue:
     Args:
         line: has the keyboard as long as something stands in it.
         go_to: sends the keys to "line", "review", "confirm" or "reason", and draws.
-        show: shows for good what a question is about, at most so many rows of it; 0 for all.
+        pages: gives what a question is about, to be shown page by page; None for nothing.
         clock: tells the time, in seconds.
         later: calls a function after so many seconds; by default the event loop does.
     """
@@ -60,7 +61,7 @@ class ApprovalQueue:
         self,
         line: Line,
         go_to: Callable[[str], None],
-        show: Callable[[PermissionPrompt, int], None],
+        pages: Callable[[PermissionPrompt], ProposalPages | None],
         clock: Callable[[], float] = time.monotonic,
         later: Callable[[float, Callable[[], None]], object] | None = None,
     ) -> None:
@@ -76,7 +77,8 @@ class ApprovalQueue:
         self._line = line
         self._mode = "line"
         self._send_keys = go_to
-        self._show = show
+        self._pages_of = pages
+        self._pages: ProposalPages | None = None
         self._clock = clock
         self._later = later or (lambda wait, act: asyncio.get_running_loop().call_later(wait, act))
         self._guard = AnswerGuard()
@@ -84,7 +86,7 @@ class ApprovalQueue:
         """What the person has to say yes to, one after the other."""
         self._questions: deque[PermissionPrompt] = deque()
         self._form: ApprovalForm | None = None
-        self._typed_yes = ""
+        self._wants_yes = ""
         self._engaged = False
         """Whether the person edits the box."""
         self._early = ""
@@ -94,6 +96,11 @@ class ApprovalQueue:
     def waits(self) -> bool:
         """Whether a question waits for its answer."""
         return self._form is not None
+
+    @property
+    def _typed_yes(self) -> str:
+        """Why Enter alone is no yes, but "y"; empty where it is one."""
+        return self._wants_yes or (self._pages.unread if self._pages is not None else "")
 
     # --- keys -----------------------------------------------------------------------------------------------------
 
@@ -250,8 +257,22 @@ class ApprovalQueue:
         """Show all of what the question is about; say whether there is one."""
         if self._form is None:
             return False
-        self._show(self._questions[0], 0)
+        if self._pages is not None:
+            self._pages.everything()
+            self._read_anew()
         return True
+
+    def turn(self, *, forward: bool) -> None:
+        """Show the next page of what the question is about, or the one before."""
+        if self._form is not None and self._pages is not None:
+            self._pages.turn(forward)
+            self._read_anew()
+
+    def _read_anew(self) -> None:
+        """Let no key answer before what was shown now could be read."""
+        self.problem = ""
+        self._guard.shown(self._clock())
+        self._draw_in(self._guard.wait(self._clock()))
 
     def widen(self, to: extensions.Scope | None) -> None:
         """Ask for a yes that holds for longer; None for one outside of the sandbox."""
@@ -309,9 +330,11 @@ class ApprovalQueue:
             return
         question = self._questions[0]
         self._form = ApprovalForm(question.request)
-        self._typed_yes = typed_yes(question.request, question.params.tool_call.kind)
+        self._wants_yes = typed_yes(question.request, question.params.tool_call.kind)
         rows = size().rows
-        self._show(question, max(_LEAST, rows - _BESIDES - min(_needed(self._form.text), rows // 2)))
+        self._pages = self._pages_of(question)
+        if self._pages is not None:
+            self._pages.first(max(_LEAST, rows - _BESIDES - min(_needed(self._form.text), rows // 2)))
         self._fill()
         self._engaged, self._early = False, ""
         now = self._clock()
@@ -328,7 +351,7 @@ class ApprovalQueue:
         self._engaged = True
 
     def _close(self) -> None:
-        self._form, self.problem, self._confirmations = None, "", []
+        self._form, self._pages, self.problem, self._confirmations = None, None, "", []
         self.reason.reset()
         self._go_to("line")
         self._next()

@@ -64,6 +64,9 @@ def bindings(target: Target, approvals: ApprovalQueue, suspend: Callable[[], Non
     bind(target.interrupt, Keys.SIGINT)
     bind(target.leave, "c-d", when=empty)
     bind(target.expand, "c-o")
+    asked = Condition(lambda: approvals.waits)
+    bind(partial(approvals.turn, forward=True), "pagedown", when=asked)
+    bind(partial(approvals.turn, forward=False), "pageup", when=asked)
     bind(suspend, "c-z")
     for key, scope in _WIDER:
         bind(partial(approvals.widen, scope), "escape", key, when=reviewing)

@@ -78,6 +78,9 @@ class _TerminalMarkdown(rich_markdown.Markdown):
             for child in token.children or ():
                 if child.type == "html_inline":
                     child.type = "text"
+                elif child.type == "image":  # shown as it is written: a picture's address says what its words may not
+                    child.type, child.tag, child.children = "text", "", None
+                    child.content = f"![{child.content}]({child.attrs.get('src', '')})"
 
 
 class RichMarkdown:

@@ -27,11 +27,14 @@ from supervisor.clients.console.session_controller import SessionController
 from supervisor.clients.console.shown import AnswerEnds, Document, Item, Lines, Said, ShownPrompt
 from supervisor.clients.console.slash_commands import Leave, execute
 from supervisor.config.settings import Settings
+from supervisor.display.columns import broken, width
 from supervisor.display.escape import visible
 
 _T = TypeVar("_T")
 _NOBODY: Final = "Nobody is there to be asked: the console's input is not a terminal."
 _WIDTH: Final = 100
+_INDENT: Final = "  "
+"""What rows of an answer begin with on a terminal: frames are in the first column."""
 
 
 class PlainScreen:
@@ -48,6 +51,8 @@ class PlainScreen:
         """Whether a line on standard error is broken where a terminal ends."""
         self._said = ""
         self._in_line = False
+        self._column = 0
+        """Where the terminal's cursor stands in the answer."""
 
     def show(self, item: Item) -> None:
         """Show something."""
@@ -67,12 +72,27 @@ class PlainScreen:
                 self._tell(item)
 
     def _write(self, piece: str) -> None:
-        self._out.write(visible(piece))
+        text = visible(piece, prose=True)
+        self._out.write(self._indented(text) if self._one_terminal and self._attended else text)
         self._out.flush()
         self._said += piece
         self._in_line = not piece.endswith("\n") if piece else self._in_line
 
+    def _indented(self, text: str) -> str:
+        """Return a piece of an answer for a terminal: no row of it begins where a frame could."""
+        rows = []
+        room = self.width() - 1
+        for at, line in enumerate(text.split("\n")):
+            begun = self._column if at == 0 else 0
+            indent = "" if begun or not line else _INDENT
+            first, *rest = broken(" " * begun + indent + line, room)
+            more = [part for each in rest for part in broken(each, room - len(_INDENT))]
+            rows.append("\n".join([first[begun:], *(_INDENT + part for part in more)]))
+            self._column = width(_INDENT + more[-1]) if more else width(first)
+        return "\n".join(rows)
+
     def _end_line(self) -> None:
+        self._column = 0
         if self._in_line:
             self._in_line = False
             self._out.write("\n")
@@ -223,7 +243,13 @@ class PlainConsole:
             if question not in self._screen.withdrawn:
                 printed = self._controller.state.output_of(question.params.tool_call.tool_call_id)
                 await PlainApproval(
-                    question, printed, self._screen.show, self._errors, self._answer, self._set_aside
+                    question,
+                    printed,
+                    self._screen.show,
+                    self._errors,
+                    self._screen.width(),
+                    self._answer,
+                    self._set_aside,
                 ).decide()
 
 

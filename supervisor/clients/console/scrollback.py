@@ -10,6 +10,7 @@ from typing import Final
 from supervisor.clients.console import styled_text
 from supervisor.clients.console.markdown_stream import MarkdownRenderer, Stream
 from supervisor.clients.console.shown import AnswerEnds, Document, Item, Said, ShownPrompt, ShownProposal
+from supervisor.display.columns import off_frame
 from supervisor.display.escape import visible
 
 _APART: Final = (ShownPrompt, Document, ShownProposal)
@@ -45,7 +46,7 @@ class Scrollback:
                 self._stream.feed(item.text)
             case AnswerEnds():
                 stream, self._stream = self._stream, None
-                self._print("answer", stream.end_answer(self._width()) if stream is not None else "")
+                self._print("answer", off_frame(stream.end_answer(self._width() - 1)) if stream is not None else "")
             case _:
                 lines = styled_text.lines_of(item, self._width(), wrap=True)
                 kind = type(item).__name__ if isinstance(item, _APART) else "line"
@@ -54,7 +55,7 @@ class Scrollback:
     def advance(self) -> None:
         """Let the blocks go that are finished by now."""
         if self._stream is not None:
-            self._print("answer", self._stream.finished(self._width()))
+            self._print("answer", off_frame(self._stream.finished(self._width() - 1)))
 
     def _print(self, kind: str, lines: str) -> None:
         """Put lines in, a blank line between things of different kinds."""
@@ -84,6 +85,7 @@ class Scrollback:
             return ""
         if self._tail[0] != tail:
             short = len(tail) <= _RENDERED
-            rendered = self._markdown().terminal_text(tail, self._width()) if short else visible(tail[-_RENDERED:])
-            self._tail = (tail, rendered)
+            columns = self._width() - 1
+            rendered = self._markdown().terminal_text(tail, columns) if short else visible(tail[-_RENDERED:])
+            self._tail = (tail, off_frame(rendered))
         return "\n".join(self._tail[1].split("\n")[-rows:])

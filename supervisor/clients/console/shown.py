@@ -8,7 +8,6 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from supervisor.acp import extensions
 from supervisor.clients.connection.link_events import PermissionPrompt
 
 Tone = Literal["info", "notice", "error"]
@@ -62,14 +61,9 @@ class ShownCall(msgspec.Struct):
 
 
 class ShownProposal(msgspec.Struct, frozen=True):
-    """What a person should see before they decide about a call; at most `rows` lines of it, 0 for all."""
+    """A page of what a person should see before they decide: lines in tones, with their frame."""
 
-    request: extensions.ApprovalRequest
-    printed: str = ""
-    """What the rehearsed command has printed."""
-    rows: int = 0
-    more: str = "Ctrl-O shows"
-    """How the person gets to see the rest."""
+    lines: tuple[tuple[str, str], ...]
 
 
 class Note(msgspec.Struct, frozen=True):

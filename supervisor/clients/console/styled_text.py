@@ -4,16 +4,15 @@ Rule: everything that leaves here is visible (`supervisor.display.escape`); esca
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
 from supervisor.clients.console.shown import Document, Lines, Note, ShownCall, ShownPrompt, ShownProposal, Tone
-from supervisor.display import changes
-from supervisor.display.columns import cut, rows_of, width, wrapped
-from supervisor.display.command_text import text_of, title_of
-from supervisor.display.escape import document, name, visible
+from supervisor.display.columns import broken, cut, off_frame, width, wrapped
+from supervisor.display.command_text import title_of
+from supervisor.display.escape import document, visible
 
 Fragments = list[tuple[str, str]]
 """Pieces of a line: a tone ("" for none) and a text."""
@@ -30,10 +29,8 @@ _HEAD: Final = 10
 """Lines of a command's output that are shown at once."""
 _SHOW_LINES: Final = 200
 _SHOW_CHARACTERS: Final = 20_000
-_SENTENCES: Final = frozenset({"bold red", "bold yellow", "yellow"})
-"""Tones of a proposal's lines that are sentences, and are broken between words."""
-_PRINTED: Final = 5
-"""Lines of a rehearsed command's output that are shown before what it would change."""
+_FURTHER: Final = "  "
+"""What further rows of a line begin with."""
 _EFFECTLESS: Final = "(no output)"
 
 
@@ -52,7 +49,24 @@ def plain(fragments: Fragments) -> str:
 
 
 def lines_of(item: Lines, columns: int, *, wrap: bool = False) -> list[Fragments]:
-    """Return an item as lines; with `wrap`, sentences are broken between words."""
+    """Return an item as lines; with `wrap`, sentences are broken between words, and no line is too long."""
+    lines = _lines_of(item, columns, wrap=wrap)
+    wrap &= not isinstance(item, ShownProposal)
+    return [piece for line in lines for piece in (_fitted(line, columns) if wrap else [line])]
+
+
+def _fitted(line: Fragments, columns: int) -> list[Fragments]:
+    """Return a line as lines that the terminal does not break, and of which none begins as a frame does."""
+    text = plain(line)
+    if width(text) <= columns and off_frame(text) == text:
+        return [line]
+    tone = line[0][0] if len({each for each, _ in line}) == 1 else "dim"
+    first, *rest = broken(off_frame(text), columns)
+    pieces = [first, *(part for each in rest for part in broken(each, columns - len(_FURTHER)))]
+    return [[(tone, piece if at == 0 else f"{_FURTHER}{piece}")] for at, piece in enumerate(pieces)]
+
+
+def _lines_of(item: Lines, columns: int, *, wrap: bool) -> list[Fragments]:
     match item:
         case ShownPrompt():
             first, *rest = visible(item.text).split("\n")
@@ -62,7 +76,7 @@ def lines_of(item: Lines, columns: int, *, wrap: bool = False) -> list[Fragments
         case ShownCall():
             return call_lines(item, columns, wrap=wrap)
         case ShownProposal():
-            return proposal_lines(item, columns)
+            return [[line] for line in item.lines]
         case Note():
             tone, begin = _NOTES[item.tone]
             return [[(tone, line)] for line in _sentence(f"{begin}{item.text}", columns, wrap=wrap)]
@@ -98,38 +112,6 @@ def call_lines(call: ShownCall, columns: int, *, wrap: bool = False) -> list[Fra
     more += _head(call, columns if wrap else 0) if call.command and call.kind != "denied" else []
     more += [visible(call.outcome)] if call.outcome else []
     return [line, *([("dim", f"  {piece}")] for piece in more)]
-
-
-def proposal_lines(item: ShownProposal, columns: int) -> list[Fragments]:
-    """Return what a person should see before they decide; what is protected is never cut."""
-    full = _proposed(item, columns, short=False)
-    if not full:
-        return []
-    about = name(text_of(item.request.tool, item.request.arguments))
-    lines = [("bold", cut(f"? {item.request.tool} {about}", columns)), *full]
-    if item.rows and rows_of([line for _, line in lines], columns) > item.rows:
-        lines = [lines[0], *_proposed(item, columns, short=True)]
-        kept = _fitting(lines, columns, item.rows - 1)
-        lines = [*lines[:kept], ("dim", f"... {item.more} all {len(full)} lines")]
-    return [[line] for line in lines]
-
-
-def _proposed(item: ShownProposal, columns: int, *, short: bool) -> list[tuple[str, str]]:
-    printed = visible(item.printed).rstrip("\n").split("\n") if item.printed.strip() else []
-    lines = [("dim", "  ...")] if len(printed) > _PRINTED else []
-    lines += [("dim", f"  {line}") for line in printed[-_PRINTED:]]
-    for tone, line in changes.explained(item.request, short=short):
-        sentence = tone in _SENTENCES
-        lines += [(tone, piece) for piece in wrapped(line, columns, "", "  ")] if sentence else [(tone, line)]
-    return lines
-
-
-def _fitting(lines: Sequence[tuple[str, str]], columns: int, rows: int) -> int:
-    """Return how many lines are shown in `rows`, and never fewer than up to the last one in red and bold."""
-    fits = next(
-        (at for at in range(len(lines)) if rows_of([line for _, line in lines[: at + 1]], columns) > rows), len(lines)
-    )
-    return max(fits, *(at + 1 for at, (tone, _) in enumerate(lines) if tone == "bold red"), 1)
 
 
 def _head(call: ShownCall, columns: int) -> list[str]:

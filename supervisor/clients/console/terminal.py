@@ -25,9 +25,10 @@ from supervisor.clients.console.input_line import InputLine
 from supervisor.clients.console.keys import bindings
 from supervisor.clients.console.markdown_stream import MarkdownRenderer
 from supervisor.clients.console.options import ConsoleOptions
+from supervisor.clients.console.proposal_pages import ProposalPages
 from supervisor.clients.console.scrollback import Scrollback
 from supervisor.clients.console.session_controller import SessionController
-from supervisor.clients.console.shown import Document, Item, Note, Said, ShownPrompt, ShownProposal
+from supervisor.clients.console.shown import Document, Item, Note, Said, ShownPrompt
 from supervisor.clients.console.slash_commands import Leave, execute
 from supervisor.config.settings import Settings
 
@@ -278,10 +279,10 @@ class Terminal:
         """Forget a question; None: all of them."""
         self._approvals.withdraw_approval(question)
 
-    def _propose(self, question: PermissionPrompt, rows: int) -> None:
-        """Show what a person should see before they decide."""
+    def _propose(self, question: PermissionPrompt) -> ProposalPages:
+        """Return what a person should see before they decide, in pages."""
         printed = self._controller.state.output_of(question.params.tool_call.tool_call_id)
-        self.show(ShownProposal(question.request, printed, rows))
+        return ProposalPages(question.request, printed, self.width(), self.show)
 
 
 async def run_terminal(settings: Settings, options: ConsoleOptions, connecting: Connecting) -> int:

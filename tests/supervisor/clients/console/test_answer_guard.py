@@ -13,7 +13,7 @@ from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.clients.console.approval_queue import ApprovalQueue
 
 PROTECTED: Final = extensions.ProposedEffects([extensions.ChangedName(".git/config", "modified", protected="git")])
-HIDDEN: Final = extensions.ProposedEffects([extensions.ChangedName("a", "modified", diff_left_out="not text")])
+HIDDEN: Final = extensions.ProposedEffects([extensions.ChangedName("a", "modified")], unseen=1)
 PLAIN: Final = extensions.ProposedEffects([extensions.ChangedName("a", "modified", diff="-a\n+b\n")], {"modified": 1})
 
 

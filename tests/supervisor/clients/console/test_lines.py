@@ -1,18 +1,14 @@
 """The bar, the lines, the completions and the memory of the console, without a terminal."""
 
-import os
-from pathlib import Path
 from typing import Any, Final
 
-import pytest
-
 from supervisor.acp import extensions, schema
-from supervisor.clients.console import input_line
-from supervisor.clients.console.completion import offers, paths
+from supervisor.clients.console.proposal_pages import ProposalPages
 from supervisor.clients.console.session_state import SessionState
-from supervisor.clients.console.shown import Note, ShownCall, ShownProposal
+from supervisor.clients.console.shown import Document, Item, Note, ShownCall, ShownPrompt, ShownProposal
 from supervisor.clients.console.status_bar import bar, money, progress, tokens
 from supervisor.clients.console.styled_text import call_document, lines_of, plain, styled
+from supervisor.display.columns import width
 
 
 def busy() -> SessionState:
@@ -34,14 +30,14 @@ BARS: Final = [
 
 
 def test_the_bar_shows_what_fits_and_is_never_too_wide() -> None:
-    for width, text in BARS:
-        assert plain(bar(busy(), width)).split() == text.split()
+    for columns, text in BARS:
+        assert plain(bar(busy(), columns)).split() == text.split()
     view = busy()
     for state in ("Input", "Thinking", "ReviewAction", "Executing", "Finalizing", "Done"):
         view.turn_state = state
-        for width in range(3, 120):
-            assert len(plain(bar(view, width))) <= width
-            assert len(plain(progress(view, max(width, 20), 12.0))) <= max(width, 20)
+        for columns in range(3, 120):
+            assert len(plain(bar(view, columns))) <= columns
+            assert len(plain(progress(view, max(columns, 20), 12.0))) <= max(columns, 20)
 
 
 def test_progress_says_what_goes_on() -> None:
@@ -85,14 +81,21 @@ def test_a_long_output_is_shown_by_its_head() -> None:
 WHY: Final = "The turn was cancelled, and the worker that ran this call was stopped. It may have had its effect or not."
 
 
-def test_the_reason_of_a_failure_is_broken_between_words_and_output_is_not() -> None:
+def test_the_reason_of_a_failure_is_broken_between_words_and_output_where_it_is_full() -> None:
     failed: dict[str, Any] = {"status": "failed", "kind": "outcome_unknown", "output": WHY}
     _, (head, *lines) = ran(40, wrap=True, **failed)
     assert "outcome_unknown" in head
     assert max(map(len, lines)) <= 40
     assert " ".join(line.strip() for line in lines) == WHY
     assert ran(40, **failed)[1][1:] == [f"  {WHY}"]
-    assert ran(40, wrap=True, output="x " * 60)[1][1:] == ["  " + "x " * 60]
+    rows = ran(40, wrap=True, output="x " * 60)[1][1:]
+    assert "".join(row[2:] for row in rows) == "x " * 60
+    assert {row[:2] for row in rows} == {"  "}
+
+
+def test_nothing_but_a_review_begins_as_its_frame_does() -> None:
+    for item in (Note("┌ ? run_cmd\n│ ls"), Document("a\n└ x" + " " * 75 + "│ y"), ShownPrompt("x\n│ y")):
+        assert not {plain(line)[:1] for line in lines_of(item, 80, wrap=True)} & set("┌│└")
 
 
 def test_the_changes_of_a_call_are_its_last_line() -> None:
@@ -110,128 +113,96 @@ def test_a_long_note_has_a_line_of_its_own() -> None:
 # --- what a person decides about --------------------------------------------------------------------------------------
 
 
-def proposal(rows: int, *, protected: int = 0, printed: str = "") -> list[str]:
-    found = [extensions.ChangedName(path=f"build/{number}", what="added", diff="+x\n") for number in range(50)]
-    found += [
-        extensions.ChangedName(path=f"h{number}", what="added", protected="git runs it") for number in range(protected)
-    ]
-    effects = extensions.ProposedEffects(changes=found, totals={"added": len(found)})
-    review = extensions.ApprovalRequest(
+def request(*changes: extensions.ChangedName) -> extensions.ApprovalRequest:
+    effects = extensions.ProposedEffects(changes=list(changes), totals={"added": len(changes)})
+    return extensions.ApprovalRequest(
         tool="exec_shell", arguments='{"command": "make"}', reason="", stage="effects", effects=effects
     )
-    return [plain(line) for line in lines_of(ShownProposal(review, printed, rows), 80)]
 
 
-def test_a_proposal_is_cut_to_the_screen_and_shown_whole_when_it_is_asked_for() -> None:
-    assert proposal(5) == [
-        "? exec_shell make",
-        "Would change 50 files: 50 added",
-        "  A  build/...  50 names",
-        "A build/0",
-        "... Ctrl-O shows all 151 lines",
+class Screen:
+    """Shows pages."""
+
+    def __init__(self, asked: extensions.ApprovalRequest, printed: str = "", columns: int = 80) -> None:
+        self.pages = ProposalPages(asked, printed, columns, self._show)
+        self.shown: list[str] = []
+
+    def _show(self, item: Item) -> None:
+        assert isinstance(item, ShownProposal)
+        self.shown = [plain(line) for line in lines_of(item, 80)]
+
+
+BUILT = [extensions.ChangedName(path=f"build/{number}", what="added", diff="+x\n") for number in range(50)]
+
+
+def proposal(rows: int, *, protected: int = 0, printed: str = "") -> list[str]:
+    hooks = [
+        extensions.ChangedName(path=f"h{number}", what="added", protected="git runs it") for number in range(protected)
     ]
-    assert len(proposal(0)) == 152
+    screen = Screen(request(*BUILT, *hooks), printed)
+    screen.pages.first(rows)
+    return screen.shown
+
+
+def test_many_changes_begin_with_a_summary_and_are_paged_through() -> None:
+    screen = Screen(request(*BUILT))
+    screen.pages.first(5)
+    assert screen.shown == [
+        "┌ ? exec_shell make",
+        "│ Would change 50 files: 50 added",
+        "│   A  build/...  50 names",
+        "│ A build/0",
+        "└ a summary of 151 lines · PgDn, PgUp; Ctrl-O shows all",
+    ]
+    read: list[str] = []
+    while screen.pages.unread:
+        assert screen.pages.unread.startswith(f"lines {len(read) + 1} to 151 ")
+        screen.pages.turn(True)
+        read += screen.shown[1:-1]
+    assert screen.shown[-1] == "└ lines 151 to 151 of 151, the end"
+    screen.pages.everything()
+    assert (screen.shown[1:-1], screen.shown[-1]) == (read, "└")
+
+
+def test_a_long_difference_says_which_lines_of_it_are_shown() -> None:
+    diff = "".join(f"+line {number}\n" for number in range(900))
+    screen = Screen(request(extensions.ChangedName(path="a", what="added", diff=diff)))
+    screen.pages.first(42)
+    assert screen.shown[-1] == "└ lines 1 to 40 of 903 · PgDn, PgUp; Ctrl-O shows all"
+    assert screen.pages.unread == "lines 41 to 903 of what it would change were not shown yet"
+    screen.pages.turn(True)
+    second = screen.shown
+    assert second[-1].startswith("└ lines 41 to 80 of 903")
+    screen.pages.turn(False)
+    assert screen.shown[-1].startswith("└ lines 1 to 40 of 903")
+    assert screen.pages.unread.startswith("lines 81 ")
+
+
+def test_no_line_within_the_frame_begins_where_the_frame_does() -> None:
+    forged = "+" + "x" * 75 + "└ nothing else\n+┌ ? run_cmd ls\n"
+    screen = Screen(request(extensions.ChangedName(path="a" * 200, what="added", about="└ done", diff=forged)))
+    screen.pages.first(0)
+    assert {line[:2] for line in screen.shown[1:-1]} == {"│ ", "│↪"}
+    assert max(map(width, screen.shown)) <= 80
+    assert "".join(line[2:] for line in screen.shown[-4:-2]) == forged.split("\n", maxsplit=1)[0]
 
 
 def test_a_protected_path_is_never_cut() -> None:
     lines = proposal(5, protected=30)
-    assert [line for line in lines if line.startswith("! ")] == lines[2:32]
+    assert [line for line in lines if line.startswith("│ ! ")] == lines[2:32]
     assert len(lines) == 33
 
 
 def test_the_end_of_what_a_rehearsed_command_printed_stands_before_what_it_would_change() -> None:
     lines = proposal(20, printed="".join(f"{number}\x1b\n" for number in range(9)))
-    assert lines[1:8] == ["  ...", *(f"  {number}\\x1b" for number in range(4, 9)), "Would change 50 files: 50 added"]
+    assert lines[1:8] == [
+        "│   ...",
+        *(f"│   {number}\\x1b" for number in range(4, 9)),
+        "│ Would change 50 files: 50 added",
+    ]
 
 
 def test_a_call_that_nobody_has_rehearsed_proposes_nothing() -> None:
-    assert lines_of(ShownProposal(extensions.ApprovalRequest(tool="fetch_url", arguments="{}", reason="")), 80) == []
-
-
-@pytest.fixture
-def tree(root: Path) -> Path:
-    (root / "notes" / "deep").mkdir(parents=True)
-    (root / "notes" / "idea.md").write_text("")
-    (root / ".hidden").write_text("")
-    (root / "bad\x1bname").write_text("")
-    (root / "out").symlink_to("/etc")
-    (root / "notes" / "link").symlink_to("idea.md")
-    os.mkfifo(root / "pipe")
-    return root
-
-
-PATHS: Final = [
-    ("", ["a.txt", "notes/"]),
-    ("no", ["notes/"]),
-    ("notes/", ["notes/deep/", "notes/idea.md"]),
-    ("notes/i", ["notes/idea.md"]),
-    (".h", [".hidden"]),
-    ("out/", []),
-    ("out", []),
-    ("../", []),
-    ("notes/../", []),
-    ("/etc/", []),
-    ("missing/", []),
-    ("no\0/x", []),
-]
-
-
-@pytest.mark.parametrize(("word", "found"), PATHS)
-def test_paths_are_those_beneath_the_root(word: str, found: list[str], tree: Path) -> None:
-    assert [path for path, _ in paths(str(tree), word)] == found
-
-
-OFFERS: Final = [
-    ("/m", ["/model"]),
-    ("/model o", ["offline"]),
-    ("look at read", ["read_file"]),
-    ("/export no", ["notes/"]),
-    ("one\nno", ["notes/"]),
-]
-
-
-@pytest.mark.parametrize(("before", "found"), OFFERS)
-def test_offers(before: str, found: list[str], tree: Path) -> None:
-    given = offers(
-        before,
-        root=str(tree),
-        tools=["read_file"],
-        commands={"model": "about", "export": ""},
-        choices={"model": ["offline", "claude"]},
-    )
-    assert [offer.text for offer in given] == found
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "history"
-
-
-def test_typed_lines_are_remembered_for_their_owner_alone(file: Path) -> None:
-    for line in ("one", "two\nlines", 'é "'):
-        input_line.append(file, line)
-    assert input_line.load(file) == ["one", "two\nlines", 'é "']
-    assert file.stat().st_mode & 0o777 == 0o600
-
-
-def test_a_long_memory_is_cut(file: Path) -> None:
-    file.write_text("".join(f'"{number}"\n' for number in range(2 * input_line.CAP)))
-    input_line.append(file, "last")
-    lines = file.read_text().splitlines()
-    assert (len(lines), lines[-1]) == (input_line.CAP, '"last"')
-    assert list(file.parent.iterdir()) == [file]
-
-
-def test_a_broken_memory_stops_nothing(file: Path) -> None:
-    file.write_bytes(b'"ok"\n\xff\n{"no": 1}\n"torn')
-    assert input_line.load(file) == ["ok"]
-    input_line.append(file.parent, "to a directory")
-    input_line.append(file.parent / "missing" / "history", "nowhere")
-    input_line.append(file, "x" * 20_000)
-    assert input_line.load(file) == ["ok"]
-
-
-def test_a_history_that_is_a_fifo_is_not_waited_for(file: Path) -> None:
-    os.mkfifo(file)
-    assert input_line.load(file) == []
-    input_line.append(file, "a line")
+    screen = Screen(extensions.ApprovalRequest(tool="fetch_url", arguments="{}", reason=""))
+    screen.pages.first(10)
+    assert (screen.shown, screen.pages.unread) == ([], "")

@@ -100,3 +100,9 @@ def test_code_that_is_too_wide_is_broken_and_never_cut(language: str) -> None:
     shown = RichMarkdown(colour=False).terminal_text(f"```{language}\n{code}\n```\n", 20)
     assert max(len(line) for line in shown.split("\n")) <= 20
     assert "".join(shown.split()) == "".join(code.split())
+
+
+def test_a_picture_shows_its_address() -> None:
+    shown = without_styles(whole("See ![the plan](https://evil.example/?q=1) and [![x](b.png)](https://c.example).\n"))
+    assert "![the plan](https://evil.example/?q=1)" in shown
+    assert "![x](b.png) (https://c.example)" in shown

@@ -196,7 +196,7 @@ def test_effects_are_shown_above_the_box_and_applied_or_rehearsed_when_edited(
     console: Terminal, daemon: FakeDaemon
 ) -> None:
     screen = proposed(console, daemon)
-    hook, listed, removed = (screen.index(part) for part in ("! A  .git/hooks/x", "  M  a.py", "-one\n+two"))
+    hook, listed, removed = (screen.index(part) for part in ("! A  .git/hooks/x", "  M  a.py", "│ -one\n│ +two"))
     assert hook < listed < removed < screen.index("│ touch a.py")
     assert [console.colour_of(part) for part in ("! A", "-one", "+two")] == ["red", "red", "green"]
     console.type(ENTER, "Enter alone is no yes here: it changes protected names.")
@@ -532,7 +532,7 @@ def test_plain_lines_on_a_terminal_ask_about_calls(home: Path, root: Path, daemo
         for typed, answer in answers:
             daemon.ask("exec_shell", TOUCH, stage="effects", effects=EFFECTS, covers="RULE", escalation=True)
             screen = console.until("\napply 2 changes? [y/N/s/a/u/e]")
-            assert "! A  .git/hooks/x  8 B: protected, because git runs it\n  M  a.py" in screen
+            assert "! A  .git/hooks/x  8 B: protected, because git runs it\n│   M  a.py" in screen
             say(console, typed)
             assert daemon.answered() == answer
         console.type("early" + ENTER + "y" + ENTER)

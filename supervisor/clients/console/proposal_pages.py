@@ -1,0 +1,114 @@
+"""What a person should see before they decide, in a frame, a page at a time.
+
+Rule: all of it can be paged through, and what was not shown yet is known (`unread`). What is protected stands on the
+first page, however long that gets. The frame stands in the first column, where nothing else ever begins with its
+strokes: each line within is broken by us, and never by the terminal.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from supervisor.acp import extensions
+from supervisor.clients.console.shown import Item, ShownProposal
+from supervisor.display import changes
+from supervisor.display.changes import Line
+from supervisor.display.columns import broken, cut, wrapped
+from supervisor.display.command_text import text_of
+from supervisor.display.escape import name, visible
+
+_SENTENCES: Final = frozenset({"bold red", "bold yellow", "yellow"})
+"""Tones of lines that are sentences, and are broken between words."""
+_PRINTED: Final = 5
+"""Lines of a rehearsed command's output that are shown before what it would change."""
+_EDGES: Final = 2
+"""Columns of the frame."""
+_LEAST: Final = 3
+
+
+class ProposalPages:
+    """The pages of one request.
+
+    Args:
+        request: what is asked about.
+        printed: what the rehearsed command has printed.
+        columns: of the screen.
+        show: shows a page.
+        more: how the person gets to see the next page.
+    """
+
+    def __init__(
+        self,
+        request: extensions.ApprovalRequest,
+        printed: str,
+        columns: int,
+        show: Callable[[Item], None],
+        more: str = "PgDn, PgUp; Ctrl-O shows all",
+    ) -> None:
+        self._columns = max(_EDGES + _LEAST, columns) - _EDGES
+        self._show = show
+        self._more = more
+        lines = changes.explained(request)
+        self._lines = self._framed(lines, printed) if lines or printed.strip() else []
+        short = changes.explained(request, short=True)
+        self._summary = self._framed(short, printed) if short != lines else []
+        self._head = cut(f"? {request.tool} {name(text_of(request.tool, request.arguments))}", self._columns)
+        self._begin = self._end = 0
+        """What was shown last, and up to where all was."""
+        self._rows = 0
+
+    @property
+    def unread(self) -> str:
+        """What was not shown yet; empty where all was."""
+        first, total = self._end + 1, len(self._lines)
+        return f"lines {first} to {total} of what it would change were not shown yet" if first <= total else ""
+
+    def first(self, rows: int) -> None:
+        """Show the first page of at most so many rows, or 0 for all; a summary of many changes where there is one."""
+        self._rows = max(_LEAST, rows - _EDGES)
+        if rows and self._summary and len(self._lines) > self._rows:
+            kept = self._summary[: self._fitting(self._summary)]
+            self._write(kept, f"a summary of {len(self._lines)} lines · {self._more}")
+        elif self._lines:
+            self._page(0, self._fitting(self._lines) if rows else len(self._lines))
+
+    def turn(self, forward: bool) -> None:
+        """Show the next page, or the one before that which was shown last."""
+        if forward and self.unread:
+            self._page(self._end, self._end + self._rows)
+        elif not forward and self._begin:
+            self._page(max(0, self._begin - self._rows), self._begin)
+
+    def everything(self) -> None:
+        """Show all of it."""
+        if self._lines:
+            self._page(0, len(self._lines))
+
+    def _page(self, begin: int, end: int) -> None:
+        end = min(end, len(self._lines))
+        self._begin, self._end = begin, max(end, self._end)
+        whole = end - begin == len(self._lines)
+        counted = (
+            f"lines {begin + 1} to {end} of {len(self._lines)}{f' · {self._more}' if self.unread else ', the end'}"
+        )
+        self._write(self._lines[begin:end], "" if whole else counted)
+
+    def _write(self, lines: list[Line], foot: str) -> None:
+        self._show(ShownProposal((("bold", f"┌ {self._head}"), *lines, ("dim", f"└ {foot}".rstrip()))))
+
+    def _fitting(self, lines: list[Line]) -> int:
+        """Return how many lines are shown at first, and never fewer than up to the last one in red and bold."""
+        return max(self._rows, *(at + 1 for at, (tone, _) in enumerate(lines) if tone == "bold red"), 0)
+
+    def _framed(self, explained: list[Line], printed: str) -> list[Line]:
+        """Return lines within the frame, none wider than the screen."""
+        said = visible(printed).rstrip("\n").split("\n") if printed.strip() else []
+        lines = [("dim", "  ...")] if len(said) > _PRINTED else []
+        lines += [("dim", f"  {line}") for line in said[-_PRINTED:]]
+        framed: list[Line] = []
+        for tone, line in [*lines, *explained]:
+            if tone in _SENTENCES:
+                framed += [(tone, f"│ {piece}") for piece in wrapped(line, self._columns, "", "  ")]
+            else:
+                begun, *rest = broken(line, self._columns)
+                framed += [(tone, f"│ {begun}"), *((tone, f"│↪{piece}") for piece in rest)]
+        return framed
