@@ -1,4 +1,4 @@
-"""What a person should see before they decide, in a frame, a page at a time.
+"""Pages of what a person should see before they decide, in a frame.
 
 Rule: all of it can be paged through, and what was not shown yet is known (`unread`). What is protected stands on the
 first page, however long that gets. The frame stands in the first column, where nothing else ever begins with its
