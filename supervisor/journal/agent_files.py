@@ -13,23 +13,23 @@ import posixpath
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
+import trio
 
 from supervisor.journal import saved_fold
-from supervisor.journal.facts import CallDecided, SessionChanged, SessionOpened
+from supervisor.journal.facts import Author, CallDecided, SessionChanged, SessionOpened
 from supervisor.journal.journal import Journal, Position, open_journal
 from supervisor.version import VERSION
 from workers.changes.effects import Change
-
-Author = Literal["", "agent", "tainted"]
-"""Of a file: nobody that is known of, an agent, or one that had seen foreign text before."""
 
 _SIZE: Final = 8
 """Bytes that are kept of a digest."""
 _SAVE_AFTER: Final = 5_000
 """Rows that a program may read instead of writing the file anew."""
+_AT_ONCE: Final = 200
+"""Rows that are read in a few milliseconds."""
 _ALL: Final = "*"
 """Stands for every path of a root."""
 _WRITTEN: Final = frozenset({"added", "modified", "replaced"})
@@ -54,6 +54,7 @@ class AgentFiles:
         self._agent: set[bytes] = set()
         self._tainted: set[bytes] = set()
         self._roots: dict[str, str] = {}
+        self._turn = trio.Lock()
         self._seq = self._saved = 0
 
     def close(self) -> None:
@@ -68,6 +69,18 @@ class AgentFiles:
             JournalError: it cannot be read; so `refresh`.
         """
         return self._connected().last() - self._seq
+
+    async def keep_up(self) -> None:
+        """Refresh it, in a thread where that may take long; without holding anybody up.
+
+        Raises:
+            JournalError: as `refresh`.
+        """
+        async with self._turn:
+            if self._journal is None or self.behind() > _AT_ONCE:
+                await trio.to_thread.run_sync(self.refresh)
+            else:
+                self.refresh()
 
     def refresh(self) -> None:
         """Take into account what was recorded since the last time, whoever did; in any thread."""

@@ -22,6 +22,10 @@ SourceKind = Literal["person", "file", "agent_file", "foreign_file", "page", "ou
 of others); a page of the web; a command; what an editor sent along; a tool that is not ours."""
 
 
+Author = Literal["", "agent", "tainted"]
+"""Of a file: nobody that is known of, an agent, or one that had seen foreign text before."""
+
+
 class Source(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     """Where a text that the model was shown comes from."""
 

@@ -15,11 +15,10 @@ import msgspec
 from supervisor.broker.allowlist import Allowlist
 from supervisor.categories.web import HostPort, WebConfig
 from supervisor.config.profiles import Profile
-from supervisor.errors import WorkerError, WorkerUnavailable
+from supervisor.errors import JournalError, WorkerError, WorkerUnavailable
 from supervisor.journal.facts import CallEnded, CallStarted, effective
 from supervisor.pool.pools import Pools
 from supervisor.rules.judge_effects import Verdict
-from supervisor.system.off_loop import off_loop
 from supervisor.tools import call_policy, outcomes
 from supervisor.tools.approval import ApprovalDecision, Approvals, Approve
 from supervisor.tools.availability import ToolAvailability, no_answer
@@ -30,7 +29,7 @@ from supervisor.tools.execution import Execution
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.exfiltration.flow_ledger import FlowBudget, fetched_address
 from supervisor.tools.exfiltration.origins import explained, words_of
-from supervisor.tools.exfiltration.sources import no_author, sources_of
+from supervisor.tools.exfiltration.sources import WrittenBy, any_agent, no_author, sources_of
 from supervisor.tools.services import ChangeServices
 from supervisor.tools.session_rules import SessionRules
 from workers.wire.frames import FrameTooLarge
@@ -165,15 +164,15 @@ class Router:
 
     async def _with_sources(self, call: CallStarted, ended: CallEnded) -> CallEnded:
         """Return the end of a call with who wrote what it says."""
-        files, root = self._services.agent_files, self._profile.root
+        files = self._services.agent_files
+        author: WrittenBy = no_author
         if files is not None:
-            await off_loop(files.behind(), files.refresh)
-        sources = sources_of(
-            effective(call),
-            ended,
-            no_author if files is None else partial(files.author, root),
-            foreign_root=self._foreign_root,
-        )
+            try:
+                await files.keep_up()
+                author = partial(files.author, self._profile.root)
+            except JournalError:
+                author = any_agent
+        sources = sources_of(effective(call), ended, author, foreign_root=self._foreign_root)
         return msgspec.structs.replace(ended, sources=sources)
 
     def _refused(self, call: CallStarted) -> CallEnded | None:

@@ -13,12 +13,14 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, Source, TurnStarted, effective
 from supervisor.tools.exfiltration.flow_ledger import FlowLedger
 from supervisor.tools.exfiltration.known_addresses import ENDINGS, LINK, URL
+from supervisor.tools.exfiltration.openings import openings_of
 from supervisor.tools.exfiltration.sources import FRAME_BEGINS, lines_by_path, shown_by, sources_of
 from supervisor.tools.exfiltration.uploads import Uploads
 from workers.url import Url, UrlError, parse
@@ -30,6 +32,8 @@ _KEPT_PUBLIC: Final = 2**20
 """The same of what the web has said."""
 _KEPT_FOREIGN: Final = 2**18
 """The same of what strangers wrote, for the sentence that a call stems from."""
+_OPENINGS: Final = 2000
+"""Openings of one text that are remembered."""
 _LINKS: Final = 50_000
 """Addresses that are remembered as free, the latest ones."""
 
@@ -82,6 +86,8 @@ class SeenText:
         self.foreign: list[SourcedText] = []
         """What strangers may have written, the latest; empty while the session has seen nothing of that kind."""
         self._foreign_size = 0
+        self._unopened: list[str] = []
+        self._openings: dict[str, None] = {}
         self._private: list[SourcedText] = []
         self._private_size = 0
         self._compared: list[str | None] = []
@@ -150,6 +156,13 @@ class SeenText:
         self._find_links()
         return self._links.get(url)
 
+    def openings(self) -> Iterator[str]:
+        """Yield the beginnings of addresses that foreign text leaves open (`openings`)."""
+        texts, self._unopened = self._unopened, []
+        for text in texts:
+            self._openings = dict.fromkeys([*islice(openings_of(text), _OPENINGS), *self._openings][:_LINKS])
+        yield from self._openings
+
     def latest(self, most: int) -> list[Source]:
         """Return the sources of what was shown besides what the person typed, each once, the latest first."""
         found: dict[tuple[str, str], Source] = {}
@@ -169,7 +182,9 @@ class SeenText:
         first, *others = sources
         lines, of_others = lines_by_path(fact), {each.name for each in others}
         own = "\n".join(text for path, text in lines.items() if path not in of_others)
-        self._take(SourcedText(first, shown_by(fact)), linked=own if fact.form == "json" else None)
+        private = first.kind != "page"
+        linked = own if fact.form == "json" and private else None if fact.ok else ""
+        self._take(SourcedText(first, shown_by(fact)), private=private, linked=linked)
         for each in others:
             self._take(SourcedText(each, lines.get(each.name, "")), private=False)
 
@@ -180,15 +195,16 @@ class SeenText:
             return
         self.sources.append(source)
         if source.kind in ("person", "page", "file") and not (source.foreign and source.kind != "page"):
-            free = said if linked is None or source.kind == "page" else linked
+            free = said if linked is None else linked
             self._unlinked.append(SourcedText(source, free))
             self.flow.learn(free, source.kind)
         if source.foreign:
             self.foreign.append(text)
+            self._unopened.append(said)
             self._foreign_size += len(said)
             while self._foreign_size > _KEPT_FOREIGN and len(self.foreign) > 1:
                 self._foreign_size -= len(self.foreign.pop(0).text)
-        if source.kind == "page":
+        if source.kind == "page" and linked is None:  # an error repeats what the model wrote
             self._publish(said)
         elif private:
             self._keep(text)

@@ -39,24 +39,9 @@ _NOTE: Final = ".md"
 _WORD: Final = re.compile(r"\w{3,}")
 _SENTENCE: Final = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s+|[\n\r\u2028\u2029]+")
 _PIECE: Final = re.compile(r"(?s).{1,240}(?:\s|$)|.{240}")
+_QUOTES: Final = dict.fromkeys(map(ord, '"\u201c\u201d\u201e\u201f\u2033\u02ba\u275d\u275e\u301d\u301e\uff02'), "'")
+"""What looks like the end of a quotation."""
 _OBEYED: Final = frozenset({"added", "modified", "replaced", "mode", "attributes"})
-
-_ADDRESS: Final = re.compile(
-    r"(?<![\w.-])(?:https?://)?((?:[\w-]{1,63}\.){1,5}[a-z]{2,24}(?::\d{1,5})?/[!#-&*-;=?-Z_a-z~]*)", re.IGNORECASE
-)
-_CUT: Final = re.compile(r"(?:(?<=[=/])(?:[A-Z][A-Z0-9_-]{2,}|(?:your|the|my|insert)[_-].*)|[$%.,:;!*]+)$")
-"""The end of an address that only stands for something, or is not of it."""
-_OPEN: Final = re.compile(r"[=?&]$")
-_FOLLOWS: Final = re.compile(r"[$%]?[<{\[\u2026]|[$%.]{2}| ?\+|[A-Z][A-Z0-9_-]{2}|(?:your|the|my|insert)[_-]")
-"""What follows the beginning of an address where something is to be filled in; and how such a beginning ends."""
-_ASKS: Final = re.compile(
-    r"\b(?:append|follow(?:ed|ing)? by|fill|substitut|replac|insert|encod|concatenat|suffix|exfil)"
-    r"|\b(?:with|plus|and|then|of|from|as) (?:the|your|its|each|every|their|what|all)\b[^.\n]{0,60}"
-    r"\b(?:notes?|words?|lines?|secrets?|passwords?|contents?|keys?|tokens?|files?|diary|texts?|read|says?)\b",
-    re.IGNORECASE,
-)
-_AROUND: Final = 150
-"""Characters before and after the beginning of an address in which it may be said what to do with it."""
 
 
 def told(found: Sequence[Source]) -> str:
@@ -82,7 +67,7 @@ def quotation(seen: SeenText, words: str) -> str:
         return ""
     best = max(range(len(weights)), key=lambda at: (weights[at], at))
     source, sentence = sentences[best]
-    return f'{_named(source)} says: "{one_line(name(sentence.strip()), _QUOTED)}"'
+    return f'{_named(source)} says: "{_in_quotes(sentence.strip(), _QUOTED)}"'
 
 
 def filled_in(url: str, seen: SeenText) -> str | None:
@@ -96,18 +81,17 @@ def filled_in(url: str, seen: SeenText) -> str | None:
     if seen.link(address) is not None:
         return None
     written = f"{address.host}{address.target}"
-    for _source, text in seen.foreign:
-        for found in _ADDRESS.finditer(text):
-            beginning = _CUT.sub("", found[1])
-            if _leads_to(beginning, written) and written[len(beginning) :] not in text and _is_open(beginning, found):
-                return "the address fills in what foreign text leaves open, which would leave this machine"
+    folded = written.casefold()
+    for opening in seen.openings():
+        if folded.startswith(opening) and len(written) > len(opening) and not seen.is_public(written[len(opening) :]):
+            return "the address fills in what foreign text leaves open, which would leave this machine"
     return None
 
 
 def obeyed(effects: Effects) -> str:
     """Return the names that a call would write and other programs obey, as a clause; empty where there are none."""
     found = [each for each in effects.changes if (each.level or each.protected) and each.what in _OBEYED]
-    names = [f'"{one_line(name(each.path), _NAME)}"' for each in found[:_NAMED]]
+    names = [f'"{_in_quotes(each.path, _NAME)}"' for each in found[:_NAMED]]
     more = [f"{len(found) - _NAMED} more"] if len(found) > _NAMED else []
     return f"other programs obey {', '.join([*names, *more])}, and foreign text was read before" if found else ""
 
@@ -140,24 +124,16 @@ def _strings(arguments: str) -> Iterator[str]:
                 continue
 
 
+def _in_quotes(text: str, width: int) -> str:
+    """Return a text as it can stand in quotes, which nothing in it ends."""
+    return one_line(name(text[: 4 * width]), width).translate(_QUOTES)
+
+
 def _sentences(text: str) -> Iterable[str]:
     return (piece for each in _SENTENCE.split(text) for piece in _PIECE.findall(each))
 
 
 def _named(source: Source) -> str:
-    shown = f'"{one_line(name(source.name), _NAME)}"'
+    shown = f'"{_in_quotes(source.name, _NAME)}"'
     note = source.kind == "file" and source.name.casefold().endswith(_NOTE)
     return f"note {shown}" if note else _KINDS.get(source.kind, "{}").format(shown)
-
-
-def _leads_to(beginning: str, written: str) -> bool:
-    """Say whether an address goes on where another ends, beyond its host."""
-    host = beginning.partition("/")[0]
-    return written.casefold().startswith(beginning.casefold()) and len(written) > len(beginning) > len(host) + 1
-
-
-def _is_open(beginning: str, found: re.Match[str]) -> bool:
-    """Say whether a text says that something is to follow the beginning of an address."""
-    text, at = found.string, found.start(1) + len(beginning)
-    around = f"{text[max(0, found.start() - _AROUND) : found.start()]} {text[at : at + _AROUND]}"
-    return bool(_OPEN.search(beginning) or _FOLLOWS.match(text, at) or _ASKS.search(around))

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from supervisor.journal.agent_files import Author
-from supervisor.journal.facts import CallEnded, Source
+from supervisor.journal.facts import Author, CallEnded, Source
 from workers.catalog import find_tool
 
 WrittenBy = Callable[[str, bytes], Author]
@@ -22,6 +21,8 @@ WrittenBy = Callable[[str, bytes], Author]
 WITH_RESULTS: Final = frozenset({"timeout", "resource_limit"})
 """Errors that come with what was found, or printed, until then."""
 
+_ANSWERED: Final = frozenset({"fetch_failed", "domain_not_allowed", "not_text"})
+"""Errors in which a site may have its say: of a status, of where it redirects, of its type."""
 _FOREIGN_NAMES: Final = (
     "node_modules bower_components jspm_packages .venv venv virtualenv site-packages dist-packages vendor third_party "
     "third-party deps .cargo .rustup .gem .bundle .m2 .gradle .tox .nox .yarn .pnpm-store .hex .mix .opam .stack "
@@ -33,6 +34,8 @@ _NAME: Final = 1000
 """Characters of a name that are kept."""
 FRAME_BEGINS: Final = "<resource uri="
 """Before a file that an editor sent along."""
+_BEFORE_A_COLON: Final = re.compile(r"(?:^|\\n|[\n\"])([^\s:\"\\]{1,1000}):")
+"""Where programs name the file of a line that they print; in JSON, where lines end so."""
 _WORDS: Final = re.compile(r"[^\s'\"=:,;|&<>()\\]+")
 
 
@@ -44,6 +47,11 @@ def is_foreign_path(path: str) -> bool:
 def no_author(_path: str, _digest: bytes) -> Author:
     """Know of no file that an agent wrote."""
     return ""
+
+
+def any_agent(_path: str, _digest: bytes) -> Author:
+    """Take every file for an agent's, where nobody can know."""
+    return "agent"
 
 
 def sources_of(
@@ -75,7 +83,8 @@ def sources_of(
     if row is None:
         return (source("foreign_tool", foreign=True),)
     if row.runs:
-        foreign = foreign_root or network or any(map(is_foreign_path, _WORDS.findall(arguments)))
+        paths = (*_WORDS.findall(arguments), *_BEFORE_A_COLON.findall(text))
+        foreign = foreign_root or network or any(map(is_foreign_path, paths))
         return (msgspec.structs.replace(source("output", foreign), name=_command(given)[:_NAME]),)
     if not row.private:
         return (source("page", foreign=True),)
@@ -90,7 +99,8 @@ def sources_of(
         whole = ended.content if given.get("offset") is None and given.get("limit") is None else ""
         return (of_file(name, text, _digest(whole) if whole else b""),)
     others = (of_file(path, lines) for path, lines in lines_by_path(ended).items())
-    rest = source("foreign_file" if foreign_root else "file", foreign_root)
+    strange = foreign_root or is_foreign_path(name)
+    rest = source("foreign_file" if strange else "file", strange)
     return (rest, *(each for each in others if each.kind != "file"))
 
 
@@ -138,7 +148,12 @@ def _rows(ended: CallEnded) -> Iterator[Any]:
 
 
 def _found(ended: CallEnded) -> str:
-    return ended.content if ended.kind in WITH_RESULTS else ""
+    return ended.content if ended.kind in (WITH_RESULTS if _is_private(ended.tool) else _ANSWERED) else ""
+
+
+def _is_private(tool: str) -> bool:
+    row = find_tool(tool)
+    return row is None or row.private
 
 
 def _command(given: Mapping[str, Any]) -> str:

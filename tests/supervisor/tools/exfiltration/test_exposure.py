@@ -9,8 +9,7 @@ import msgspec
 import pytest
 
 from supervisor.acp.schema import prompt_parts
-from supervisor.journal.agent_files import Author
-from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, TurnStarted
+from supervisor.journal.facts import Author, CallDecided, CallEnded, CallStarted, Fact, TurnStarted
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.exfiltration.judge import suspicion
 from supervisor.tools.exfiltration.sources import sources_of, sources_of_parts
@@ -66,6 +65,21 @@ def ran(text: str, command: str = "cat a.md", **more: Any) -> list[Fact]:
     )
 
 
+def printed(shape: str, text: str) -> list[Fact]:
+    return ran(f"first\n{shape.format(text)}", command="grep -rn x")
+
+
+def listed(path: str, text: str) -> list[Fact]:
+    return called("list_directory", msgspec.json.encode([{"name": text, "kind": "file"}]).decode(), "json", path=path)
+
+
+def failed(text: str) -> list[Fact]:
+    arguments = msgspec.json.encode({"url": "https://example.org/"}).decode()
+    ended = CallEnded(1, "c", "fetch_url", False, f"answered with the status 404: {text}", kind="fetch_failed")
+    started = CallStarted(1, "c", "fetch_url", arguments, False, "allow", "")
+    return [started, msgspec.structs.replace(ended, sources=sources_of(arguments, ended))]
+
+
 class Way(NamedTuple):
     """One way for a text into a session."""
 
@@ -95,6 +109,12 @@ WAYS: Final[dict[str, Way]] = {
     "what a command with a network printed": Way(
         partial(ran, command="curl x", network=True), ["output"], foreign=True
     ),
+    "what a search of all printed of a dependency": Way(
+        partial(printed, "x/node_modules/y/README.md:3:{}"), ["output"], foreign=True
+    ),
+    "what a trace names": Way(partial(printed, 'File "/x/.venv/lib/y.py", line 3: {}'), ["output"]),
+    "names of a dependency": Way(partial(listed, "node_modules/x"), ["foreign_file"], foreign=True),
+    "a site's words in an error": Way(failed, ["page"], foreign=True),
     "an attachment": Way(attached, ["person", "attachment", "person"]),
     "an attachment of old": Way(partial(attached, old=True), ["person", "attachment", "person"]),
     "an attached page": Way(

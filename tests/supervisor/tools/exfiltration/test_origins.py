@@ -76,6 +76,18 @@ def test_an_address_that_fills_in_what_a_page_leaves_open_is_asked_about(page: s
     assert filled_in(address, seen("Nothing of the kind.")) is None
 
 
+def test_an_opening_of_long_ago_is_remembered() -> None:
+    texts = seen(OPEN["an angle"])
+    for number in range(8):
+        texts.apply(CallEnded(1, "b", "fetch_url", True, f"{number} words " * 6_000))
+    assert filled_in(FILLED["c?d="], texts) is not None
+
+
+def test_nothing_that_is_quoted_ends_its_quotation() -> None:
+    texts = seen('Write it" and the person said "yes\u201d\uff02 to it')
+    assert quotation(texts, "write it yes").count('"') == 4
+
+
 @pytest.mark.parametrize(
     "address",
     [

@@ -1,0 +1,41 @@
+"""Openings: beginnings of addresses in a text that says, or shows, that something is to follow them. Pure.
+
+Rule: a page that wants to be told something has to say where. What it leaves open is an address that ends with the sign
+of a parameter, is followed by a placeholder, or stands near words that ask for something to be put there. It is found
+in time that grows with the text alone.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+_ADDRESS: Final = re.compile(
+    r"(?<![\w.-])(?:https?://)?((?:[\w-]{1,63}\.){1,5}[a-z]{2,24}(?::\d{1,5})?/[!#-&*-;=?-Z_a-z~]*)", re.IGNORECASE
+)
+_CUT: Final = re.compile(r"(?:(?<=[=/])(?:[A-Z][A-Z0-9_-]{2,40}|(?:your|the|my|insert)[_-].{0,80})|[$%.,:;!*]{1,9})\Z")
+"""The end of an address that only stands for something, or is not of it."""
+_OPEN: Final = re.compile(r"[=?&]\Z")
+_FOLLOWS: Final = re.compile(r"[$%]?[<{\[\u2026]|[$%.]{2}| ?\+|[A-Z][A-Z0-9_-]{2}|(?:your|the|my|insert)[_-]")
+"""How an opening ends; and what follows one where something is to be filled in."""
+_ASKS: Final = re.compile(
+    r"\b(?:append|follow(?:ed|ing)? by|fill|substitut|replac|insert|encod|concatenat|suffix|exfil)"
+    r"|\b(?:with|plus|and|then|of|from|as) (?:the|your|its|each|every|their|what|all)\b[^.\n]{0,60}"
+    r"\b(?:notes?|words?|lines?|secrets?|passwords?|contents?|keys?|tokens?|files?|diary|texts?|read|says?)\b",
+    re.IGNORECASE,
+)
+_AROUND: Final = 150
+"""Characters before and after an address in which it may be said what to do with it."""
+_LONGEST: Final = 500
+
+
+def openings_of(text: str) -> Iterator[str]:
+    """Yield each opening in a text, from its host on, in lower case; never a host alone."""
+    for found in _ADDRESS.finditer(text):
+        beginning = _CUT.sub("", found[1][:_LONGEST])
+        at = found.start(1) + len(beginning)
+        around = f"{text[max(0, found.start() - _AROUND) : found.start()]} {text[at : at + _AROUND]}"
+        host = beginning.partition("/")[0]
+        if len(beginning) > len(host) + 1 and (
+            _OPEN.search(beginning) or _FOLLOWS.match(text, at) or _ASKS.search(around)
+        ):
+            yield beginning.casefold()
