@@ -12,13 +12,14 @@ import pytest
 
 from supervisor.rules.judge_effects import Verdict, blocked_attempts, judge_effects, summary
 from supervisor.rules.rule import Rule, problem_of, sentence
+from supervisor.rules.started_programs import Started
 from supervisor.rules.suggest import suggested_rule
 from tests.supervisor.changes import FILE, NETWORK, TODAY, change, effects
-from workers.changes.effects import Attempt, Change, Effects, What
+from workers.changes.effects import Attempt, Change, Effects, NodeState, What
 
 
-def allow(**more: Any) -> Rule:
-    return Rule("allow", **more)
+def allow(programs: tuple[str, ...] | None = None, **more: Any) -> Rule:
+    return Rule("allow", programs, **more)
 
 
 def decided(rules: Rule | Sequence[Rule], found: Effects, programs: Sequence[str] | None = ("git",)) -> str:
@@ -128,6 +129,58 @@ def test_a_rule_denies_what_touches_it(
     assert decided(rule, found, programs) == expected
     asking = judge_effects([msgspec.structs.replace(rule, decision="ask"), ANY], programs, found, TODAY)
     assert (asking.rule is not None and asking.rule.decision == "ask") == (expected == "deny")
+
+
+LINK: Final = Change("d/l", "added", None, NodeState("link", 0o777, target="/etc"))
+PIPE: Final = Change("d/p", "added", None, NodeState("fifo", 0o644))
+KINDS: Final = [
+    ("a link to the outside", allow(writes=("**",)), effects(LINK), "ask"),
+    ("a pipe", allow(writes=("**",)), effects(PIPE), "ask"),
+    ("what is named", allow(writes=("**",), kinds=("link-outside", "special")), effects(LINK, PIPE), "allow"),
+    ("one that is not named", allow(writes=("**",), kinds=("link-outside",)), effects(LINK, PIPE), "ask"),
+    ("a time alone", allow(writes=("a",), kinds=()), effects(Change("a", "times", FILE, FILE)), "allow"),
+    ("as many bytes", allow(writes=("a",), max_bytes=9), effects("+ a", size=9), "allow"),
+    ("one byte more", allow(writes=("a",), max_bytes=9), effects("+ a", size=10), "ask"),
+    ("in .git, of old", allow(writes=("**",)), effects("~ .git/refs/heads/x"), "allow"),
+    ("in .git, with kinds", allow(writes=("**",), kinds=("content",)), effects("~ d/.git/refs/heads/x"), "ask"),
+    ("a denied kind", Rule("deny", kinds=("special",)), effects("+ a", PIPE), "deny"),
+    ("another kind than the denied", Rule("deny", kinds=("special",)), effects("+ a", LINK), "ask"),
+    ("a denied kind elsewhere", Rule("deny", None, ("a",), kinds=("special",)), effects("+ a", PIPE), "ask"),
+    ("a denied kind there", Rule("deny", None, ("d/**",), kinds=("special",)), effects("+ a", PIPE), "deny"),
+    ("a denied path, perhaps", Rule("deny", None, ("x",)), effects("+ a", left_out={"added": 1}), "deny"),
+    ("no denied path", Rule("deny", None, (), ("x",)), effects("+ a", left_out={"added": 1}), "ask"),
+    ("a denied deletion, perhaps", Rule("deny", None, (), ("x",)), effects("+ a", left_out={"replaced": 1}), "deny"),
+    ("a denied kind, perhaps", Rule("deny", kinds=("special",)), effects("+ a", left_out={"added": 1}), "deny"),
+]
+
+
+@pytest.mark.parametrize(("rule", "found", "expected"), [row[1:] for row in KINDS], ids=[row[0] for row in KINDS])
+def test_a_rule_speaks_of_kinds_and_sizes(rule: Rule, found: Effects, expected: str) -> None:
+    assert decided(rule, found) == expected
+
+
+STARTED: Final = [
+    ("a network that it had", Rule("deny", network=True), Started(("git",), ("add",), network=True), "deny"),
+    ("a network that is not allowed", allow(writes=("a",)), Started(("git",), ("add",), network=True), "ask"),
+    ("a network that is", allow(writes=("a",), network=True), Started(("git",), ("add",), network=True), "allow"),
+    ("a subcommand", allow(("git",), writes=("a",), git=("add",)), Started(("git",), ("add",)), "allow"),
+    ("another", allow(("git",), writes=("a",), git=("add",)), Started(("git",), ("rm",)), "ask"),
+    ("another too", allow(("git",), writes=("a",), git=("add",)), Started(("git",), ("add", "rm")), "ask"),
+    ("one that is not known", allow(("git",), writes=("a",), git=("add",)), Started(("git",), None), "ask"),
+    ("a denied one", Rule("deny", ("git",), git=("push", "rm")), Started(("git",), ("add", "rm")), "deny"),
+    ("none that is denied", Rule("deny", ("git",), git=("push",)), Started(("git",), ("add",)), "ask"),
+    ("perhaps a denied one", Rule("deny", ("git",), git=("push",)), Started(("git",), None), "deny"),
+    ("a program beside", Rule("deny", ("git", "rm"), git=("push",)), Started(("git", "rm"), ("add",)), "deny"),
+    ("git by a path", Rule("deny", ("git",), git=("push",)), Started(("/bin/git",), None), "deny"),
+    ("a tool without programs", Rule("deny", ("git",)), Started(()), "ask"),
+    ("a tool without programs, by a rule for all", Rule("deny"), Started(()), "deny"),
+    ("a tool without programs, allowed", allow(("git",), writes=("a",)), Started(()), "ask"),
+]
+
+
+@pytest.mark.parametrize(("rule", "started", "expected"), [row[1:] for row in STARTED], ids=[row[0] for row in STARTED])
+def test_a_rule_speaks_of_what_is_started(rule: Rule, started: Started, expected: str) -> None:
+    assert judge_effects([rule], started, effects("+ a"), TODAY).decision == expected
 
 
 PROGRAMS: Final[list[tuple[tuple[str, ...] | None, tuple[str, ...] | None, str]]] = [

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.rules.started_programs import programs_of
+from supervisor.rules.started_programs import Started, programs_of, started_by
 
 STARTED: Final = [
     ("git status", ("git",)),
@@ -94,3 +94,42 @@ def test_a_real_shell_starts_no_other_programs_than_those_that_are_told(tmp_path
     assert {name for _, name in lines} >= {"git", "touch"}
     told = list(texts.items())
     assert [(told[int(at)], name) for at, name in lines if name not in told[int(at)][1]] == []
+
+
+GIT: Final = [
+    ("git commit -m x", ("commit",)),
+    ("git add -A && git commit -qm 'x; y' && ls", ("add", "commit")),
+    ("git 'commit' -m x", ("commit",)),
+    ("git add *.py", ("add",)),
+    ("ls", ()),
+    ("git commit --amend", ("commit --amend",)),
+    ("git commit '--am'", ("commit --amend",)),
+    ("git commit -m \"*\" -m '{a,b}' -m \\*", ("commit",)),
+    ("git commit a*", None),
+    ("git commit -m 'a'[b]", None),
+    ("git commit {--amend,}", None),
+    ("git commit ~", None),
+    ("git", None),
+    ("git -c a.b=c commit", None),
+    ("git -C x commit", None),
+    ("git --git-dir=x commit", None),
+    ("git Commit", None),
+    ("git ../x", None),
+    ("/usr/bin/git commit", None),
+    ("./git commit", None),
+    ("git commit $(x)", None),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), GIT, ids=[text for text, _ in GIT])
+def test_subcommands_of_git_are_those_right_behind_it(text: str, expected: tuple[str, ...] | None) -> None:
+    assert started_by("run_cmd", json.dumps({"command": text})).git == expected
+
+
+def test_words_that_no_shell_reads_are_what_they_are() -> None:
+    words = {"command": "git", "args": ["commit", "-m", "*"]}
+    assert started_by("exec_shell", json.dumps(words)) == Started(("git",), ("commit",))
+    words["args"] = ["-c", "a.b=c", "commit"]
+    assert started_by("exec_shell", json.dumps(words)) == Started(("git",), None)
+    assert started_by("write_file", "{}") == Started(())
+    assert started_by("no_tool", "{}") == Started(None, None)

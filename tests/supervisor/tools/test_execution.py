@@ -236,6 +236,27 @@ async def test_a_yes_for_always_holds_in_other_sessions_until_it_is_revoked(site
     assert (await site.run(site.router(say=no), "touch", "b")).kind == "denied"
 
 
+@pytest.mark.parametrize("instead", [True, False], ids=["another directory in its place", "moved away and back"])
+async def test_a_yes_for_always_belongs_to_one_directory(
+    site: Site, nursery: trio.Nursery, tmp_path: Path, instead: bool
+) -> None:
+    say: Say = lambda _ask: ApprovalDecision(approved=True, scope="always", by="console")  # noqa: E731
+    assert (await site.run(site.router(say=say), "touch", "b")).ok
+    (site.root / "b").unlink()
+    moved = site.root.rename(tmp_path / "moved")
+    assert (await site.run(site.router(say=no), "touch", "b")).kind == "denied"
+    if instead:
+        site.root.mkdir()
+    else:
+        moved.rename(site.root)
+    settings = Settings(Config(), tmp_path / "config.toml", tmp_path / "home")
+    profile = Profile("project", str(site.root), ("exec_shell",))
+    pools = Pools(str(site.root), lambda category: child_spec(settings, profile, category), nursery)
+    again = Site(site.root, tmp_path / "home", pools)
+    assert (await again.run(again.router(say=no), "touch", "b")).kind == ("denied" if instead else None)
+    await pools.close()
+
+
 async def test_an_edited_command_is_rehearsed_anew_and_asked_about_anew(site: Site) -> None:
     edited = '{"command":"touch","args":["safe"]}'
 
