@@ -1,6 +1,6 @@
 """The files that agents wrote, in any session: a fold over what was committed.
 
-Rule: a file counts as an agent's by its path in its root, and by the digest of its content, wherever it lies by now.
+Rule: a file counts as an agent's by its path, whatever the root, and by the digest of its content, wherever it lies.
 Where a commit does not say all that it wrote, all of its root does. What a person wrote with a call of their own, or
 took back, is no agent's. Kept are halves of digests, eight bytes each, and beside the journal, as the index.
 
@@ -104,9 +104,10 @@ class AgentFiles:
             path: relative to it; a link on the way may be an agent's too.
             digest: SHA-256 of the content, where it is known.
         """
-        parts = _plain(path).split("/")
-        names = [_mark("/".join(parts[:count])) for count in range(1, len(parts) + 1)]
-        marks = {_in_root(root, each) for each in (*names, _mark(_ALL))} | ({digest[:_SIZE]} if digest else set())
+        parts = _absolute(root, path).split("/")
+        marks = {_mark("/".join(parts[:count])) for count in range(2, len(parts) + 1)}
+        marks |= {_in_root(root, each) for each in (_mark(_plain(path)), _mark(_ALL))}
+        marks |= {digest[:_SIZE]} if digest else set()
         return "tainted" if marks & self._tainted else "agent" if marks & self._agent else ""
 
     @property
@@ -128,7 +129,7 @@ class AgentFiles:
         marks = [_in_root(root, mark) for mark in self._unlisted(fact)]
         for each in fact.effects.changes if fact.effects is not None else ():
             if _is_written(each) and not (each.moved_from and not self.author(root, each.moved_from, _full(each))):
-                marks += [_in_root(root, _mark(_plain(each.path))), _content(each)]
+                marks += [_mark(_absolute(root, each.path)), _content(each)]
         for at in range(0, len(fact.files), 2 * _SIZE):
             name, content = fact.files[at : at + _SIZE], fact.files[at + _SIZE : at + 2 * _SIZE]
             marks += [_in_root(root, name), content]
@@ -170,6 +171,10 @@ def _mark(path: str) -> bytes:
 
 def _in_root(root: str, mark: bytes) -> bytes:
     return hashlib.sha256(root.encode("utf-8", "surrogatepass") + b"\0" + mark).digest()[:_SIZE]
+
+
+def _absolute(root: str, path: str) -> str:
+    return f"{root.rstrip('/').casefold()}/{_plain(path)}"
 
 
 def _plain(path: str) -> str:

@@ -43,6 +43,7 @@ def test_a_file_is_known_by_its_path_and_by_what_it_holds(journal: Journal, file
     for path in ("notes/a.md", "./notes//a.md", "notes/../notes/A.md"):
         assert files.author("/v", path) == "agent"
     assert files.author("/other", "moved.md", TEXT) == "agent"
+    assert files.author("/v/notes", "a.md") == files.author("/", "v/notes/a.md") == "agent"
     assert not files.author("/other", "notes/a.md")
     assert not files.author("/v", "notes/b.md", LATER)
 
