@@ -133,7 +133,7 @@ def test_a_link_that_an_agent_wrote_is_not_free_in_a_later_session(world: World)
         ended = [fact for fact in facts if isinstance(fact, CallEnded)]
         assert [(source.kind, source.name) for source in ended[0].sources] == [(kind, path)]
         assert ended[0].sources[0].digest == ended[0].sources[0].file
-    assert "which an agent wrote" in question
+    assert "(written by an agent)" in question
 
 
 def test_lines_of_a_search_say_which_files_are_an_agents(world: World) -> None:
@@ -141,7 +141,10 @@ def test_lines_of_a_search_say_which_files_are_an_agents(world: World) -> None:
     world.run(root, {"calls": [call("edit_file", path="diary.md", old="milk", new="https://github.com/milk")]})
     session, _ = world.run(root, {"calls": [call("search_files", query="milk")]})
     ended = last(world.daemon.sessions[session], CallEnded)
-    assert [(source.kind, source.name) for source in ended.sources] == [("file", "milk"), ("agent_file", "diary.md")]
+    assert [(source.kind, source.name) for source in ended.sources] == [
+        ("file", "search_files milk"),
+        ("agent_file", "diary.md"),
+    ]
 
 
 def test_an_attachment_does_not_speak_as_the_person(world: World) -> None:

@@ -17,6 +17,8 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+import msgspec
+
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, Source, TurnStarted, effective
 from supervisor.tools.exfiltration.flow_ledger import FlowLedger
 from supervisor.tools.exfiltration.known_addresses import ENDINGS, LINK, URL
@@ -121,9 +123,10 @@ class SeenText:
             case CallEnded():
                 started = self._started.pop(fact.call, None)
                 arguments = effective(started) if started is not None else ""
-                network = fact.call in self._networked
-                known = fact.sources or sources_of(arguments, fact, network=network)
-                self._networked.discard(fact.call)
+                known = fact.sources or sources_of(arguments, fact)
+                if fact.call in self._networked:
+                    self._networked.discard(fact.call)
+                    known = tuple(msgspec.structs.replace(each, foreign=True) for each in known)
                 if known:
                     self._take_result(fact, known)
             case _:

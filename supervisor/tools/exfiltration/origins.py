@@ -28,8 +28,8 @@ _COMPARED: Final = 20_000
 
 _KINDS: Final = {
     "file": "file {}",
-    "agent_file": "file {}, which an agent wrote",
-    "foreign_file": "file {}, which others wrote",
+    "agent_file": "file {} (written by an agent)",
+    "foreign_file": "file {} (written by others)",
     "page": "page {}",
     "output": "the output of {}",
     "attachment": "attachment {}",

@@ -2,12 +2,14 @@
 
 Rule: a file counts as an agent's where one wrote it or a part of it, in any session, by its path or by its digest; as a
 stranger's where it lies among dependencies, or in a root of others; else as the person's.
-A command may print anything: its output is nobody's, and a stranger's where it had a network or names such a file.
+A command may print anything: its output is nobody's, and a stranger's where it or its output names a file that is
+foreign, or where it had a network, as `CallDecided` says.
 """
 
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -34,6 +36,8 @@ _NAME: Final = 1000
 """Characters of a name that are kept."""
 FRAME_BEGINS: Final = "<resource uri="
 """Before a file that an editor sent along."""
+_PATHS: Final = 1000
+"""Names in a command and its output that are looked up."""
 _BEFORE_A_COLON: Final = re.compile(r"(?:^|\\n|[\n\"])([^\s:\"\\]{1,1000}):")
 """Where programs name the file of a line that they print; in JSON, where lines end so."""
 _WORDS: Final = re.compile(r"[^\s'\"=:,;|&<>()\\]+")
@@ -55,12 +59,7 @@ def any_agent(_path: str, _digest: bytes) -> Author:
 
 
 def sources_of(
-    arguments: str,
-    ended: CallEnded,
-    written_by: WrittenBy = no_author,
-    *,
-    foreign_root: bool = False,
-    network: bool = False,
+    arguments: str, ended: CallEnded, written_by: WrittenBy = no_author, *, foreign_root: bool = False
 ) -> tuple[Source, ...]:
     """Return the sources of what a call has shown; none where that is our own words.
 
@@ -69,7 +68,6 @@ def sources_of(
         ended: its end.
         written_by: the files that agents wrote.
         foreign_root: whether the whole root is a stranger's.
-        network: whether a command could use one, or ran outside of the sandbox.
     """
     row, text = find_tool(ended.tool), shown_by(ended)
     if not text or (row is not None and row.effect and not row.runs):
@@ -83,8 +81,9 @@ def sources_of(
     if row is None:
         return (source("foreign_tool", foreign=True),)
     if row.runs:
-        paths = (*_WORDS.findall(arguments), *_BEFORE_A_COLON.findall(text))
-        foreign = foreign_root or network or any(map(is_foreign_path, paths))
+        paths = dict.fromkeys((*_WORDS.findall(arguments), *_BEFORE_A_COLON.findall(text)))
+        tainted = (written_by(path, b"") == "tainted" for path in islice(paths, _PATHS))
+        foreign = foreign_root or any(map(is_foreign_path, paths)) or any(tainted)
         return (msgspec.structs.replace(source("output", foreign), name=_command(given)[:_NAME]),)
     if not row.private:
         return (source("page", foreign=True),)
@@ -100,6 +99,7 @@ def sources_of(
         return (of_file(name, text, _digest(whole) if whole else b""),)
     others = (of_file(path, lines) for path, lines in lines_by_path(ended).items())
     strange = foreign_root or is_foreign_path(name)
+    name = f"{ended.tool} {name}"
     rest = source("foreign_file" if strange else "file", strange)
     return (rest, *(each for each in others if each.kind != "file"))
 

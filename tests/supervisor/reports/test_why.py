@@ -322,7 +322,7 @@ def test_a_call_is_explained_with_what_the_model_had_read_before(journal: Journa
         ("page", "https://x.example/"),
         ("agent_file", "its\x1b.md"),
     ]
-    assert 'after    reading page "https://x.example/" and file "its\\x1b.md", which an agent wrote\n' in as_text(known)
+    assert 'after    reading page "https://x.example/" and file "its\\x1b.md" (written by an agent)\n' in as_text(known)
 
 
 def test_what_was_changed_or_lost_in_the_journal_is_marked(journal: Journal, settings: Settings) -> None:

@@ -45,9 +45,10 @@ def called(
 ) -> list[Fact]:
     raw = msgspec.json.encode(arguments).decode()
     ended = CallEnded(1, "c", tool, True, text, form)
-    sources = sources_of(raw, ended, author, network=network, foreign_root=foreign)
+    sources = sources_of(raw, ended, author, foreign_root=foreign)
     started = CallStarted(1, "c", tool, raw, False, "allow", "")
-    return [started, msgspec.structs.replace(ended, sources=sources)]
+    decided = [CallDecided(1, "c", "ask", "", True, network=True)] if network else []
+    return [started, *decided, msgspec.structs.replace(ended, sources=sources)]
 
 
 def read(path: str, text: str, **more: Any) -> list[Fact]:
@@ -112,6 +113,8 @@ WAYS: Final[dict[str, Way]] = {
     "what a search of all printed of a dependency": Way(
         partial(printed, "x/node_modules/y/README.md:3:{}"), ["output"], foreign=True
     ),
+    "what a command printed of a tainted file": Way(partial(ran, command="cat laundered.md"), ["output"], foreign=True),
+    "what a search printed of a tainted file": Way(partial(printed, "laundered.md:3:{}"), ["output"], foreign=True),
     "what a trace names": Way(partial(printed, 'File "/x/.venv/lib/y.py", line 3: {}'), ["output"]),
     "names of a dependency": Way(partial(listed, "node_modules/x"), ["foreign_file"], foreign=True),
     "a site's words in an error": Way(failed, ["page"], foreign=True),
