@@ -18,11 +18,22 @@ ONLY_BY_NAME: Final[frozenset[ChangeKind]] = frozenset({"link-outside", "special
 _OTHERS_WRITE: Final = 0o002
 _SET_ID: Final = 0o6000
 _SET_USER_ID: Final = 0o4000
+_NOT_ORDINARY: Final = 0o6113
+"""Bits of a new file that are a kind of their own."""
+_CONTENT: Final[frozenset[ChangeKind]] = frozenset({"content"})
 
 
 def kinds_of(change: Change) -> frozenset[ChangeKind]:
     """Return all that a change is."""
     before, after = change.before, change.after
+    if (
+        change.what == "added"
+        and after is not None
+        and after.kind == "file"
+        and not after.mode & _NOT_ORDINARY
+        and not (after.attributes or change.same_as or change.withheld)
+    ):
+        return _CONTENT  # as nearly all of a large tree are
     kinds: set[ChangeKind] = set()
     if after is None or change.what in {"deleted", "replaced"}:
         kinds.add("deletion")

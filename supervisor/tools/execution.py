@@ -152,7 +152,8 @@ class Execution:
             attempt.verdict = attempt.verdict._replace(decision="ask", reason=why)
         elif attempt.verdict.decision == "allow" or (attempt.written_by_person and not by_rule):
             return Next.COMMIT
-        attempt.rule = await self._rules.suggest(attempt.call, effects, network=attempt.network)
+        if not by_rule:  # another one would change nothing
+            attempt.rule = await self._rules.suggest(attempt.call, effects, network=attempt.network)
         return await self._request_approval(attempt, "effects")
 
     async def _network_approved(self, attempt: ChangeAttempt, effects: Effects) -> bool:

@@ -1,8 +1,8 @@
 """The rules that count in one session: the operator's, and those that people made, for it or for always.
 
 Rule: they decide whether what a call would change becomes so. Those that ask or deny speak of every effect, whatever
-tool makes it; those that a person made count only for what would else be asked, while the root is where it was, and
-each is stored before anything happens under it.
+tool makes it; those that a person made count only for what no rule of the operator's speaks of, while the root is where
+it was, and each is stored before anything happens under it.
 """
 
 import datetime as dt
@@ -59,7 +59,7 @@ class SessionRules:
             if guarded := protected_changes(effects):
                 return Verdict("ask", f"other programs obey it: {guarded}")
             return Verdict("allow", f"profile {profile.name} allows {tool}")
-        if verdict.decision == "ask" and (by_people := self._by_people(today)):
+        if verdict.decision == "ask" and verdict.rule is None and (by_people := self._by_people(today)):
             by_person = await off_loop(size, judge_effects, by_people, started, effects, today)
             return by_person if by_person.decision == "allow" else verdict
         return verdict

@@ -236,6 +236,18 @@ async def test_a_yes_for_always_holds_in_other_sessions_until_it_is_revoked(site
     assert (await site.run(site.router(say=no), "touch", "b")).kind == "denied"
 
 
+async def test_what_the_operator_wants_to_be_asked_about_is_asked_each_time(site: Site) -> None:
+    say: Say = lambda _ask: ApprovalDecision(approved=True, scope="session")  # noqa: E731
+    services = ChangeServices((Rule("ask", writes=("b",)),), site.services.rule_store, site.services.packs)
+    for router in (site.router(say=say), site.router(say=say, services=services), site.router(say=say)):
+        assert (await site.run(router, "touch", "b")).ok
+        (site.root / "b").unlink()
+    assert [(ask.reason.startswith("a rule asks"), ask.rule is None) for ask in site.asked] == [
+        (False, False),
+        (True, True),
+    ]
+
+
 @pytest.mark.parametrize("instead", [True, False], ids=["another directory in its place", "moved away and back"])
 async def test_a_yes_for_always_belongs_to_one_directory(
     site: Site, nursery: trio.Nursery, tmp_path: Path, instead: bool
