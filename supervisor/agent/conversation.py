@@ -29,6 +29,7 @@ from supervisor.journal.facts import (
     SessionChanged,
     Source,
     TurnEnded,
+    TurnQuestioned,
     TurnResumed,
     TurnStarted,
 )
@@ -47,6 +48,10 @@ _INCOMPLETE: Final = (
 )
 _CANCELLED: Final = "The turn was cancelled, and the worker that ran this call was stopped."
 _TRUNCATED: Final = "\n\n[truncated: the reply reached its token limit]"
+
+_REJECTIONS: Final = 3
+"""Calls of a turn that a person rejects before they are asked whether it goes on."""
+_STOPPED_BY_PERSON: Final = "The person stopped the turn, after they had rejected several of its calls."
 
 _ENDINGS: Final = {
     "refusal": ("refusal", "The model declined to answer. Ask in another way; this exchange is not shown to it again."),
@@ -209,9 +214,25 @@ class Conversation:
                 await self._record(replied, *cut)
             else:
                 await self._judge_and_run(turn, reply.calls, replied)
+                if self.transcript.rejected >= _REJECTIONS and not await self._goes_on(turn):
+                    return [], TurnEnded(number, "cancelled", "", kind="cancelled", message=_STOPPED_BY_PERSON)
             state = State.FINALIZING if reply.calls else state
         message = f"The turn took {self.max_steps} steps without an answer. Ask for less at once, or raise max_steps."
         return [], TurnEnded(number, "error", "", kind="too_many_steps", message=message)
+
+    async def _goes_on(self, turn: Turn) -> bool:
+        """Ask the person, once, whether a turn goes on of which they reject so much; say so where nobody is there."""
+        if self.transcript.questioned or not self.router.approvals.attended:
+            return True
+        if turn.state is not State.REVIEW_ACTION:
+            self.show(turn.enter(State.REVIEW_ACTION))
+        rejected = self.transcript.rejected
+        answer = await self.router.approvals.ask_to_go_on(self.transcript.turn, rejected)
+        if answer is None:
+            return True
+        fact = TurnQuestioned(self.transcript.turn, rejected, answer.approved, answer.by, answer.remark)
+        await self._record(fact)
+        return answer.approved
 
     async def _reply(self) -> Reply:
         def progress(event: Progress) -> None:

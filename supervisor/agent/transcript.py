@@ -25,6 +25,7 @@ from supervisor.journal.facts import (
     SessionChanged,
     ToolsChanged,
     TurnEnded,
+    TurnQuestioned,
     TurnResumed,
     TurnStarted,
     Unreadable,
@@ -61,6 +62,10 @@ class Transcript:
         """Model requests that have ended, by a reply or by an error."""
         self.usage: dict[str, int] = {}
         self.open_turn: TurnStarted | None = None
+        self.rejected = 0
+        """Calls of the last turn that a person rejected."""
+        self.questioned = False
+        """Whether they were asked then if it goes on."""
         self.resumed = 0
         """How often the open turn was taken up again since it last got a reply, and with it any outcome of a call."""
         self.started: dict[str, CallStarted] = {}
@@ -90,10 +95,12 @@ class Transcript:
             case TurnStarted():
                 self._answer_lost_calls()
                 self.turn, self.open_turn, self.replies, self.resumed = fact.turn, fact, 0, 0
+                self.rejected, self.questioned = 0, False
                 said: Block = {"type": "text", "text": fact.text if fact.text.strip() else _NO_TEXT}
                 self._say("user", [*self._undone_notice(), said])
-            case TurnResumed():
-                self.resumed += 1
+            case TurnResumed() | TurnQuestioned():
+                self.resumed += isinstance(fact, TurnResumed)
+                self.questioned |= isinstance(fact, TurnQuestioned)
             case ToolsChanged():
                 self.unavailable = {each: tools for each, tools in self.unavailable.items() if each != fact.category}
                 if fact.because:
@@ -122,10 +129,12 @@ class Transcript:
         match fact:
             case CallStarted():
                 self.ids.add(fact.call)
+                self.rejected += fact.approved is False and bool(fact.decided_by)
                 self.started[fact.call] = fact
                 self.decided.pop(fact.call, None)
             case CallDecided():
                 self.decided[fact.call] = fact
+                self.rejected += fact.approved is False
             case CallEnded():
                 self.ids.add(fact.call)
                 self.started.pop(fact.call, None)

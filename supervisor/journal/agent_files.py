@@ -5,7 +5,7 @@ Where a commit does not say all that it wrote, all of its root does. What a pers
 took back, is no agent's. Kept are halves of digests, eight bytes each, and beside the journal, as the index.
 
 Facts ignored: BatchStarted, CallEnded, CallStarted, FaultsAllowed, ModelRetried, Replied, RuleRevoked, SessionDeleted,
-ToolsChanged, TurnEnded, TurnResumed, TurnStarted.
+ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted.
 """
 
 import hashlib

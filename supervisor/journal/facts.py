@@ -244,6 +244,15 @@ class CallEnded(_CallFact, frozen=True):
     """Of what it says: the first of all of it, the others of lines of files within. None for our own words."""
 
 
+class TurnQuestioned(_TurnFact, frozen=True):
+    """A person was asked whether a turn goes on, of which they had rejected so many calls, and has answered."""
+
+    rejected: int
+    approved: bool
+    decided_by: str = ""
+    remark: str = ""
+
+
 class TurnEnded(_TurnFact, frozen=True):
     """A turn has its one end. `kind` is a model error's or "cancelled", "interrupted", "internal"."""
 
@@ -275,6 +284,7 @@ Fact = (
     | CallDecided
     | RuleRevoked
     | CallEnded
+    | TurnQuestioned
     | TurnEnded
     | Unreadable
 )

@@ -31,6 +31,7 @@ from supervisor.journal.facts import (
     SessionOpened,
     ToolsChanged,
     TurnEnded,
+    TurnQuestioned,
     TurnResumed,
     TurnStarted,
     effective,
@@ -154,7 +155,7 @@ def _notes(fact: Fact) -> list[str]:
             return ["deleted: no listing shows this session"]
         case TurnResumed():
             return ["interrupted, and resumed"]
-        case ToolsChanged() | ModelRetried() | RuleRevoked():
+        case ToolsChanged() | ModelRetried() | RuleRevoked() | TurnQuestioned():
             return [_besides(fact)]
         case TurnEnded() if fact.status != "ok":
             why = f", {fact.kind}: {one_line(fact.message, _WIDTH)}" if fact.message else ""
@@ -163,7 +164,10 @@ def _notes(fact: Fact) -> list[str]:
             return []
 
 
-def _besides(fact: ToolsChanged | ModelRetried | RuleRevoked) -> str:
+def _besides(fact: ToolsChanged | ModelRetried | RuleRevoked | TurnQuestioned) -> str:
+    if isinstance(fact, TurnQuestioned):
+        chose = "let the turn go on" if fact.approved else "stopped the turn"
+        return one_line(f"{fact.decided_by or 'the person'} {chose}, after {fact.rejected} rejections", _WIDTH * 2)
     if isinstance(fact, RuleRevoked):
         return one_line(f"the rule {fact.rule}, made in {fact.call}, was revoked by {fact.by}", _WIDTH * 2)
     if isinstance(fact, ToolsChanged):

@@ -4,7 +4,7 @@ Rule: rules and journal are only read, except by `revoke`. A command whose effec
 never judged as if they were all.
 
 Facts ignored: BatchStarted, CallEnded, FaultsAllowed, ModelRetried, Replied, RuleRevoked, SessionChanged,
-SessionDeleted, SessionOpened, ToolsChanged, TurnEnded, TurnResumed, TurnStarted, Unreadable.
+SessionDeleted, SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted, Unreadable.
 """
 
 import datetime as dt

@@ -3,7 +3,7 @@
 Rule: reading changes nothing, and the account is a pure function of a session's entries.
 
 Facts ignored: BatchStarted, FaultsAllowed, ModelRetried, RuleRevoked, SessionDeleted, ToolsChanged, TurnEnded,
-TurnResumed, Unreadable.
+TurnQuestioned, TurnResumed, Unreadable.
 """
 
 from collections.abc import Callable, Sequence

@@ -15,10 +15,10 @@ from supervisor.tools.call_context import CallContext
 from supervisor.tools.call_policy import COMMANDS
 from workers.changes.effects import Effects
 
-Stage = Literal["call", "effects", "direct", "network"]
+Stage = Literal["call", "effects", "direct", "network", "turn"]
 """What a person is asked about: the call as a text, before anything is done; the effects of its rehearsal; a call that
 cannot be rehearsed, and would change the root at once; a call that tried the network, and may be rehearsed again with
-the one that its profile names."""
+the one that its profile names; whether a turn goes on of which they have rejected so much."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,11 @@ class ApprovalDecision:
     """The person lets this one command run outside of the sandbox; counts only where that was offered."""
 
 
+def go_on_id(turn: int) -> str:
+    """Return the id under which clients are asked whether a turn goes on."""
+    return f"turn-{turn}-go-on"
+
+
 Approve = Callable[[ApprovalQuestion], Awaitable[ApprovalDecision]]
 """Asks a person."""
 
@@ -73,6 +78,13 @@ class Approvals:
         """Whether somebody is there to be asked."""
         self._approve = approve
         self._escalation = escalation
+
+    async def ask_to_go_on(self, turn: int, rejected: int) -> ApprovalDecision | None:
+        """Ask whether a turn goes on of which the person has rejected so many calls; None where nobody is there."""
+        reason = f"you have rejected {rejected} calls of this turn"
+        return await self.request(
+            CallStarted(turn, go_on_id(turn), "go_on", "{}", False, "ask", reason), "turn", reason
+        )
 
     async def request(
         self,

@@ -67,8 +67,8 @@ class Router:
         self.offers: Mapping[str, Offer] = offers(profile.tools)
         self.availability = ToolAvailability(self.offers, pools)
         self.rules = SessionRules(session, profile, services, pools.root)
-        self._approvals = Approvals(approve, escalation=services.escalation)
-        self.execution = Execution(pools, self._approvals, self.rules)
+        self.approvals = Approvals(approve, escalation=services.escalation)
+        self.execution = Execution(pools, self.approvals, self.rules)
         self._profile = profile
         self._services = services
         self._pools = pools
@@ -127,7 +127,7 @@ class Router:
         if (why := self._no_worker(call.tool)) is not None:
             self._unrunnable[call.call] = why
             return call
-        approval = await self._approvals.request(call, "call", call.reason)
+        approval = await self.approvals.request(call, "call", call.reason)
         if approval is None:
             return msgspec.structs.replace(call, approved=False)
         if approval.unconfined:
@@ -185,7 +185,7 @@ class Router:
         if (unrunnable := self._unrunnable.pop(call.call, None)) is not None:
             return outcomes.unavailable(call, unrunnable)
         if not outcomes.allowed(call):
-            attended = self._approvals.attended
+            attended = self.approvals.attended
             return outcomes.denied(call, call.reason, call.remark, final=call.decision == "deny", asked=attended)
         return None
 

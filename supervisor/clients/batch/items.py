@@ -4,7 +4,7 @@ Rule: a result line is written whole and synced before the next; a torn last lin
 off on resume, never repaired by guessing. Bad input is refused with its line before anything runs.
 
 Facts ignored: BatchStarted, CallDecided, FaultsAllowed, ModelRetried, RuleRevoked, SessionChanged, SessionDeleted,
-SessionOpened, ToolsChanged, TurnResumed, TurnStarted, Unreadable.
+SessionOpened, ToolsChanged, TurnQuestioned, TurnResumed, TurnStarted, Unreadable.
 """
 
 import fcntl

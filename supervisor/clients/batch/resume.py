@@ -3,7 +3,7 @@
 Rule: an item that was started is resumed only with the same prompts, root, profile and model.
 
 Facts ignored: CallDecided, CallEnded, CallStarted, FaultsAllowed, ModelRetried, Replied, RuleRevoked, SessionChanged,
-SessionDeleted, ToolsChanged, TurnResumed, Unreadable.
+SessionDeleted, ToolsChanged, TurnQuestioned, TurnResumed, Unreadable.
 """
 
 import secrets

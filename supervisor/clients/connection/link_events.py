@@ -43,6 +43,13 @@ class PermissionPrompt:
         meta = {extensions.REMARK: remark} if remark else {}
         self._answer(schema.PermissionOutcome(outcome="selected", option_id="reject_once"), meta)
 
+    def decline(self, remark: str = "") -> None:
+        """Answer for nobody: no call runs, and no turn is stopped."""
+        if self.request.stage == "turn":
+            self.allow()
+        else:
+            self.reject(remark)
+
     def _answer(self, outcome: schema.PermissionOutcome, meta: dict[str, Any]) -> None:
         self._reply(schema.PermissionResult(outcome=outcome, meta=meta or None))
 
@@ -70,4 +77,4 @@ Listener = Callable[[LinkEvent], None]
 def decline(event: LinkEvent) -> None:
     """Listen to nothing, and reject each approval request: for a client without a person."""
     if isinstance(event, PermissionPrompt):
-        event.reject()
+        event.decline()

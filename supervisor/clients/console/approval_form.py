@@ -40,8 +40,11 @@ _AS_GIVEN: Final[Mapping[extensions.Stage, str]] = {
     "effects": "applies it",
     "direct": "runs it on the root itself",
     "network": "rehearses it with the network",
+    "turn": "goes on",
 }
 """The effect of Enter on an unchanged text."""
+_NO: Final[Mapping[extensions.Stage, str]] = {"network": "goes on without", "turn": "stops the turn"}
+"""The effect of Escape, where it is no mere rejection."""
 
 
 _REAL: Final[Mapping[extensions.Stage, str]] = {
@@ -132,7 +135,7 @@ class ApprovalForm:
             engaged: whether letters change the text.
         """
         request = self.request
-        no = "Esc goes on without" if request.stage == "network" else "Esc rejects"
+        no = f"Esc {_NO.get(request.stage, 'rejects')}"
         if self.is_changed(text):
             return [f"Enter {self.promise(text)}", no, "Alt-Enter new line"]
         keys = [f"{yes} {self.promise(text)}", no]

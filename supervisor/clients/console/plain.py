@@ -113,7 +113,7 @@ class PlainScreen:
         if self._attended:
             self.questions.put_nowait(question)
         else:
-            question.reject(_NOBODY)
+            question.decline(_NOBODY)
 
     def withdraw_approval(self, question: PermissionPrompt | None) -> None:
         """Forget a question."""

@@ -33,6 +33,7 @@ _YES: Final[Mapping[extensions.Stage, str]] = {
     "effects": "Apply these changes",
     "direct": "Let it run on the root itself",
     "network": "Rehearse it with the network",
+    "turn": "Go on with this turn",
 }
 _SCOPES: Final[Mapping[str, extensions.Scope]] = {"s": "session", "a": "always"}
 _LONGER: Final[Mapping[extensions.Scope, str]] = {
@@ -80,7 +81,7 @@ class EventQueue:
             case PromptWithdrawn():
                 pass  # an answer that comes too late is not sent
             case PermissionPrompt() if not self._awaited:
-                event.reject()
+                event.decline()
             case _:
                 self._events.put(event)
 

@@ -21,6 +21,7 @@ from supervisor.tools.approval import ApprovalDecision
 
 _ALLOW: Final = "allow_once"
 _REJECT: Final = schema.PermissionOption(option_id="reject_once", name="Reject", kind="reject_once")
+_STOP: Final = schema.PermissionOption(option_id="reject_once", name="Stop the turn", kind="reject_once")
 _EDIT: Final = schema.PermissionOption(option_id="edit", name="Edit, then run...", kind="allow_once")
 _YES: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
     {
@@ -28,6 +29,7 @@ _YES: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
         "effects": "Apply these changes",
         "direct": "Run it on the root itself",
         "network": "Rehearse it with the network",
+        "turn": "Go on with the turn",
     }
 )
 _LONGER: Final[Mapping[str, tuple[Scope, str]]] = MappingProxyType(
@@ -53,7 +55,8 @@ def options(request: extensions.ApprovalRequest, *, forms: bool) -> list[schema.
         if request.covers
     ]
     allowed = [once, *([_EDIT] if forms else []), *longer]
-    return [_REJECT, *allowed] if hidden else [*allowed, _REJECT]  # what is chosen unread is the first
+    no = _STOP if request.stage == "turn" else _REJECT
+    return [no, *allowed] if hidden else [*allowed, no]  # what is chosen unread is the first
 
 
 def understood(

@@ -38,6 +38,11 @@ class PendingApproval:
         self._asking: set[Connection] = set()
         self._unable: set[Connection] = set()
 
+    @property
+    def is_of_turn(self) -> bool:
+        """Whether it is about the turn, which goes on where nobody answers."""
+        return self._request.stage == "turn"
+
     def decide(self, decision: ApprovalDecision) -> None:
         """Take an answer, unless there was one."""
         if not self.answered.is_set():

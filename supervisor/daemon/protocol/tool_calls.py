@@ -91,7 +91,7 @@ def _approval_request(question: ApprovalQuestion) -> extensions.ApprovalRequest:
         tool=question.call.tool,
         arguments=effective(question.call),
         reason=question.reason,
-        editable=question.stage != "network",  # which is about what this very command has tried
+        editable=question.stage not in ("network", "turn"),  # the one is about what this very command has tried
         stage=question.stage,
         effects=None if question.effects is None else changes.presented(question.effects, question.cannot_undo),
         covers="" if question.rule is None else sentence(question.rule),

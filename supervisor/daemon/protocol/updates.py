@@ -28,8 +28,10 @@ from supervisor.journal.facts import (
     SessionOpened,
     ToolsChanged,
     TurnEnded,
+    TurnQuestioned,
     TurnStarted,
 )
+from supervisor.tools.approval import go_on_id
 from supervisor.tools.outcomes import allowed, availability_notice
 
 _OUTPUT_LIMIT: Final = 16 * 1024
@@ -203,6 +205,9 @@ class Projection:
                 self._known.discard(fact.call)
                 self._output.pop(fact.call, None)
                 yield tool_calls.ended(fact, self._decided.pop(fact.call, None))
+            case TurnQuestioned(approved=approved) if (call := go_on_id(fact.turn)) in self._known:
+                self._known.discard(call)
+                yield schema.ToolCallUpdate(tool_call_id=call, status="completed" if approved else "failed")
             case ToolsChanged():
                 message = f"turn-{fact.turn}-tools-{self._step}-{fact.category}"
                 yield schema.AgentThoughtChunk.of(f"\n\n({availability_notice(fact)})\n", message)

@@ -6,7 +6,7 @@ other one was composed. Nothing is compared until a URL is judged: most sessions
 step takes time that grows with its length alone: this runs in the daemon's event loop.
 
 Facts ignored: BatchStarted, FaultsAllowed, ModelRetried, Replied, RuleRevoked, SessionChanged, SessionDeleted,
-SessionOpened, ToolsChanged, TurnEnded, TurnResumed, Unreadable.
+SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, Unreadable.
 """
 
 import re

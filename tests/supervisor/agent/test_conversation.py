@@ -24,6 +24,7 @@ from supervisor.journal.facts import (
     Replied,
     SessionOpened,
     TurnEnded,
+    TurnQuestioned,
     TurnStarted,
 )
 from supervisor.journal.journal import Journal, open_journal
@@ -364,6 +365,41 @@ async def test_a_call_that_is_asked_about_waits_for_the_answer(
     assert (decided.decision, decided.approved, decided.committed) == ("ask", approved, bool(approved))
     (end,) = [fact for fact in bench.facts(session) if isinstance(fact, TurnEnded)]
     assert end.status == "ok"
+
+
+GOING_ON: Final = [
+    ("go on", lambda stage: stage == "turn", ["effects"] * 3 + ["turn", "effects"], "ok", [True]),
+    ("stop", lambda _stage: False, ["effects"] * 3 + ["turn"], "cancelled", [False]),
+    ("nobody is there", None, [], "ok", []),
+]
+
+
+@pytest.mark.parametrize(
+    ("says", "stages", "status", "recorded"), [row[1:] for row in GOING_ON], ids=[row[0] for row in GOING_ON]
+)
+async def test_after_three_rejections_a_person_is_asked_once_whether_the_turn_goes_on(
+    bench: Bench,
+    tmp_path: Path,
+    says: Callable[[str], bool] | None,
+    stages: list[str],
+    status: str,
+    recorded: list[bool],
+) -> None:
+    asked: list[str] = []
+
+    async def approve(question: ApprovalQuestion) -> ApprovalDecision:
+        assert says is not None
+        asked.append(question.stage)
+        return ApprovalDecision(approved=says(question.stage), by="console")
+
+    replies: list[Line] = [{"calls": [WRITE]}, {"calls": [WRITE, WRITE]}, {"calls": [WRITE]}, YES]
+    session = await ran(bench, tmp_path, *replies, ask=("write_file",), approve=None if says is None else approve)
+    facts = bench.facts(session)
+    assert asked == stages
+    assert [fact.approved for fact in facts if isinstance(fact, TurnQuestioned)] == recorded
+    assert isinstance(facts[-1], TurnEnded)
+    assert facts[-1].status == status
+    assert fault_in_facts(facts) is None
 
 
 async def test_a_person_is_shown_what_a_call_would_change(bench: Bench, tmp_path: Path) -> None:

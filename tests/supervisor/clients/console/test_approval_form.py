@@ -129,6 +129,7 @@ PROMISES: Final[list[tuple[extensions.Stage, extensions.ProposedEffects | None, 
     ("effects", extensions.ProposedEffects(totals={"mode": 1}), "applies 1 change", "rehearses it"),
     ("direct", None, "runs it on the root itself", "rehearses it"),
     ("network", THREE, "rehearses it with the network", "rehearses it"),
+    ("turn", None, "goes on", "rehearses it"),
 ]
 
 
