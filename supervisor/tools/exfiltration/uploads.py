@@ -4,7 +4,7 @@ Rule: a run with a network has sent what its proxy has counted; where nobody has
 One that was cut lets the next one send more, if the person says yes to that.
 
 Facts ignored: BatchStarted, CallStarted, FaultsAllowed, ModelRetried, Replied, RuleRevoked, SessionChanged,
-SessionDeleted, SessionOpened, ToolsChanged, TurnEnded, TurnResumed, TurnStarted, Unreadable.
+SessionDeleted, SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted, Unreadable.
 """
 
 from collections.abc import Sequence
