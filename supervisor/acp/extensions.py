@@ -230,6 +230,7 @@ class TurnSummary(Object, frozen=True):
     kind: str = ""
     message: str = ""
     steps: int = 0
+    note: str = ""
 
 
 class TurnState(OfSession, frozen=True):

@@ -36,7 +36,7 @@ from supervisor.journal.facts import (
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.system.off_loop import off_loop
 from supervisor.tools.exfiltration.flow_ledger import ADDRESSES
-from supervisor.tools.outcomes import allowed
+from supervisor.tools.outcomes import allowed, run_notice
 from supervisor.tools.partial_output import PartialOutput
 from supervisor.tools.router import Router
 from workers.wire.messages import ErrorKind
@@ -179,18 +179,20 @@ class Conversation:
             if self._leave_turn_open:
                 raise
             last = self._unfinished(_CANCELLED, "cancelled")
-            await self._end_turn(turn, *last, TurnEnded(self.transcript.turn, "cancelled", "", kind="cancelled"))
+            await self._end_turn(turn, last, TurnEnded(self.transcript.turn, "cancelled", "", kind="cancelled"))
             raise
-        await self._end_turn(turn, *last, end)
-        return end
+        return await self._end_turn(turn, last, end)
 
     def _unfinished(self, why: str, otherwise: ErrorKind) -> list[CallEnded]:
         """Return an end for every call that has none, with what it had partial_output."""
         return [self._partial_output.completed(end) for end in self.transcript.unfinished(why, otherwise)]
 
-    async def _end_turn(self, turn: Turn, *last: Fact) -> None:
-        await self._record(*last)
+    async def _end_turn(self, turn: Turn, last: Sequence[Fact], end: TurnEnded) -> TurnEnded:
+        """Record the last facts of a turn; return its end, with what the person is to know."""
+        end = msgspec.structs.replace(end, note=run_notice(list(self.transcript.will_run)))
+        await self._record(*last, end)
         self.show(turn.enter(State.DONE))
+        return end
 
     async def _steps(self, turn: Turn, state: State) -> tuple[Sequence[Fact], TurnEnded]:
         """Return the turn's end, and the facts to record with it: a last reply is never without its end."""

@@ -31,7 +31,7 @@ from supervisor.journal.facts import (
     Unreadable,
 )
 from supervisor.tools.exfiltration.exposure import SeenText
-from supervisor.tools.outcomes import abandoned, allowed, as_error, availability_notice, is_final
+from supervisor.tools.outcomes import abandoned, allowed, as_error, availability_notice, is_final, will_run
 from workers.wire.messages import ErrorKind
 
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -60,6 +60,8 @@ class Transcript:
         """Replies in the last turn."""
         self.step = 0
         """Model requests that have ended, by a reply or by an error."""
+        self.will_run: dict[str, None] = {}
+        """What the open turn wrote, and the person will run."""
         self.usage: dict[str, int] = {}
         self.open_turn: TurnStarted | None = None
         self.rejected = 0
@@ -96,6 +98,7 @@ class Transcript:
                 self._answer_lost_calls()
                 self.turn, self.open_turn, self.replies, self.resumed = fact.turn, fact, 0, 0
                 self.rejected, self.questioned = 0, False
+                self.will_run = {}
                 said: Block = {"type": "text", "text": fact.text if fact.text.strip() else _NO_TEXT}
                 self._say("user", [*self._undone_notice(), said])
             case TurnResumed() | TurnQuestioned():
@@ -139,8 +142,12 @@ class Transcript:
                 self.ids.add(fact.call)
                 self.started.pop(fact.call, None)
                 decided = self.decided.pop(fact.call, None)
-                if fact.ok and decided is not None and decided.undoes and decided.effects is not None:
+                if not fact.ok or decided is None or decided.effects is None:
+                    pass
+                elif decided.undoes:
                     self._undone.update((one_line(each.path, _PATH), None) for each in decided.effects.changes)
+                elif decided.committed:
+                    self.will_run |= dict.fromkeys(will_run(decided.effects))
                 self._results[fact.call] = _result(fact)
                 self._append_results()
 

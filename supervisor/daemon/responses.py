@@ -156,6 +156,7 @@ def turn_result(session: OpenSession, end: TurnEnded) -> schema.PromptResult:
         answer=end.answer,
         kind=end.kind,
         message=end.message,
+        note=end.note,
         steps=session.session.conversation.transcript.replies,
     )
     if end.status == "error" and stop is None:

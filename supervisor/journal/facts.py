@@ -261,6 +261,8 @@ class TurnEnded(_TurnFact, frozen=True):
     stop_reason: str = ""
     kind: str = ""
     message: str = ""
+    note: str = ""
+    """What the person is to know of it, a sentence: files that it wrote, and that they will run."""
 
 
 class Unreadable(_Fact, frozen=True):

@@ -9,10 +9,11 @@ from typing import Any, Final
 
 import msgspec
 
-from supervisor.display.escape import written_out
+from supervisor.display.escape import one_line, written_out
 from supervisor.errors import OUT_OF_MEMORY, WorkerDied, WorkerError
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, ToolsChanged
 from supervisor.pool.open_root import RootGone
+from workers.changes.effects import Effects
 from workers.wire import messages
 from workers.wire.messages import ErrorKind
 
@@ -21,6 +22,11 @@ UNKNOWN: Final = "It may have had its effect or not: look before you repeat it."
 _HIDDEN: Final = "characters that people do not see (tags, selectors) are written out as \\U and eight digits"
 
 _UNTOUCHED: Final = "Nothing of it was committed."
+
+_EXECUTABLE: Final = 0o111
+_RUN: Final = 6
+_RUN_NAME: Final = 100
+"""Names that are told at a turn's end, and characters of one."""
 
 _EDIT_SHOWN: Final = 500
 """Characters of a person's edit that the model is told."""
@@ -115,6 +121,24 @@ def availability_notice(fact: ToolsChanged) -> str:
     if not fact.because:
         return f"These tools work again and can be called: {tools}."
     return f"These tools cannot be called for now and will be restored automatically: {tools}. {fact.because}"
+
+
+def will_run(effects: Effects) -> list[str]:
+    """Return the names of what a commit wrote and people run by themselves: build files, and programs that are text."""
+    return [
+        each.path
+        for each in effects.changes
+        if each.after is not None and each.after.kind == "file" and each.what != "times"
+        if each.level == "told" or (each.after.mode & _EXECUTABLE and (each.diff or each.script))
+    ]
+
+
+def run_notice(names: Sequence[str]) -> str:
+    """Return the sentence at a turn's end about files that it wrote and the person will run; empty without any."""
+    more = f" and {len(names) - _RUN} more" if len(names) > _RUN else ""
+    return (
+        f"You will run these: {', '.join(one_line(each, _RUN_NAME) for each in names[:_RUN])}{more}." if names else ""
+    )
 
 
 def interrupted_commit(staging: Sequence[str], kept: str) -> list[str]:

@@ -65,10 +65,16 @@ class Result(msgspec.Struct, frozen=True, omit_defaults=True):
     usage: dict[str, int]
     seconds: float
     error: dict[str, str] | None = None
+    note: str = ""
+    """What the person is to know of it."""
 
     def line(self) -> bytes:
-        """Return the line, with every field that is not `error`."""
-        fields = {name: getattr(self, name) for name in self.__struct_fields__ if name != "error" or self.error}
+        """Return the line, with every field that is not `error` or `note`, and these where there are any."""
+        fields = {
+            name: getattr(self, name)
+            for name in self.__struct_fields__
+            if name not in {"error", "note"} or getattr(self, name)
+        }
         return msgspec.json.encode(fields) + b"\n"
 
 
@@ -133,7 +139,7 @@ def summarize(item: str | int, session: str, entries: Sequence[JournalEntry]) ->
     began = next((entry.at for entry in entries if isinstance(entry.fact, TurnStarted)), 0.0)
     seconds = round(entries[-1].at - began, 3) if entries and began else 0.0
     error = None if end.status == "ok" else {"kind": end.kind, "message": end.message}
-    return Result(item, end.status, end.answer, session, steps, list(calls.values()), usage, seconds, error)
+    return Result(item, end.status, end.answer, session, steps, list(calls.values()), usage, seconds, error, end.note)
 
 
 def _parsed(arguments: str) -> object:

@@ -162,6 +162,8 @@ class SessionState:
     def _take_thought(self, text: str, message: str) -> list[Item]:
         if message.endswith("-end"):  # how the daemon tells a history's reader that a turn has failed
             return [*self._end_answer(), self._failure(_unwrapped(text))]
+        if message.endswith("-note"):  # what the person is to know of it
+            return [*self._end_answer(), self._noted(_unwrapped(text), "notice")]
         if "-tools-" in message:  # and that tools are gone, or back
             self.tools_note = _unwrapped(text)
             return [*self._end_answer(), self._noted(self.tools_note, "notice")]

@@ -214,6 +214,8 @@ class Projection:
             case TurnEnded(status="error") if fact.kind:
                 text = f"\n\n({fact.kind}: {fact.message})\n"
                 yield schema.AgentThoughtChunk.of(text, f"turn-{fact.turn}-end")
+            case TurnEnded(note=note) if note:
+                yield schema.AgentThoughtChunk.of(f"\n\n({note})\n", f"turn-{fact.turn}-note")
             case _:
                 return
 

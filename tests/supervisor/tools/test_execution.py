@@ -331,6 +331,22 @@ async def test_protected_paths_are_asked_about_by_name_whatever_the_rules_say(si
     assert site.asked[0].rule is None
 
 
+ASKED: Final = '{"path": "conftest.py", "content": "x"}'
+
+
+async def test_a_file_tool_asks_about_what_the_next_command_obeys_and_denies_it_where_nobody_is(site: Site) -> None:
+    denied = await site.call(site.router(), "write_file", ASKED)
+    assert (denied.kind, "pytest runs it" in denied.content) == ("denied", True)
+    assert "conftest.py" not in site.files
+    await site.call(site.router(say=yes), "write_file", ASKED)
+    assert [ask.reason.partition(":")[0] for ask in site.asked] == ["other programs obey it"]
+    assert site.files["conftest.py"] == "x"
+
+
+async def test_a_file_tool_writes_what_people_run_by_its_name_unasked(site: Site) -> None:
+    assert (await site.call(site.router(say=never), "write_file", '{"path": "Makefile", "content": "x"}')).ok
+
+
 async def test_a_rehearsal_that_is_lost_is_made_and_asked_about_anew(site: Site) -> None:
     def say(_ask: ApprovalQuestion) -> ApprovalDecision:
         return ApprovalDecision(approved=True, remark=KILL if len(site.asked) == 1 else "")

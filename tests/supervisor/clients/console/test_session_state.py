@@ -136,6 +136,11 @@ def test_that_tools_are_gone_or_back_is_told_and_remembered() -> None:
     assert view.thought == ""
 
 
+def test_what_a_person_is_to_know_of_a_turn_is_a_note() -> None:
+    update = schema.AgentThoughtChunk(content=schema.Text(text="\n\n(You will run a.)\n"), message_id="turn-1-note")
+    assert take(loaded(), update) == ["You will run a."]
+
+
 def test_options_say_what_the_session_is() -> None:
     option = schema.ConfigOption(id="model", name="", category="", current_value="other", options=[])
     view = loaded(schema.ConfigOptions(config_options=[option]), schema.UsageUpdate(used=5, size=10))

@@ -106,6 +106,13 @@ def test_a_message_has_the_same_id_when_it_is_loaded(tries: list[Retrying | Text
     assert len({number for number, _ in live}) == len(live)
 
 
+def test_what_a_person_is_to_know_of_a_turn_is_told_at_its_end() -> None:
+    facts: list[Fact] = [TurnStarted(1, "go"), replied(1, "Done."), TurnEnded(1, "ok", "Done.", note="You will run a.")]
+    last = loaded(*facts)[-1]
+    assert isinstance(last, AgentThoughtChunk)
+    assert (last.content.text.strip(), last.message_id) == ("(You will run a.)", "turn-1-note")
+
+
 # --- a call that changes something ------------------------------------------------------------------------------------
 
 TOUCH: Final = CallStarted(1, "c", "exec_shell", '{"command": "touch", "args": ["a"]}', True, "allow", "")
