@@ -6,7 +6,7 @@ only ever added.
 
 import msgspec
 
-from supervisor.journal.facts import Source
+from supervisor.journal.facts import Flow, Source
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +73,8 @@ class Why(msgspec.Struct, frozen=True):
     approved: bool | None = None
     """What the person said, where one was asked."""
     decided_by: str = ""
+    flow: Flow | None = None
+    """What its address says to its site, where that is counted."""
     edited: str | None = None
     """The arguments as the person changed them."""
     remark: str = ""

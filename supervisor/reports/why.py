@@ -49,7 +49,7 @@ _SCREEN: Final = 24
 _FEW: Final = 3
 """Lines of the outcome that are told in any case."""
 
-_OF_CALL: Final = ("arguments", "effect", "decision", "reason", "approved", "decided_by", "edited", "remark")
+_OF_CALL: Final = ("arguments", "effect", "decision", "reason", "approved", "decided_by", "edited", "remark", "flow")
 """What an account has of how a call was judged as a text."""
 
 _LOST: Final = "lost: the worker ended before it was told to commit, so nothing was changed"
@@ -132,6 +132,8 @@ def as_text(known: Why) -> str:
     rows += [("after", f"reading {told(known.after)}")] if known.after else []
     rows.append(("with", known.arguments))
     rows.append(("policy", f"{known.decision}: {known.reason}" if known.decision else "it was not judged"))
+    if known.flow is not None:
+        rows.append(("says", f"about {known.flow.bits:.1f} bits to its site ({known.flow.way})"))
     rows += _person_rows(known)
     if known.edited is not None and not any(each.edited is not None for each in known.judged):
         rows.append(("edited", known.edited))

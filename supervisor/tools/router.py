@@ -107,7 +107,7 @@ class Router:
             ledger = seen.flow.after(before)
             flow = ledger.price(address, self._budget)
             if flow is not None and flow.over:
-                why = ledger.asks(flow, self._budget)
+                why = "; ".join(filter(None, (ledger.asks(flow, self._budget), seen.uploads.told())))
                 verdict = Verdict("ask", why if verdict.decision == "allow" else f"{verdict.reason}; {why}")
             elif verdict.decision == "ask" and (told := ledger.told()):
                 verdict = Verdict("ask", f"{verdict.reason}; {told}")

@@ -121,9 +121,9 @@ UPLOAD: Final = 256_000
 class Traffic(_EffectsRecord, frozen=True):
     """What a command said to one place of its network, and what came back, in bytes."""
 
-    place: str
-    up: int
-    down: int
+    place: Annotated[str, msgspec.Meta(max_length=ATTEMPT)]
+    up: Annotated[int, msgspec.Meta(ge=0)]
+    down: Annotated[int, msgspec.Meta(ge=0)]
     cut: bool = False
     """It wanted to send more than it might, and its connections were ended."""
 

@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import Final
 
 from supervisor.tools.exfiltration.common_words import COMMON_BEGINNINGS, COMMON_WORDS
-from supervisor.tools.exfiltration.known_addresses import TOKEN, Beginnings, KnownAddresses
+from supervisor.tools.exfiltration.known_addresses import TOKEN, Beginnings, KnownAddresses, LinkedText
 
 COMPOSED: Final = "composed"
 _LINK: Final = "link"
@@ -68,8 +68,8 @@ _LETTER: Final[Mapping[str, float]] = MappingProxyType(
 )
 _GOES_ON: Final = -log2(7 / 8)
 _STOPS: Final = -log2(1 / 8)
-_BEGINNING: Final = 1024
-"""Characters that the known beginning of an address has at most."""
+_LONGEST: Final = 400
+"""Characters of an address that is looked at closely: this runs in the daemon's event loop."""
 _SOURCES: Final = 5
 """Of beginnings."""
 _DIGIT: Final = log2(10)
@@ -153,15 +153,16 @@ def ending(address: str) -> str:
     return found[0] if found else ""
 
 
-def _next_of(text: tuple[Sequence[str], Mapping[str, int]], fetched: dict[str, None]) -> str | None:
-    """Return the first link that was not followed, after the one of them that was followed last."""
-    links, places = text
-    latest = next((places[each] for each in reversed(fetched) if each in places), -1)
-    return next((each for each in links[latest + 1 :] if each not in fetched), None)
+def _next_of(text: LinkedText, fetched: dict[str, None]) -> str | None:
+    """Return the first link that was not followed, after the one that was followed last."""
+    latest = next((text.places[each] for each in reversed(fetched) if each in text.places), -1)
+    return next((each for each in text.links[latest + 1 :] if each not in fetched), None)
 
 
 def _composed(address: str, known: KnownAddresses, history: FetchHistory, origins: Sequence[str]) -> float:
     """Return what it costs to compose an address: where it begins to be new, and what comes then."""
+    if len(address) > _LONGEST:
+        return 8.0 * len(address)
     tokens = [(found.start(), found[0]) for found in TOKEN.finditer(address)]
     allowed = frozenset(origins)
     rest = -log2(_kinds_after(tokens[-1][1])["end"])
@@ -172,8 +173,6 @@ def _composed(address: str, known: KnownAddresses, history: FetchHistory, origin
             rest += _token_bits(tokens[at][1], tokens[at - 1][1] if at else "/", known)
         if start == ends and (usual := history.endings[address[ends:]]) and address[ends - 1].isalnum():
             rest = min(rest, -log2(_AFTER_A_WORD["ending"] * usual / history.endings.total()))
-        if start > _BEGINNING:
-            continue
         beginning = address[:start]
         likely = sum(
             (
@@ -206,7 +205,7 @@ def _sayings(token: str, known: KnownAddresses) -> Iterator[tuple[str, float]]:
         else:
             yield "mark", -log2(_MARKS.get(token, _OTHER_MARK))
         return
-    if count := known.address_words[token]:
+    if count := known.address_words.get(token):
         yield "known", -log2(count / known.words_in_addresses)
     lower, form = token.lower(), _form_bits(token)
     vocabularies: Iterable[tuple[str, Mapping[str, None] | frozenset[str]]] = (

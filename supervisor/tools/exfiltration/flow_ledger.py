@@ -8,7 +8,7 @@ paid for, and the first time never asked about.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from math import ceil
 from typing import Final, NamedTuple
 
@@ -54,6 +54,8 @@ class FlowLedger:
         self._history = history or FetchHistory()
         self._waiting: deque[tuple[str, SourceKind] | CallStarted] = deque()
         self._waiting_size = 0
+        self._later: tuple[list[CallStarted], FlowLedger | None] = ([], None)
+        """Calls that were judged last, and the ledger after them."""
 
     def learn(self, text: str, author: SourceKind) -> None:
         """Take a text into account whose links may be followed."""
@@ -69,12 +71,17 @@ class FlowLedger:
         if call.tool in ADDRESSES and (call.decision == "allow" or (call.decision == "ask" and call.approved)):
             self._waiting.append(call)
 
-    def after(self, calls: Iterable[CallStarted]) -> "FlowLedger":
-        """Return the ledger as it is once more calls are recorded; this one stays as it is."""
+    def after(self, calls: Sequence[CallStarted]) -> "FlowLedger":
+        """Return the ledger as it is once more calls are recorded, for as long as this one stays as it is."""
+        if not calls:
+            return self
         self.catch_up()
-        later = FlowLedger(self._known, self._history.copy())
-        for each in calls:
+        done, later = self._later
+        if later is None or list(calls[: len(done)]) != done:
+            done, later = [], FlowLedger(self._known, self._history.copy())
+        for each in calls[len(done) :]:
             later.apply(each)
+        self._later = list(calls), later
         return later
 
     def price(self, text: str, budget: FlowBudget) -> Flow | None:
@@ -117,12 +124,13 @@ class FlowLedger:
 
     def catch_up(self) -> None:
         """Take apart what waits; for no two threads at once."""
-        while self._waiting:
-            each = self._waiting.popleft()
+        if not self._waiting:
+            return
+        waiting, self._waiting, self._waiting_size, self._later = self._waiting, deque(), 0, ([], None)
+        for each in waiting:
             if isinstance(each, CallStarted):
                 self._went(each)
                 continue
-            self._waiting_size -= len(each[0])
             number = self._known.learn(*each)
             if number is not None:
                 self._history.read(number, page=each[1] == "page")

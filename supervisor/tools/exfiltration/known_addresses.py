@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from supervisor.journal.facts import SourceKind
-from workers.url import UrlError, parse
+from workers.url import LENGTH, UrlError, parse
 
 URL: Final = re.compile(r"https?://[^\s<>\"'`\\^{|}\[\]]+", re.IGNORECASE)
 LINK: Final = re.compile(
@@ -26,6 +26,8 @@ TOKEN: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+|%[0-9A-Fa-f]{2}|
 
 _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _CUT: Final = re.compile(r"(?<=[/?&=])|(?=[/?&])")
+_PLAIN: Final = re.compile(r"https://(?:[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?\.){1,5}[a-z]{2,24}/[\w/.~?&=+-]*", re.ASCII)
+"""What is in normal form already, as nearly all links are."""
 _LONGEST_WORD: Final = 24
 _LINKS: Final = 5000
 """Links of one text that are known, the first ones."""
@@ -129,6 +131,8 @@ class KnownAddresses:
 
 def normal(address: str) -> str | None:
     """Return an address as it is compared, and fetched; None where it is none that could be."""
+    if len(address) <= LENGTH and _PLAIN.fullmatch(address):
+        return address
     try:
         return str(parse(address))
     except UrlError:

@@ -14,6 +14,7 @@ from supervisor.journal.facts import (
     CallEnded,
     CallStarted,
     Fact,
+    Flow,
     Replied,
     SessionChanged,
     SessionOpened,
@@ -31,7 +32,7 @@ from tests.supervisor.bench import Bench
 from tests.supervisor.command import HANG_GUARD
 from tests.supervisor.histories import Line, call, scripted
 from tests.supervisor.journal.harness import execute
-from workers.changes.effects import Attempt, Change, Effects, NodeState
+from workers.changes.effects import Attempt, Change, Effects, NodeState, Traffic
 from workers.wire.messages import Context
 
 USE: Final = {"type": "tool_use", "id": "toolu_1", "name": "write_file", "input": {"path": "a"}}
@@ -90,6 +91,16 @@ def test_a_call_stands_in_the_profile_and_the_turn_of_its_time(journal: Journal)
     journal.append("20260101-s", TurnStarted(2, "later"))
     known = explain(journal, "toolu_1")
     assert (known.profile, known.model, known.root, known.line) == ("other", "m2", "/y", "make a note")
+
+
+def test_what_an_address_said_and_a_command_sent_is_told(journal: Journal) -> None:
+    fetched = CallStarted(1, "c", "fetch_url", "{}", False, "allow", "r", flow=Flow(23.4, "composed"))
+    lived(journal, fetched, CallEnded(1, "c", "fetch_url", True, "a page"))
+    assert "says     about 23.4 bits to its site (composed)" in as_text(explain(journal, "c"))
+    sent = Effects((), {}, b"", traffic=(Traffic("pypi.org:443", 3200, 1_100_000),))
+    decided = CallDecided(1, "toolu_1", "allow", "it changes nothing", committed=True, effects=sent, network=True)
+    lived(journal, STARTED, decided, ENDED, session="20260102-s")
+    assert "network  to pypi.org:443 3.2 kB up, 1.1 MB down" in as_text(explain(journal, "toolu_1"))
 
 
 def test_a_call_without_a_model_has_no_line(journal: Journal) -> None:
