@@ -25,6 +25,7 @@ from supervisor.journal.facts import (
     CallEnded,
     CallStarted,
     Replied,
+    RuleRevoked,
     SessionChanged,
     SessionDeleted,
     SessionOpened,
@@ -194,7 +195,7 @@ class _Fold(msgspec.Struct, array_like=True):
 
     def add(self, entry: JournalEntry) -> None:
         known = self.known
-        known.updated_at = entry.at or known.updated_at
+        known.updated_at = _used_at(entry) or known.updated_at
         match entry.fact:
             case TurnStarted() as fact:
                 known.turns += 1
@@ -245,6 +246,11 @@ class _Fold(msgspec.Struct, array_like=True):
     def summary(self) -> Summary:
         """Return a copy, which stays as it is."""
         return msgspec.structs.replace(self.known, usage=dict(self.known.usage))
+
+
+def _used_at(entry: JournalEntry) -> float:
+    """Return when somebody was in the session for this fact; 0 where nobody was, or where that is not known."""
+    return 0 if isinstance(entry.fact, RuleRevoked) else entry.at
 
 
 class _SavedIndex(msgspec.Struct, frozen=True, array_like=True):

@@ -12,7 +12,7 @@ from supervisor.cli.main import main
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import CallDecided, CallStarted, Fact, RuleRevoked, SessionOpened
-from supervisor.journal.index import utc
+from supervisor.journal.index import SessionIndex, utc
 from supervisor.journal.journal import open_journal
 from supervisor.reports import rules_report as program
 from supervisor.rules.rule import Rule
@@ -20,6 +20,7 @@ from supervisor.rules.store import RuleStore, StoredRule
 from tests.forked import ForkedStrongroom
 from tests.supervisor.changes import effects
 from tests.supervisor.command import Strongroom
+from tests.supervisor.histories import opening_fact
 from workers.wire.messages import Context
 
 EVIL: Final = "\x07 \u202eevil\n"
@@ -101,11 +102,16 @@ def test_a_revoked_rule_is_gone(strongroom: Strongroom, made: StoredRule) -> Non
 
 
 def test_a_revocation_is_a_fact_of_the_session_that_made_the_rule(strongroom: Strongroom, made: StoredRule) -> None:
+    strongroom.record(made.session, opening_fact(strongroom.folder, "offline", "project"))
     with open_journal(strongroom.settings.journal) as journal:
+        index = SessionIndex(journal)
+        index.refresh()
+        before = index.listing()
         strongroom.run("rules", "revoke", made.id)
-        assert [each.fact for each in journal.of_session(made.session)] == [
-            RuleRevoked(made.id, "toolu_1", "rules revoke")
-        ]
+        (_opened, revoked) = journal.of_session(made.session)
+        assert revoked.fact == RuleRevoked(made.id, "toolu_1", "rules revoke")
+        index.refresh()
+        assert index.listing() == before  # it makes no session the newest
 
 
 Act = Callable[[Settings, Path], Any]
