@@ -10,6 +10,7 @@ ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted.
 
 import hashlib
 import posixpath
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -62,30 +63,26 @@ class AgentFiles:
         self._open.close()
         self._journal = None
 
-    def behind(self) -> int:
-        """Return how many rows were added since the last `refresh`.
-
-        Raises:
-            JournalError: it cannot be read; so `refresh`.
-        """
-        return self._connected().last() - self._seq
-
     async def keep_up(self) -> None:
-        """Refresh it, in a thread where that may take long; without holding anybody up.
+        """Refresh it, in a thread where that may take long.
 
         Raises:
             JournalError: as `refresh`.
         """
         async with self._turn:
-            if self._journal is None or self.behind() > _AT_ONCE:
+            if self._journal is None or not self.refresh(_AT_ONCE):
                 await trio.to_thread.run_sync(self.refresh)
-            else:
-                self.refresh()
 
-    def refresh(self) -> None:
-        """Take into account what was recorded since the last time, whoever did; in any thread."""
+    def refresh(self, most: int = sys.maxsize) -> bool:
+        """Take into account what was recorded since the last time, whoever did; not where that is more than so much.
+
+        Raises:
+            JournalError: it cannot be read.
+        """
         journal = self._connected()
         last = journal.last()
+        if last - self._seq > most:
+            return False
         for seq, session, fact in journal.commits(self._seq, last):
             if isinstance(fact, CallDecided):
                 self._add(seq, session, fact)
@@ -95,6 +92,7 @@ class AgentFiles:
         if self._seq >= self._saved + _SAVE_AFTER and (seen := journal.position(self._seq)) is not None:
             self._saved = self._seq
             saved_fold.save(self._file, _SavedFiles(_SAVED_BY, seen, b"".join(self._agent), b"".join(self._tainted)))
+        return True
 
     def author(self, root: str, path: str, digest: bytes = b"") -> Author:
         """Return who wrote a file.

@@ -29,7 +29,7 @@ from supervisor.tools.execution import Execution
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.exfiltration.flow_ledger import FlowBudget, fetched_address
 from supervisor.tools.exfiltration.origins import explained, words_of
-from supervisor.tools.exfiltration.sources import WrittenBy, any_agent, no_author, sources_of
+from supervisor.tools.exfiltration.sources import WrittenBy, any_agent, no_author, shows_files, sources_of
 from supervisor.tools.services import ChangeServices
 from supervisor.tools.session_rules import SessionRules
 from workers.wire.frames import FrameTooLarge
@@ -166,7 +166,7 @@ class Router:
         """Return the end of a call with who wrote what it says."""
         files = self._services.agent_files
         author: WrittenBy = no_author
-        if files is not None:
+        if files is not None and shows_files(call.tool):
             try:
                 await files.keep_up()
                 author = partial(files.author, self._profile.root)

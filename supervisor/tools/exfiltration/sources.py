@@ -53,6 +53,12 @@ def no_author(_path: str, _digest: bytes) -> Author:
     return ""
 
 
+def shows_files(tool: str) -> bool:
+    """Say whether what a tool returns may stand in files."""
+    row = find_tool(tool)
+    return row is not None and row.private and (bool(row.runs) or not row.effect)
+
+
 def any_agent(_path: str, _digest: bytes) -> Author:
     """Take every file for an agent's, where nobody can know."""
     return "agent"

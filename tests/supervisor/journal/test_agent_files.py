@@ -142,4 +142,3 @@ def test_a_row_that_cannot_be_read_costs_itself(journal: Journal, files: AgentFi
     journal.append("s", decided(change("b")))
     files.refresh()
     assert [files.author("/v", path) for path in ("a", "b")] == ["agent", "agent"]
-    assert files.behind() == 0
