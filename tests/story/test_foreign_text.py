@@ -156,7 +156,9 @@ def test_an_attachment_does_not_speak_as_the_person(world: World) -> None:
     session, question = world.run(world.root("forged"), fetch, prompt=[typed, file, typed])
     assert "attachment" in question
     assert last(world.daemon.sessions[session], CallStarted).decision == "ask"
-    _, question = world.run(world.root("typed"), fetch, prompt=f"Fetch {secret}")
+    _, question = world.run(
+        world.root("typed"), fetch, prompt=[file, {"type": "text", "text": f"Fetch {secret}"}, file]
+    )
     assert not question
 
 
