@@ -34,9 +34,10 @@ from supervisor.journal.facts import (
     TurnStarted,
 )
 from supervisor.journal.journal_writer import JournalWriter
+from supervisor.system.garbage import give_back
 from supervisor.system.off_loop import off_loop
 from supervisor.tools.exfiltration.flow_ledger import ADDRESSES
-from supervisor.tools.outcomes import allowed, run_notice
+from supervisor.tools.outcomes import CALLS_AT_MOST, allowed, beyond_a_reply, run_notice
 from supervisor.tools.partial_output import PartialOutput
 from supervisor.tools.router import Router
 from workers.wire.messages import ErrorKind
@@ -47,6 +48,8 @@ _INCOMPLETE: Final = (
     "The reply was cut at its token limit, so this call may be incomplete and was not run. Send it again, shorter."
 )
 _CANCELLED: Final = "The turn was cancelled, and the worker that ran this call was stopped."
+_MUCH: Final = 2**20
+"""Bytes of a turn's results after which memory is given back."""
 _TRUNCATED: Final = "\n\n[truncated: the reply reached its token limit]"
 
 _REJECTIONS: Final = 3
@@ -157,7 +160,7 @@ class Conversation:
     # --- one turn ---------------------------------------------------------------------------------------------
 
     async def _run(self, first: State, undecided: Sequence[ToolUse] = ()) -> TurnEnded:
-        turn = Turn()
+        turn = Turn(self.transcript.results)
         self.show(turn.state)
         last: Sequence[Fact] = ()
         try:
@@ -192,6 +195,8 @@ class Conversation:
         end = msgspec.structs.replace(end, note=run_notice(list(self.transcript.will_run)))
         await self._record(*last, end)
         self.show(turn.enter(State.DONE))
+        if turn.results > _MUCH:
+            await off_loop(turn.results, give_back)
         return end
 
     async def _steps(self, turn: Turn, state: State) -> tuple[Sequence[Fact], TurnEnded]:
@@ -268,10 +273,13 @@ class Conversation:
         if any(call.name in ADDRESSES for call in calls):
             await off_loop(seen.flow.waiting, seen.flow.catch_up)
         judged: list[CallStarted] = []
-        for each in calls:  # they may run at once: each is judged as one that comes after those before it
+        beyond = [beyond_a_reply(turn_number, call.id, call.name) for call in calls[CALLS_AT_MOST:]]
+        for each in calls[
+            :CALLS_AT_MOST
+        ]:  # they may run at once: each is judged as one that comes after those before it
             judged.append(self.router.judge(turn_number, each.id, each.name, each.arguments, seen, judged))
         started = [msgspec.structs.replace(call, again=call.call in before) for call in judged]
-        await self._record(*with_them, *[call for call in started if call.decision != "ask"])
+        await self._record(*with_them, *[call for call in started if call.decision != "ask"], *beyond)
         if calls and turn.state is not State.REVIEW_ACTION:
             self.show(turn.enter(State.REVIEW_ACTION))
         reviewed = [await self._reviewed_call(call) for call in started]
@@ -303,7 +311,8 @@ class Conversation:
     async def _run_one_by_one(self, calls: Sequence[CallStarted], context: TurnCallContext) -> None:
         """Run calls one after the other: one that changes something sees what those before it have changed."""
         for call in calls:
-            await self._record(self._partial_output.completed(await self.router.run(call, context)))
+            ended = self._partial_output.completed(await self.router.run(call, context))
+            await self._record(context.bounded(call, ended))
 
     async def _record(self, *facts: Fact) -> None:
         """Make facts durable, then take them into account, then show them."""

@@ -31,7 +31,7 @@ from supervisor.journal.facts import (
     Unreadable,
 )
 from supervisor.tools.exfiltration.exposure import SeenText
-from supervisor.tools.outcomes import abandoned, allowed, as_error, availability_notice, is_final, will_run
+from supervisor.tools.outcomes import abandoned, allowed, as_error, availability_notice, is_final, size_of, will_run
 from workers.wire.messages import ErrorKind
 
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -58,6 +58,8 @@ class Transcript:
         self.turn = 0
         self.replies = 0
         """Replies in the last turn."""
+        self.results = 0
+        """Bytes of the results of the last turn."""
         self.step = 0
         """Model requests that have ended, by a reply or by an error."""
         self.will_run: dict[str, None] = {}
@@ -96,7 +98,7 @@ class Transcript:
         match fact:
             case TurnStarted():
                 self._answer_lost_calls()
-                self.turn, self.open_turn, self.replies, self.resumed = fact.turn, fact, 0, 0
+                self.turn, self.open_turn, self.replies, self.resumed, self.results = fact.turn, fact, 0, 0, 0
                 self.rejected, self.questioned = 0, False
                 self.will_run = {}
                 said: Block = {"type": "text", "text": fact.text if fact.text.strip() else _NO_TEXT}
@@ -148,6 +150,7 @@ class Transcript:
                     self._undone.update((one_line(each.path, _PATH), None) for each in decided.effects.changes)
                 elif decided.committed:
                     self.will_run |= dict.fromkeys(will_run(decided.effects))
+                self.results += size_of(fact)
                 self._results[fact.call] = _result(fact)
                 self._append_results()
 

@@ -15,7 +15,8 @@ from enum import Enum
 from typing import Any, Final
 
 from supervisor.agent.models.model import Progress
-from supervisor.journal.facts import Fact
+from supervisor.journal.facts import CallEnded, CallStarted, Fact
+from supervisor.tools.outcomes import RESULTS_AT_MOST, size_of, within
 from supervisor.tools.partial_output import PartialOutput
 
 
@@ -51,10 +52,11 @@ Finalizing after its tools."""
 
 
 class Turn:
-    """The state of one turn."""
+    """The state of one turn; `results` are the bytes of its results so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, results: int = 0) -> None:
         self.state = State.INPUT
+        self.results = results
 
     def enter(self, state: State) -> State:
         """Go to `state`.
@@ -93,6 +95,12 @@ class TurnCallContext:
         """Show what a call's tool prints, and keep it for the outcome of a call that is cut off."""
         self.partial_output.add(call, text)
         self.show(CallOutput(call, text))
+
+    def bounded(self, call: CallStarted, ended: CallEnded) -> CallEnded:
+        """Return a call's end with no more of its result than the turn has room for, and take that room."""
+        kept = within(call, ended, RESULTS_AT_MOST - self.turn.results)
+        self.turn.results += size_of(kept)
+        return kept
 
     def awaiting_approval(self, *, begins: bool) -> None:
         """Show that a person is asked about a call on its way, or has answered."""

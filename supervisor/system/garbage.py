@@ -35,3 +35,12 @@ def importing(library: str) -> Iterator[None]:
         yield
     finally:
         collect_from_here()
+
+
+def give_back() -> None:
+    """Give the kernel the memory that is free here, of which glibc keeps what once was needed (malloc_trim(3))."""
+    import ctypes
+
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries have none, and keep little
+    if trim is not None:
+        trim(0)

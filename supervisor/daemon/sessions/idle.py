@@ -1,17 +1,20 @@
 """Closes what is unused: sessions without clients, workers without sessions, models without either; and old undo packs.
 
 Rule: what is closed is first taken out of everybody's reach, and only then waited for. Meanwhile the index of sessions
-is kept up with the journal, so that nobody waits for it who lists them; and while nobody works, the chain is compared.
+is kept up with the journal, so that nobody waits for it who lists them; and while nobody works, the chain is
+compared, and memory given back.
 """
 
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 import trio
 
 from supervisor.daemon.sessions.registry import SessionRegistry
 from supervisor.session.resources import OpenPools
+from supervisor.system.garbage import give_back
 
 _log: Final = logging.getLogger("strongroom.daemon")
 
@@ -42,6 +45,7 @@ class IdleCloser:
             await _tried(self._registry.reader.keep_up)
             if not any(session.busy for session in self._registry.sessions.values()):
                 await _tried(self._registry.reader.check_on)
+                await _tried(partial(trio.to_thread.run_sync, give_back))
 
     async def _sweep_packs(self) -> None:
         if trio.current_time() >= self._next_look:

@@ -30,6 +30,7 @@ from supervisor.journal.facts import (
 from supervisor.journal.journal import Journal, open_journal
 from supervisor.session.session import Session
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
+from supervisor.tools.outcomes import CALLS_AT_MOST, size_of, within
 from tests.supervisor.bench import Bench, Person, cancelled_at, kinds
 from tests.supervisor.command import HANG_GUARD
 from tests.supervisor.histories import Line, Memory, call, fault_in_facts, scripted
@@ -211,13 +212,13 @@ async def test_a_session_that_never_was_cannot_be_opened_again(bench: Bench, tmp
         bench.session(scripted(tmp_path, YES), session="nobody")
 
 
-async def test_a_hundred_parallel_calls_all_have_their_own_result(bench: Bench, tmp_path: Path) -> None:
-    for number in range(100):
+async def test_as_many_parallel_calls_as_a_reply_may_make_have_their_own_results(bench: Bench, tmp_path: Path) -> None:
+    for number in range(CALLS_AT_MOST):
         (bench.root / f"{number}.txt").write_text(str(number))
-    calls = [call("read_file", path=f"{number}.txt") for number in range(100)]
+    calls = [call("read_file", path=f"{number}.txt") for number in range(CALLS_AT_MOST)]
     session = await ran(bench, tmp_path, {"calls": calls}, YES)
     results = session.conversation.transcript.messages[2]["content"]
-    assert [block["content"] for block in results] == [str(number) for number in range(100)]
+    assert [block["content"] for block in results] == [str(number) for number in range(CALLS_AT_MOST)]
     assert bench.pools.pool("files").spec.workers == 4
     assert len(bench.pools.pool("files").workers.slots) <= 5
 
@@ -592,3 +593,52 @@ async def test_a_single_call_that_cannot_be_recorded_is_not_made(bench: Bench, t
     with pytest.raises(JournalError):
         await session.call("write_file", '{"path": "new.txt", "content": ""}')
     assert not (bench.root / "new.txt").exists()
+
+
+# bounds ------------------------------------------------------------------------------------------------------
+
+
+async def test_of_a_reply_with_too_many_calls_the_first_run_and_each_other_is_refused(
+    bench: Bench, tmp_path: Path
+) -> None:
+    writes = [call("write_file", path=f"{number}.md", content="x") for number in range(CALLS_AT_MOST + 3)]
+    session = bench.session(scripted(tmp_path, {"calls": writes}, {"text": "done"}))
+    with trio.fail_after(HANG_GUARD):
+        ended = await session.conversation.run_turn("write them all")
+    assert ended.answer == "done"
+    assert bench.errors == [None] * CALLS_AT_MOST + ["resource_limit"] * 3
+    assert len(list(bench.root.glob("*.md"))) == CALLS_AT_MOST
+    assert fault_in_facts(bench.facts(session)) is None
+
+
+async def test_results_of_a_turn_beyond_its_room_are_left_out_and_what_was_done_stands(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("supervisor.agent.turn.RESULTS_AT_MOST", 3500)
+    monkeypatch.setattr("supervisor.agent.conversation._MUCH", 1000)
+    (bench.root / "long.txt").write_text("é" * 500)
+    reads = [call("read_file", path="long.txt")] * 3
+    lines: list[Line] = [
+        {"calls": reads},
+        {"calls": [*reads, call("write_file", path="new.txt", content="x")]},
+        {"text": "done"},
+    ]
+    session = bench.session(scripted(tmp_path, *lines, {"calls": reads[:1]}, {"text": "again"}))
+    with trio.fail_after(HANG_GUARD):
+        await session.conversation.run_turn("read")
+        assert bench.errors == [None] * 3 + ["resource_limit"] * 3 + [None]
+        await session.conversation.run_turn("and again")
+    assert bench.errors[-1] is None
+    ends = [fact for fact in bench.facts(session) if isinstance(fact, CallEnded)]
+    assert [len(end.content) for end in ends if end.tool == "read_file" and end.ok] == [500] * 4
+    assert all("ask for less" in end.content for end in ends if not end.ok)
+    assert (bench.root / "new.txt").read_text() == "x"
+
+
+def test_a_call_that_changed_something_keeps_its_outcome_and_little_of_what_it_printed() -> None:
+    started = CallStarted(1, "a", "run_cmd", "{}", True, "allow", "")
+    ended = CallEnded(1, "a", "run_cmd", True, "y" * 5000, form="json", details={"stdout": "z" * 5000, "exit_code": 3})
+    kept = within(started, ended, 0)
+    assert (kept.ok, kept.kind, kept.form, kept.details) == (True, None, "text", {"exit_code": 3})
+    assert size_of(kept) < 800
+    assert within(started, ended, 10_000) == ended
