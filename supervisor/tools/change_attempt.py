@@ -31,7 +31,7 @@ from supervisor.tools.catalog import Offer
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.session_rules import SessionRules
 from supervisor.undo.packs import PackStore
-from supervisor.undo.promise import breaks_promise, losses
+from supervisor.undo.promise import PackBudget, breaks_promise, losses
 from workers.changes.effects import UPLOAD, Change, Effects, What
 from workers.tree.drafts import drafts_in
 from workers.wire import messages
@@ -121,7 +121,7 @@ class ChangeAttempt:
             JournalError: it cannot be, and so must not be done.
         """
         approval, rule, effects = self.approval, self.verdict.rule, self.effects
-        recorded = recorded_effects(effects) if effects is not None else None
+        recorded = await off_loop(len(effects.changes), recorded_effects, effects) if effects is not None else None
         unlisted = effects.changes if committed and effects is not None and recorded is not effects else ()
         decided = CallDecided(
             self.call.turn,
@@ -219,7 +219,7 @@ async def _keep(
     """
     if store is None or not store.keeps or not (proposal.effects.changes or proposal.effects.left_out):
         return "", 0
-    lost = {loss.path for loss in losses(proposal.effects, store.budget)}
+    lost = await off_loop(len(proposal.effects.changes), _lost, proposal.effects, store.budget)
     with store.begin(session, call.call) as pack:
 
         def take(part: messages.Original | messages.Piece) -> None:
@@ -233,6 +233,10 @@ async def _keep(
         if answer.size <= _SYNCED_AT_ONCE:
             return pack.finish(), answer.left_out
         return await trio.to_thread.run_sync(pack.finish), answer.left_out
+
+
+def _lost(effects: Effects, budget: PackBudget) -> set[str]:
+    return {loss.path for loss in losses(effects, budget)}
 
 
 async def _commit(call: CallStarted, proposal: PendingProposal, root: OpenRoot, pack: str) -> CallEnded | None:
