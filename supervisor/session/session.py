@@ -157,7 +157,9 @@ class Session:
         """The tools that cannot be called now, by name, and why; they come back by themselves."""
         return self._router.availability.unavailable_tools()
 
-    def change(self, profile: Profile, pools: Pools, model: Model) -> SessionChanged:
+    def change(
+        self, profile: Profile, pools: Pools, model: Model, services: ChangeServices | None = None
+    ) -> SessionChanged:
         """Let the next turn use another profile, on the workers of its root, and another model; what was said stays.
 
         Rules that were made for this session end with its profile, and with its root.
@@ -170,13 +172,15 @@ class Session:
             ValueError: a turn runs.
             WorkerUnavailable: the workers of that root have been stopped, or it was deleted.
         """
-        router = Router(profile, pools, self._approve, self.id, self._services)
+        services = services or self._services
+        router = Router(profile, pools, self._approve, self.id, services)
         _warm(router, pools)
         if (profile.name, profile.root) != (self.profile.name, self.profile.root):
             self._router.rules.end()
         changed = SessionChanged(profile.name, model.name, profile.context(), profile.tools)
         self.conversation.change_setup(changed, model, router, system_prompt(profile))
         self.profile, self.model, self.pools, self._router = profile, model, pools, router
+        self._services = services
         return changed
 
     async def call(

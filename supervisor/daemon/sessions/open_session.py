@@ -23,6 +23,7 @@ from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.facts import CallEnded, Source, TurnEnded
 from supervisor.pool.pools import Pools
 from supervisor.session.session import Session
+from supervisor.tools.services import ChangeServices
 from supervisor.undo.plan import UndoStep, undo_outcome
 
 _log: Final = logging.getLogger("strongroom.daemon")
@@ -89,13 +90,13 @@ class OpenSession:
         self._idle = trio.Event()
         self._calls: list[trio.CancelScope] = []
 
-    def change(self, profile: Profile, pools: Pools, model: Model) -> None:
-        """Use another profile or model from the next turn on.
+    def change(self, profile: Profile, pools: Pools, model: Model, services: ChangeServices) -> None:
+        """Use another profile or model, and the settings of now, from the next turn on.
 
         Raises:
             JournalError: it cannot be recorded; everything stays as it was.
         """
-        self.subscribers.projection.apply(self.session.change(profile, pools, model))
+        self.subscribers.projection.apply(self.session.change(profile, pools, model, services))
         self.substituted = ""
 
     @property

@@ -143,7 +143,8 @@ class SessionRegistry:
         )
         session.refuse_if_busy()  # something may have started meanwhile
         opened = self.resources.model(model or session.model_name)
-        session.change(using, self.resources.pools(using, session.session.pools), opened)
+        pools = self.resources.pools(using, session.session.pools)
+        session.change(using, pools, opened, self.resources.services)
 
     def model_name(self, name: str | None) -> str:
         """Return the name of the model that `name` stands for, without opening it."""

@@ -15,6 +15,7 @@ from supervisor.tools.exfiltration.address_price import COMPOSED, FetchHistory, 
 from supervisor.tools.exfiltration.common_words import COMMON_WORDS
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.exfiltration.flow_ledger import FlowBudget
+from supervisor.tools.exfiltration.judge import suspicion
 from supervisor.tools.exfiltration.known_addresses import KnownAddresses
 from tests.supervisor.tools.exfiltration.look_ups import LOOK_UPS, SITES
 
@@ -194,7 +195,8 @@ def test_a_hundred_look_ups_after_reading_private_files_cost_two_questions_at_mo
     session, questions = Session(typed=LOOK_UPS[0][1]), 0
     assert len(LOOK_UPS) == 100
     for address, page in LOOK_UPS:
-        questions += not session.fetch(address, yes=True, page=page)
+        suspicious = suspicion(address, session.seen) is not None
+        questions += suspicious or not session.fetch(address, yes=True, page=page)
     assert questions <= 2
 
 
