@@ -20,7 +20,7 @@ from supervisor.rules.rule import ChangeKind, Rule, compiled, quoted, sentence
 from supervisor.rules.started_programs import GIT, Started
 from workers.changes.effects import Change, Effects, What
 from workers.tree.glob import Matcher
-from workers.tree.obeyed_names import obeyed
+from workers.tree.obeyed_names import makers_of
 
 _VERBS: Final[Mapping[str, str]] = MappingProxyType(
     {"allow": "a rule covers it:", "ask": "a rule asks:", "deny": "a rule denies it:"}
@@ -222,7 +222,7 @@ def unmade(effects: Effects, programs: Sequence[str] | None) -> list[Change]:
     """Return the protected changes, but for those that are the ordinary work of every program of a command."""
     names = {each.rpartition("/")[2] for each in programs or ()} - {"cd"}
     found = [change for change in effects.changes if change.protected]
-    return [each for each in found if not (names and (row := obeyed(exact_path(each))) and names <= row.makers)]
+    return [each for each in found if not (names and names <= makers_of(exact_path(each)))]
 
 
 def protected_changes(effects: Effects) -> str:

@@ -29,7 +29,7 @@ def write_file(args: WriteFileArgs, context: ToolContext) -> Result | FilePropos
     """Write a UTF-8 text file beneath the root: a new one, or in place of the old one, at once.
 
     Missing parent directories are made. Symbolic links are never written through. Files from which other
-    programs take commands (.git, .envrc, .vscode, shell start-up files and the like) are refused.
+    programs take commands (.git, .envrc, .vscode, shell start-up files and the like) are refused, or asked about.
     """
     data = bytes_of(args.content, "content")
     with looking(context.root, args.path) as place:

@@ -7,6 +7,7 @@ reads the table before it is locked in.
 """
 
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from types import MappingProxyType
@@ -53,6 +54,13 @@ class ObeyedName(NamedTuple):
         return f"{self.program} {self.what}"
 
 
+_SHADOW: Final = ObeyedName(
+    "", "asked", "Python", "imports it in place of its own module, for a program beside it", "Python documentation, sys"
+)
+_COMMON: Final = frozenset({"test", "site", "code", "this", "antigravity"})
+"""Modules of Python whose names people give to others, and which no program stands on."""
+
+
 class NameTable:
     """Rows, ready to be looked up.
 
@@ -87,7 +95,10 @@ class NameTable:
 
     def each(self, parts: Sequence[str]) -> list[ObeyedName | None]:
         """Return the row that says most of each component of a path; None where there is none."""
-        return [self._at(parts, at) for at in range(len(parts))]
+        rows = [self._at(parts, at) for at in range(len(parts))]
+        if not any(rows) and _shadows([folded(part) for part in parts]):
+            rows[-1] = _SHADOW
+        return rows
 
     def _at(self, parts: Sequence[str], at: int) -> ObeyedName | None:
         found = [row for row in self._named(parts[at]) if _fits(row, parts, at)]
@@ -117,6 +128,16 @@ class NameTable:
         return short
 
 
+def _shadows(names: Sequence[str]) -> bool:
+    """Say whether Python would import a file of the root in place of a module of its own."""
+    module, dot, rest = names[-1].rpartition(".")
+    if len(names) == 2 and names[1] == "__init__.py":  # noqa: PLR2004 - a package in the root
+        module, dot, rest = names[0], ".", "py"
+    elif len(names) > 1:
+        return False
+    return bool(dot) and rest == "py" and module in sys.stdlib_module_names - _COMMON
+
+
 def rank(row: ObeyedName | None) -> int:
     """Return how much a row says."""
     return _RANK[row.level] if row is not None else 0
@@ -138,6 +159,13 @@ def obeyed(path: str) -> ObeyedName | None:
     """
     row = max(name_table().each(path.split("/")), key=rank)
     return row if row is not None and row.level else None
+
+
+def makers_of(path: str) -> frozenset[str]:
+    """Return the programs whose ordinary work is to write this path, or the directory of such a name that it is in."""
+    return next(
+        (row.makers for row in name_table().each(path.split("/")) if row is not None and row.makers), frozenset()
+    )
 
 
 @cache

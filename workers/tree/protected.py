@@ -62,7 +62,7 @@ class Protection(NamedTuple):
     level: Level = ""
     reason: str = ""
     of_parent: bool = False
-    """It is its directory's as well, and is what programs make there as their ordinary work."""
+    """It lies in a directory that programs make as their ordinary work, and is a part of that."""
 
     @property
     def protected(self) -> str:
@@ -164,9 +164,7 @@ def _protection(rows: Sequence[ObeyedName | None]) -> Protection:
     row = max(reversed(rows), key=rank)  # of several that say as much the innermost
     if row is None or not row.level:
         return Protection()
-    return Protection(
-        row.level, row.reason, bool(row.makers) and rank(max(rows[:-1], key=rank, default=None)) == rank(row)
-    )
+    return Protection(row.level, row.reason, any(row is not None and row.makers for row in rows[:-1]))
 
 
 def _is_data(name: str) -> bool:

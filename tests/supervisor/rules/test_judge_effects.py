@@ -83,6 +83,8 @@ MADE: Final = [
     ("+ a/__pycache__/a.cpython-313.pyc", ("cp",), "ask"),
     ("+ .venv/bin/python", ("python3",), "allow"),
     ("+ .venv/bin/python", ("npm",), "ask"),
+    ("+ node_modules/a/.vscode/tasks.json", ("npm",), "allow"),
+    ("+ node_modules/a/conftest.py", ("pytest",), "ask"),
     ("~ conftest.py", ("pytest",), "ask"),
 ]
 

@@ -108,6 +108,7 @@ def test_the_rows_are_written_as_the_lookup_folds_them_and_say_everything() -> N
 ORDINARY = """
 README.md notes/idea.md src/main.py src/hooks/use_it.js docs/config HEADER.md .gitignore src/.gitkeep a.b/c~1 profile
 my.envrc.md git hooks/readme agents.txt models/user.js notes/memory.md build/x.o src/workspace/a.c .env.example
+src/json.py tests/__init__.py test/__init__.py main.py
 .my_cache/x .pytest_cache/v .foo.swp package.json.md
 """
 
@@ -116,6 +117,13 @@ my.envrc.md git hooks/readme agents.txt models/user.js notes/memory.md build/x.o
 def test_an_ordinary_name_is_obeyed_by_nobody(context: ToolContext, path: str) -> None:
     assert obeyed(path) is None
     assert level_in(write_file, context, path) == ""
+
+
+@pytest.mark.parametrize("path", ["json.py", "Random.py", "logging/__init__.py"])
+def test_a_module_of_the_root_that_python_would_take_for_its_own_is_asked_about(path: str) -> None:
+    row = obeyed(path)
+    assert row is not None
+    assert row.level == "asked"
 
 
 @pytest.mark.parametrize("path", [".unheard", "a/.unheard/x", ".Unheard.json", ".un\u200dheard"])
