@@ -9,7 +9,8 @@ from typing import Final
 
 from workers.changes.effects import What
 
-MADE_FOR: Final = frozenset({"add", "commit", "commit --amend", "diff", "log", "mv", "rm", "show", "status"})
+_LOOKING: Final = "blame diff grep log ls-files rev-parse show status"
+MADE_FOR: Final = frozenset(("commit --amend", *f"add apply clean commit mv restore rm {_LOOKING}".split()))
 """Subcommands that a yes may make a rule of: those that move no ref but the branch that is checked out."""
 
 _GIT: Final = re.compile(r"(?:^|/)(?:\.git|git~1)[. ]*(?:/|$)", re.IGNORECASE)

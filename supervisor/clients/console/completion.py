@@ -36,6 +36,7 @@ class Completions(Completer):
         state = self._controller.state
         choices = {option.id: [choice.value for choice in option.options] for option in state.options}
         choices["undo"] = ["turn", "session", "force"]
+        choices["rules"] = ["revoke"]
         choices["resume"] = [info.session_id for info in self._controller.known_sessions]
         yield from offers(
             document.text_before_cursor,
