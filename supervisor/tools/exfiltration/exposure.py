@@ -133,11 +133,11 @@ class SeenText:
                 return
 
     def compared(self) -> Iterator[str]:
-        """Yield each private text as it is `comparable`, without its free URLs: those may be followed."""
+        """Yield each private text as it is `comparable`, without its URLs but for an agent's: those may be followed."""
         for number, text in enumerate(self._private):
             known = self._compared[number]
             if known is None:
-                left = LINK.sub(" ", text.text) if text.source.kind in ("file", "person", "attachment") else text.text
+                left = text.text if text.source.kind == "agent_file" else LINK.sub(" ", text.text)
                 known = self._compared[number] = comparable(_REVISION.sub(" ", left))
             yield known
 
@@ -189,7 +189,7 @@ class SeenText:
         linked = own if fact.form == "json" and private else None if fact.ok else ""
         self._take(SourcedText(first, shown_by(fact)), private=private, linked=linked)
         for each in others:
-            self._take(SourcedText(each, lines.get(each.name, "")), private=False)
+            self._take(SourcedText(each, lines.get(each.name, "")), private=each.kind == "agent_file")
 
     def _take(self, text: SourcedText, *, private: bool = True, linked: str | None = None) -> None:
         """Take one text; `linked` is what of it has links that are free, where that is not all."""
