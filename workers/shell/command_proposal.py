@@ -47,7 +47,9 @@ _ON_THE_ROOT: Final = (show_root_itself, show_guarded_root)
 """Places where what a command changes is changed."""
 
 _HINTS: Final[dict[str, str]] = {
-    os.strerror(errno.EOVERFLOW).lower(): "in a rehearsal, files of another user or group cannot be changed"
+    os.strerror(errno.EOVERFLOW).lower(): "in a rehearsal, files of another user or group cannot be changed",
+    os.strerror(errno.EXDEV).lower(): "in a rehearsal, a directory that was there before is not renamed in one step "
+    "where it is large or closed: use `mv`, or copy it and remove it (of git: `mv` and `git add -A`)",
 }
 """What a program says that meets a limit of the overlay, and what to do instead."""
 

@@ -31,7 +31,7 @@ _LONGER: Final[Mapping[extensions.Scope, tuple[str, str]]] = {
 _UNCONFINED: Final = (
     (
         "Outside of the sandbox it has your rights: your files, the network, every program. Its "
-        "effects are not shown before, and cannot be undone. Run it there, this once?"
+        "effects are not shown before, and cannot be undone; protected names are not guarded. Run it there, this once?"
     ),
     "Confirm again, because this cannot be undone: run it outside of the sandbox?",
 )

@@ -250,6 +250,61 @@ def test_a_worker_that_is_killed_with_a_proposal_has_changed_nothing(place: Plac
     assert Path("/proc/self/mountinfo").read_text() == mounts
 
 
+# --- directories that get another name ---------------------------------------------------------------------------
+
+RENAMES = (
+    "rename('d', 'other')",
+    "rename(os.path.abspath('d'), os.getcwd() + '/other/')",
+    "rename('d', 'e/other')",
+    "rename('d', 'e')",
+    "rename('d', 'other', src_dir_fd=os.open('.', 0))",
+    "rename('d', 'x'); os.rename('x', 'other')",
+    "mkdir('n'); os.rename('d', 'n/d'); os.rename('n', 'other')",
+    "rename('d/sub', 'd/bus'); os.rename('d', 'other')",
+)
+REFUSED_RENAMES = (
+    ("d", "full", errno.ENOTEMPTY),
+    ("d", "file", errno.ENOTDIR),
+    ("d", "d/sub/x", errno.EINVAL),
+    ("d", "none/x", errno.ENOENT),
+    ("root/tmp", "root/tmp2", errno.EROFS),
+)
+
+
+CASES = "".join(
+    f"mkdir -p c{number}/d/sub c{number}/e; echo y > c{number}/d/sub/y; echo t > c{number}/d/t; chmod 750 c{number}/d\n"
+    for number in range(len(RENAMES))
+)
+
+
+def test_directories_get_other_names_as_on_any_file_system(place: Place, tmp_path: Path) -> None:
+    script = "import os\n" + "".join(
+        f"os.chdir('c{number}'); os.{rename}; os.chdir('..')\n" for number, rename in enumerate(RENAMES)
+    )
+    subprocess.run(["/bin/sh", "-c", f"umask 022; {CASES}"], cwd=tmp_path, check=True)
+    shell(place.worker, f"umask 022; {CASES}")
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)
+    proposed = place.rehearse(f'{python()} -Ic "{script}" && git mv d f && git status --short')
+    answer = place.worker.decide(proposed, commit=True)
+    assert isinstance(answer, messages.Done)
+    assert "d/text -> f/text" in answer.content
+    for number in range(len(RENAMES)):
+        now, wanted = (
+            {path: (each.kind, each.mode, each.content) for path, each in snapshot(root / f"c{number}").items()}
+            for root in (place.root, tmp_path)
+        )
+        assert now == wanted, RENAMES[number]
+
+
+def test_other_names_of_directories_are_refused_as_on_any_file_system(place: Place) -> None:
+    shell(place.worker, "mkdir full; touch full/x file; ln -s / root")
+    script = "".join(f"move('{old}', '{new}')\n" for old, new, _ in REFUSED_RENAMES)
+    define = "import os\ndef move(*names):\n try: os.rename(*names)\n except OSError as e: print(e.errno)\n"
+    answer = propose(place.worker, f'{python()} -Ic "{define}{script}"')
+    assert isinstance(answer, messages.Done), answer
+    assert json.loads(answer.content)["stdout"].split() == [str(number) for *_, number in REFUSED_RENAMES]
+
+
 # --- what cannot be rehearsed ------------------------------------------------------------------------------------
 
 

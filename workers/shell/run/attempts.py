@@ -1,5 +1,7 @@
 """Sockets that a command tries to open and is refused: its kernel asks the worker, which counts them and answers.
 
+It also answers for renames, which it has done where the overlay cannot (`directory_moves`).
+
 Rule: this is information and no lock. A socket is refused here exactly as the deny-list refuses it where nobody asks.
 The list is bounded; what does not fit is counted. Where the kernel cannot ask, or the listener cannot be handed over,
 commands run all the same, and nothing is counted.
@@ -21,10 +23,13 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Final
 
+from workers import kernel
 from workers.changes.effects import ATTEMPT, ATTEMPTS, Attempt
 from workers.confine import seccomp
 from workers.confine.denylist import IsNot, Notify
 from workers.confine.seccomp import Instruction
+from workers.confine.syscalls import NUMBERS
+from workers.shell.run.directory_moves import begin, wanted
 
 _CUT: Final = "..."
 _NAMED: Final = 3
@@ -34,6 +39,11 @@ _NOTIFICATION: Final = struct.Struct("=QIIiIQ6Q")
 """struct seccomp_notif: id, pid, flags; of the call its number, architecture, where it was made, and its arguments."""
 _ANSWER: Final = struct.Struct("=QqiI")
 """struct seccomp_notif_resp: id, result, error, flags."""
+_CONTINUE: Final = 1
+"""SECCOMP_USER_NOTIF_FLAG_CONTINUE: the kernel does what was asked."""
+_SOCKET: Final = NUMBERS.get(kernel.MACHINE, {}).get("socket", -1)
+_MOVES: Final = 8
+"""Directories that are moved at once; what else is asked for meanwhile fails as on any overlay."""
 _RECEIVE: Final = 0xC0502100
 _SEND: Final = 0xC0182101
 """SECCOMP_IOCTL_NOTIF_*."""
@@ -84,7 +94,10 @@ def _send_to_oneself(descriptor: int) -> None:
 class Attempts:
     """Those of one command."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._moves: dict[int, int] = {}
+        """Where the result of a directory's move is read -> the call that waits for it."""
         self._socket, self._theirs = socket.socketpair()
         self._listener = -1
         self._counts: dict[str, int] = {}
@@ -108,8 +121,13 @@ class Attempts:
             poll.unregister(self._socket)
             if self._take_listener():
                 poll.register(self._listener, select.POLLIN)
+        elif done := self._moves.keys() & events:
+            for result in done:
+                poll.unregister(result)
+                self._send(self._moves.pop(result), int.from_bytes(os.read(result, 4), "little"))
+                os.close(result)
         elif events.get(self._listener, 0) & select.POLLIN:
-            self._answer_one()
+            self._answer_one(poll)
         elif self._listener in events:  # nobody is left who could ask
             poll.unregister(self._listener)
 
@@ -121,6 +139,9 @@ class Attempts:
         """Let go of everything; whoever still waits gets ENOSYS."""
         self._socket.close()
         self._theirs.close()
+        for result in self._moves:
+            os.close(result)
+        self._moves.clear()
         if self._listener >= 0:
             os.close(self._listener)
             self._listener = -1
@@ -136,17 +157,39 @@ class Attempts:
         os.set_inheritable(self._listener, False)
         return True
 
-    def _answer_one(self) -> None:
+    def _answer_one(self, poll: select.poll) -> None:
         notification = bytearray(_NOTIFICATION.size)
         try:
             fcntl.ioctl(self._listener, _RECEIVE, notification)
         except OSError:  # whoever asked has been killed
             return
-        identity, _, _, _, _, _, family, *_ = _NOTIFICATION.unpack(notification)
-        family &= 0xFFFFFFFF
-        self.add(_FAMILIES.get(family, f"address family {family}"))
+        identity, pid, _, number, _, _, *arguments = _NOTIFICATION.unpack(notification)
+        if number == _SOCKET:
+            family = arguments[0] & 0xFFFFFFFF
+            self.add(_FAMILIES.get(family, f"address family {family}"))
+            self._send(identity, errno.EPERM)
+        elif (result := self._begin_move(pid, number, tuple(arguments))) >= 0:
+            self._moves[result] = identity
+            poll.register(result, select.POLLIN)
+        else:
+            self._send(identity, 0, _CONTINUE)
+
+    def _begin_move(self, pid: int, number: int, arguments: tuple[int, ...]) -> int:
+        """Begin what moves a directory; return where its result is read, -1 where the kernel does what was asked."""
+        move = wanted(pid, number, arguments, self._root) if len(self._moves) < _MOVES else None
+        if move is None:
+            return -1
+        try:
+            return begin(move)
+        except OSError:  # no process or descriptor is to be had
+            return -1
+        finally:
+            move.close()
+
+    def _send(self, identity: int, error: int, flags: int = 0) -> None:
+        """Let a call end, or be done by the kernel; nobody needs to be there any more."""
         with suppress(OSError):
-            fcntl.ioctl(self._listener, _SEND, _ANSWER.pack(identity, 0, -errno.EPERM, 0))
+            fcntl.ioctl(self._listener, _SEND, _ANSWER.pack(identity, 0, -error, flags))
 
     def add(self, what: str) -> None:
         """Count one more of what was tried in vain."""

@@ -84,7 +84,7 @@ def run(
     proxy = _proxy(engine, engine.network, upload) if network and engine.network else None
     engine = proxy.engine if proxy else engine
     (out, to_out), (err, to_err), (failed, to_failed) = (os.pipe2(os.O_CLOEXEC) for _ in range(3))
-    attempts = Attempts()
+    attempts = Attempts(engine.layout.root)
     child = os.fork()
     if child == 0:
         try:

@@ -32,6 +32,7 @@ from workers.shell.command_line import SYSTEM_PATH
 from workers.shell.command_runner import MARGIN_S, CommandRunner, Filter, Network
 from workers.shell.run.attempts import notify_sockets
 from workers.shell.run.command import NotStarted, try_locks
+from workers.shell.run.directory_moves import NOTIFY
 from workers.shell.sandbox import doors, private_root
 from workers.shell.sandbox.command_mounts import show_root_itself
 from workers.shell.sandbox.lock_steps import COMMAND, PROXY, WORKER
@@ -89,7 +90,7 @@ def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
         COMMAND,
         Filter(_filter((*SHELL.denies, *ON_THE_ROOT_ITSELF))),
         show_root_itself,
-        Filter(_filter(SHELL.denies), _filter((*_LOCKS, notify_sockets(FAMILIES)))),
+        Filter(_filter(SHELL.denies), _filter((*_LOCKS, notify_sockets(FAMILIES), *NOTIFY))),
         _network(start, inputs),
     )
     keep = () if engine.network is None else (start.broker_fd,)
@@ -108,7 +109,7 @@ def _network(start: messages.Start, inputs: ShellInputs) -> Network | None:
         raise ValueError("there is no broker to ask for connections")
     locks = (*_LOCKS, *WITH_A_NETWORK)
     plain = _filter((*locks, Deny("socket", (IsNot(0, FAMILIES_OF_THE_NETWORK),))))
-    told = _filter((*locks, notify_sockets(FAMILIES_OF_THE_NETWORK)))
+    told = _filter((*locks, notify_sockets(FAMILIES_OF_THE_NETWORK), *NOTIFY))
     return Network(inputs.network, Filter(plain, told), PROXY)
 
 
