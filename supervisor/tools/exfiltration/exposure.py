@@ -32,6 +32,8 @@ KEPT: Final = 2 * 2**20
 
 _KEPT_PUBLIC: Final = 2**20
 """The same of what the web has said."""
+_PASTED: Final = 1000
+"""Characters of one line that nobody types."""
 _KEPT_FOREIGN: Final = 2**18
 """The same of what strangers wrote, for the sentence that a call stems from."""
 _OPENINGS: Final = 2000
@@ -96,6 +98,7 @@ class SeenText:
         self._public: list[str] = []
         self._public_size = 0
         self._typed: list[str] = []
+        self._pasted = False
         self.secrets: set[str] = set()
         """What the person typed as a secret, as it is `comparable`."""
         self._links: dict[Url, Source] = {}
@@ -151,8 +154,8 @@ class SeenText:
 
     @property
     def has_private(self) -> bool:
-        """Whether it has seen what is the person's own: more than what they typed."""
-        return any(each.kind not in ("person", "page") for each in self.sources)
+        """Whether it has seen what is the person's own: more than what they typed, or so much that it was pasted."""
+        return self._pasted or any(each.kind not in ("person", "page") for each in self.sources)
 
     def link(self, url: Url) -> Source | None:
         """Return who wrote an address that is free; None for one that was composed."""
@@ -212,6 +215,7 @@ class SeenText:
         elif private:
             self._keep(text)
         if source.kind == "person":
+            self._pasted = self._pasted or len(said) > _PASTED
             self._typed += [*URL.findall(said), *_REVISION.findall(said)]
             left = URL.sub(" ", said[:_TYPED])
             self.secrets |= {comparable(each) for each in (*_SECRET.findall(left), *_MIXED.findall(left))} - {""}

@@ -26,7 +26,7 @@ ADDRESSES: Final = {
 """Tools that fetch, and the argument of each that names an address: it may carry out what was read."""
 
 _GROWTH: Final = 4
-_GROWS: Final = 4
+_GROWS: Final = 2
 """How often the budget grows: who says yes again and again is not asked less and less."""
 
 _CHARACTERS_OF_A_THING: Final = 100

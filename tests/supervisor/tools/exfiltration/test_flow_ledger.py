@@ -236,6 +236,16 @@ def test_a_yes_begins_the_count_anew_and_the_question_says_what_left_and_what_ma
     assert [session.fetch(HOST + each) for each in "defghijkl"] == [True] * 8 + [False]
 
 
+def test_yeses_let_no_more_than_sixteen_times_the_budget_go() -> None:
+    session, unasked = Session(budget=BUDGET._replace(bits=2**31, addresses=1)), [0]
+    for number in range(80):
+        if session.fetch(f"{HOST}{number}", yes=True):
+            unasked[-1] += 1
+        else:
+            unasked.append(0)
+    assert unasked == [1, 4, 16, 16, 16, 16, 5]
+
+
 def test_what_a_person_said_yes_to_for_another_reason_is_not_paid_for() -> None:
     session = Session()
     call = session.judged(f"{HOST}a")
@@ -315,3 +325,10 @@ def test_a_call_of_an_old_journal_has_no_flow() -> None:
     assert b'"flow":{"bits":2.5,"way":"link","over":false}' in encode(
         CallStarted(1, "c", "fetch_url", "{}", False, "allow", "r", flow=Flow(2.5, "link"))
     )
+
+
+def test_a_note_that_was_pasted_into_the_line_is_private() -> None:
+    for typed, private in (("Look it up.", False), ("My diary. " * 200, True)):
+        seen = SeenText()
+        seen.apply(TurnStarted(1, typed))
+        assert seen.has_private is private
