@@ -31,7 +31,16 @@ from supervisor.journal.facts import (
     Unreadable,
 )
 from supervisor.tools.exfiltration.exposure import SeenText
-from supervisor.tools.outcomes import abandoned, allowed, as_error, availability_notice, is_final, size_of, will_run
+from supervisor.tools.outcomes import (
+    CALLS_ANSWERED,
+    abandoned,
+    allowed,
+    as_error,
+    availability_notice,
+    is_final,
+    size_of,
+    will_run,
+)
 from workers.wire.messages import ErrorKind
 
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -209,17 +218,19 @@ class Transcript:
         """Return the reply as the API takes it back.
 
         Tool ids are ones that this conversation has not seen, names have the API's letters only (a call keeps the
-        name that the model wrote), and no block is empty.
+        name that the model wrote), and no block is empty. Of very many calls only the first stay.
         """
         content: list[Block] = []
         calls: list[ToolUse] = []
-        pending = list(reply.calls)
+        pending = iter(reply.calls)
         taken = set(self.ids)
         for block in reply.content:
             if block["type"] == "text" and not block["text"].strip():
                 continue
             if block["type"] == "tool_use":
-                call = pending.pop(0)
+                if len(calls) == CALLS_ANSWERED:
+                    continue
+                call = next(pending)
                 unique = self._unique(call.id, taken)
                 taken.add(unique)
                 calls.append(ToolUse(unique, call.name, call.arguments))

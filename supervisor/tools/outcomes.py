@@ -24,6 +24,9 @@ _HIDDEN: Final = "characters that people do not see (tags, selectors) are writte
 CALLS_AT_MOST: Final = 64
 """Calls of one reply that are judged and run."""
 
+CALLS_ANSWERED: Final = 256
+"""Calls of one reply that have an outcome; it is recorded, and shown again, without those beyond."""
+
 RESULTS_AT_MOST: Final = 16 * 2**20
 """Bytes that the results of one turn have together."""
 
@@ -233,7 +236,10 @@ def _same(one: str, other: str) -> bool:
 
 def beyond_a_reply(turn: int, call: str, tool: str) -> CallEnded:
     """Return the end of a call of a reply that has too many: neither judged nor started."""
-    why = f"A reply may make {CALLS_AT_MOST} calls, and this one comes after those: it was not run. Make it anew."
+    why = (
+        f"A reply may make {CALLS_AT_MOST} calls, and this one comes after those: it was not run. Make it anew, if you "
+        f"still want it. Calls after the {CALLS_ANSWERED}th are dropped."
+    )
     return CallEnded(turn, call, tool, False, why, kind="resource_limit")
 
 

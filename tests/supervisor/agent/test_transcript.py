@@ -17,6 +17,7 @@ from supervisor.journal.facts import (
     TurnStarted,
     Unreadable,
 )
+from supervisor.tools.outcomes import CALLS_ANSWERED
 from tests.supervisor.histories import fault_in_history
 
 
@@ -301,3 +302,10 @@ def test_a_fact_that_cannot_be_read_leaves_a_conversation_that_goes_on(lost: int
 
 def test_a_turn_whose_end_cannot_be_read_is_not_run_again() -> None:
     assert Transcript([*WHOLE[:-1], Unreadable("gone")]).open_turn is None
+
+
+def test_of_very_many_calls_the_first_are_answered() -> None:
+    uses = [ToolUse(f"c{number}", "read_file", "{}") for number in range(CALLS_ANSWERED + 9)]
+    accepted = Transcript().as_accepted(Reply([use(each.id) for each in uses], "tool_use", {}, uses))
+    assert [each.id for each in accepted.calls] == [each.id for each in uses[:CALLS_ANSWERED]]
+    assert [each["id"] for each in accepted.content] == [each.id for each in uses[:CALLS_ANSWERED]]
