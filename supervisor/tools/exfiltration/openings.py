@@ -6,6 +6,7 @@ in time that grows with the text alone.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final
 
@@ -19,7 +20,7 @@ _FOLLOWS: Final = re.compile(r"[$%]?[<{\[\u2026]|[$%.]{2}| ?\+|[A-Z][A-Z0-9_-]{2
 """How an opening ends; and what follows one where something is to be filled in."""
 _ASKS: Final = re.compile(
     r"\b(?:append|follow(?:ed|ing)? by|fill|substitut|replac|insert|encod|concatenat|suffix|exfil)"
-    r"|\b(?:with|plus|and|then|of|from|as) (?:the|your|its|each|every|their|what|all)\b[^.\n]{0,60}"
+    r"|\b(?:with|plus|and|then|of|from|as) (?:the|your|its|each|every|their|what|all)\b[^.\n]{0,40}"
     r"\b(?:notes?|words?|lines?|secrets?|passwords?|contents?|keys?|tokens?|files?|diary|texts?|read|says?)\b",
     re.IGNORECASE,
 )
@@ -30,12 +31,13 @@ _LONGEST: Final = 500
 
 def openings_of(text: str) -> Iterator[str]:
     """Yield each opening in a text, from its host on, in lower case; never a host alone."""
+    asks = [found.start() for found in _ASKS.finditer(text)]
     for found in _ADDRESS.finditer(text):
         beginning = _CUT.sub("", found[1][:_LONGEST])
         at = found.start(1) + len(beginning)
-        around = f"{text[max(0, found.start() - _AROUND) : found.start()]} {text[at : at + _AROUND]}"
-        host = beginning.partition("/")[0]
-        if len(beginning) > len(host) + 1 and (
-            _OPEN.search(beginning) or _FOLLOWS.match(text, at) or _ASKS.search(around)
+        if beginning.find("/") + 1 < len(beginning) and (
+            _OPEN.search(beginning)
+            or _FOLLOWS.match(text, at)
+            or bisect_left(asks, found.start() - _AROUND) < bisect_left(asks, at + _AROUND)
         ):
             yield beginning.casefold()
