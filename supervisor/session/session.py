@@ -16,7 +16,7 @@ import msgspec
 from supervisor.agent.conversation import Conversation
 from supervisor.agent.models.model import Model
 from supervisor.agent.prompt import system_prompt
-from supervisor.agent.transcript import Transcript
+from supervisor.agent.transcript import STOPPED, Transcript
 from supervisor.agent.turn import CallOutput, Event
 from supervisor.config.profiles import Profile
 from supervisor.errors import ConfigError
@@ -30,6 +30,7 @@ from supervisor.tools.outcomes import abandoned
 from supervisor.tools.partial_output import PartialOutput
 from supervisor.tools.router import Router
 from supervisor.tools.services import ChangeServices
+from supervisor.tools.settlement import settle, settled
 from supervisor.undo.plan import TOOL, UndoStep
 from supervisor.version import VERSION
 from workers.catalog import CATEGORIES
@@ -136,6 +137,7 @@ class Session:
         self._services = services
         self._show = show
         self._calls = 0
+        self._transcript = earlier.transcript
         self.id, self.opened, self._taken = earlier.id, earlier.opened, earlier.calls
         self._router = Router(profile, pools, approve, self.id, services)
         _warm(self._router, pools)
@@ -237,6 +239,23 @@ class Session:
             for fact in (started, *((decided,) if decided is not None else ()), ended):
                 self._conversation.transcript.apply(fact)
         return ended, decided
+
+    async def settle(self) -> None:
+        """Settle the commits that an earlier process did not see end, and record what became of them.
+
+        Raises:
+            JournalError: it cannot be recorded.
+        """
+        for call, decided in [*self._transcript.decided.items()]:
+            started = self._transcript.started.get(call)
+            if started is None or not decided.committed or decided.effects is None:
+                continue
+            found = await settle(self.pools, decided.effects, decided.kept)
+            if found is not None:
+                ended = settled(started, abandoned(started, STOPPED, "cancelled", decided), found)
+                await self._writer.append(self.id, ended)
+                self._transcript.apply(ended)
+                self._show(ended)
 
     async def _run(
         self,

@@ -19,8 +19,8 @@ from supervisor.display.escape import name
 from supervisor.errors import KeptError, WorkerDied, WorkerError, WorkerUnavailable
 from supervisor.journal.agent_files import marks_of
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
-from supervisor.pool.open_root import OpenRoot
 from supervisor.pool.pending_proposal import PendingProposal
+from supervisor.pool.pools import Pools
 from supervisor.rules.judge_effects import Verdict
 from supervisor.rules.rule import Rule, sentence
 from supervisor.system.off_loop import off_loop
@@ -30,6 +30,7 @@ from supervisor.tools.call_context import CallContext
 from supervisor.tools.catalog import Offer
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.session_rules import SessionRules
+from supervisor.tools.settlement import settle, settled
 from supervisor.undo.packs import PackStore
 from supervisor.undo.promise import PackBudget, breaks_promise, losses
 from workers.changes.effects import UPLOAD, Change, Effects, What
@@ -143,15 +144,13 @@ class ChangeAttempt:
         )
         await self.context.record(msgspec.structs.replace(decided, **more))
 
-    async def commit(
-        self, proposal: PendingProposal, root: OpenRoot, rules: SessionRules
-    ) -> "ChangeAttempt | CallEnded":
+    async def commit(self, proposal: PendingProposal, pools: Pools, rules: SessionRules) -> "ChangeAttempt | CallEnded":
         """Keep what a commit replaces, record the decision, and commit; return the call's end.
 
         Return the next attempt where the rehearsal was lost and nothing has changed.
         """
         call, packs = self.call, rules.services.packs
-        if root.gone is not None:
+        if pools.root.gone is not None:
             return self.again(lost=True)  # the next attempt reports it
         try:
             kept = await _keep(proposal, packs, rules.session, call)
@@ -173,8 +172,8 @@ class ChangeAttempt:
         await self.record(committed=True, kept=pack, not_kept=left_out if self.cannot_undo else 0, **more)
         if packs is not None and pack:
             packs.decided(pack)
-        ended = await _commit(call, proposal, root, pack)
-        if packs is not None and pack and (ended is None or ended.kind == "conflict"):
+        ended = await _commit(call, proposal, pools, pack)
+        if packs is not None and pack and (ended is None or ended.kind in ("conflict", "worker_crashed")):
             packs.drop(pack)
         if ended is None:
             return self.again(lost=True)
@@ -239,7 +238,7 @@ def _lost(effects: Effects, budget: PackBudget) -> set[str]:
     return {loss.path for loss in losses(effects, budget)}
 
 
-async def _commit(call: CallStarted, proposal: PendingProposal, root: OpenRoot, pack: str) -> CallEnded | None:
+async def _commit(call: CallStarted, proposal: PendingProposal, pools: Pools, pack: str) -> CallEnded | None:
     """Return how a commit ended; None where its worker has seen nothing of the decision."""
     try:
         return outcomes.worker_answered(call, await proposal.decide(commit=True))
@@ -247,7 +246,9 @@ async def _commit(call: CallStarted, proposal: PendingProposal, root: OpenRoot, 
         return None
     except WorkerDied as death:
         ended = outcomes.worker_died(call, death, proposal.decide_timeout, committing=True)
+        found = await settle(pools, proposal.effects, pack)
         left: list[str] = []
         with suppress(OSError):
-            left = drafts_in(root.place)
-        return outcomes.with_notes(ended, *outcomes.interrupted_commit(left, pack))
+            left = drafts_in(pools.root.place)
+        unknown = outcomes.with_notes(ended, *outcomes.interrupted_commit(left, pack))
+        return settled(call, unknown, found)

@@ -126,7 +126,7 @@ class Execution:
         try:
             decided = await self._decide(attempt, proposal.effects)
             if decided is Next.COMMIT:
-                return await attempt.commit(proposal, self._pools.root, self._rules)
+                return await attempt.commit(proposal, self._pools, self._rules)
             await discard(proposal)
         finally:
             proposal.abandon()  # nothing happens where it was decided

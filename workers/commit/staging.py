@@ -21,7 +21,7 @@ from workers.commit.operations import Operation
 from workers.commit.temporary_modes import forget, put_back
 from workers.kernel import syncfs
 from workers.tree.attributes import attributes_of, inherits, make_inheriting, set_attributes
-from workers.tree.drafts import clear, create_draft, drafts_in, remove_directory, sweep_drafts
+from workers.tree.drafts import DRAFT, clear, create_draft, drafts_in, remove_directory, sweep_drafts
 from workers.tree.root import DIRECTORY, HANDLE, closing, open_beneath, parent_of, sync_directory
 from workers.treediff.effects_of import committable
 from workers.treediff.snapshot import Node, opened
@@ -42,6 +42,9 @@ _SPREADS: Final = 0x20000
 """FS_IOC_GETFLAGS, FS_IOC_SETFLAGS and FS_TOPDIR_FL of linux/fs.h."""
 
 _INHERITED: Final = "system.posix_acl_default"
+
+RESCUED: Final = "strongroom-rescued-"
+"""How the name of a staging directory begins that is kept where a person sees it."""
 
 BEGUN: Final = stat.S_ISVTX
 """Of a directory's mode: names in the root are changing."""
@@ -288,7 +291,7 @@ def sweep(root: int) -> list[str]:
 
 def keep(root: int, name: str, directory: int) -> str:
     """Give a staging directory a name that a person sees; return it."""
-    visible = name.replace(".strongroom-", "strongroom-rescued-").removesuffix(".tmp")
+    visible = name.replace(DRAFT, RESCUED).removesuffix(".tmp")
     os.rename(name, visible, src_dir_fd=root, dst_dir_fd=root)
     os.fchmod(directory, stat.S_IRWXU)
     return visible

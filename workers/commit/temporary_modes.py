@@ -17,7 +17,7 @@ from workers.tree.attributes import attributes_of, set_attributes
 from workers.tree.root import DIRECTORY, HANDLE, closing, open_beneath, sync_directory
 from workers.treediff.snapshot import BITS
 
-_NOTES: Final = "modes"
+NOTES: Final = "modes"
 """The file in the staging directory. A note is a NUL byte, inode, mode and path; of one directory the last counts."""
 
 _MOST: Final = 2**26
@@ -98,9 +98,9 @@ class TemporaryModes:
             yield directory
 
     def _write(self, note: bytes) -> None:
-        with closing(os.open(_NOTES, _APPEND, 0o600, dir_fd=self._staging)) as file:
+        with closing(os.open(NOTES, _APPEND, 0o600, dir_fd=self._staging)) as file:
             if os.write(file, note) != len(note):
-                raise OSError(errno.ENOSPC, "a short write", _NOTES)
+                raise OSError(errno.ENOSPC, "a short write", NOTES)
             os.fsync(file)
         if not self._modes:
             sync_directory(self._staging)
@@ -125,14 +125,14 @@ def put_back(root: int, staging: int) -> None:
 def forget(staging: int) -> None:
     """Remove the notes from a staging directory that stays."""
     with suppress(OSError):
-        os.unlink(_NOTES, dir_fd=staging)
+        os.unlink(NOTES, dir_fd=staging)
 
 
 def _read(staging: int) -> dict[int, tuple[str, int]]:
     """Return path and mode of each directory that is noted, by inode."""
     noted: dict[int, tuple[str, int]] = {}
     with suppress(OSError):
-        with closing(open_beneath(staging, _NOTES, os.O_RDONLY, links=False)) as file:
+        with closing(open_beneath(staging, NOTES, os.O_RDONLY, links=False)) as file:
             data = os.pread(file, _MOST, 0)
         for note in data.split(b"\0")[1:]:
             with suppress(ValueError):  # one that was cut off

@@ -24,9 +24,9 @@ from workers.errors import ToolError
 from workers.files.text_limits import pieces
 from workers.kernel import EXCHANGE, NOREPLACE, rename
 from workers.tree.attributes import become, read_attributes, unkept
-from workers.tree.drafts import LOCK, TAKEN, create_draft, is_draft, locks, sweep_drafts
+from workers.tree.drafts import LOCK, TAKEN, create_draft, is_draft, locks, remove_directory, sweep_drafts
 from workers.tree.parent_dir import ParentDir, changed
-from workers.tree.root import Root, closing, open_beneath, regular, shown, sync_directory
+from workers.tree.root import DIRECTORY, Root, closing, open_beneath, regular, shown, sync_directory
 
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
@@ -124,6 +124,9 @@ def replace(root: Root, place: ParentDir, data: bytes, mode: int, old: Old | Non
     """
     try:
         _sweep(root, place.parent)
+        if place.missing:
+            _plant(root, place, data, mode)
+            return
         first = mode & (stat.S_ISVTX | stat.S_IRWXU) if old is not None and old.attributes else mode
         name, draft = create_draft(
             lambda name: open_beneath(place.parent, name, _CREATE, links=False, mode=first),
@@ -153,6 +156,54 @@ def replace(root: Root, place: ParentDir, data: bytes, mode: int, old: Old | Non
         message = f"Nothing was written: the file system there does not lock files ({code}). Write elsewhere."
         raise ToolError("internal", message, errno=code) from error
     sync_directory(place.parent)
+
+
+def _plant(root: Root, place: ParentDir, data: bytes, mode: int) -> None:
+    """Make a file in directories that are missing: all of it under a draft's name, which becomes the first of them."""
+    first, *inner = place.missing
+    bits = 0o777 & ~root.umask
+    name, top = create_draft(lambda name: _directory(place.parent, name, bits), lambda name: _uproot(place, name))
+    with ExitStack() as opened:
+        directories = [opened.enter_context(closing(top))]
+        try:
+            for each in inner:
+                directories.append(opened.enter_context(closing(_directory(directories[-1], each, bits))))
+            with closing(open_beneath(directories[-1], place.name, _CREATE, links=False, mode=mode)) as file:
+                _write(file, data)
+                os.fsync(file)
+            for directory in reversed(directories):
+                sync_directory(directory)
+            _name(place, name, first)
+        except BaseException as error:
+            _uproot(place, name)
+            if isinstance(error, FileExistsError):
+                raise changed(place.path) from error
+            raise
+    sync_directory(place.parent)
+
+
+def _name(place: ParentDir, name: str, first: str) -> None:
+    """Let a draft have its name, unless something has it."""
+    try:
+        rename(place.parent, name, place.parent, first, NOREPLACE)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        with suppress(FileNotFoundError):
+            os.lstat(first, dir_fd=place.parent)
+            raise FileExistsError(errno.EEXIST, "somebody else made it", first) from error
+        os.rename(name, first, src_dir_fd=place.parent, dst_dir_fd=place.parent)
+
+
+def _directory(parent: int, name: str, mode: int) -> int:
+    """Make a directory, and open it."""
+    os.mkdir(name, mode, dir_fd=parent)
+    return open_beneath(parent, name, DIRECTORY, links=False)
+
+
+def _uproot(place: ParentDir, name: str) -> None:
+    with suppress(OSError):
+        remove_directory(place.parent, name)
 
 
 def _exchange(place: ParentDir, name: str, new: Old, old: Old | None) -> None:
@@ -241,6 +292,15 @@ def _unswept(directory: int) -> Iterator[None]:
                 fcntl.flock(directory, fcntl.LOCK_UN)
 
 
+def _take(directory: int, name: str, draft: int) -> None:
+    """Remove a draft, but not what a commit has left in the middle of its renames: another worker settles that."""
+    mode = os.fstat(draft).st_mode
+    if stat.S_ISREG(mode):
+        os.unlink(name, dir_fd=directory)
+    elif stat.S_ISDIR(mode) and not mode & stat.S_ISVTX:
+        remove_directory(directory, name)
+
+
 def _sweep(root: Root, directory: int) -> None:
     """Remove the drafts of killed workers, once per process and directory; not while anybody renames in it."""
     status = os.fstat(directory)
@@ -249,7 +309,7 @@ def _sweep(root: Root, directory: int) -> None:
     try:
         root.swept.add((status.st_dev, status.st_ino))
         with os.scandir(directory) as entries:
-            names = [entry.name for entry in entries if is_draft(entry.name) and entry.is_file(follow_symlinks=False)]
-        sweep_drafts(names, lambda name, _: os.unlink(name, dir_fd=directory), directory)
+            drafts = [entry.name for entry in entries if is_draft(entry.name) and not entry.is_symlink()]
+        sweep_drafts(drafts, lambda name, draft: _take(directory, name, draft), directory)
     finally:
         fcntl.flock(directory, fcntl.LOCK_UN)

@@ -11,6 +11,7 @@ imported where the category is prepared.
 from typing import TYPE_CHECKING, Final
 
 from workers.restore.restore_inputs import RestoreInputs
+from workers.restore.settle import settle
 from workers.restore.undo import undo
 from workers.tool import Tool
 from workers.wire import messages
@@ -18,7 +19,7 @@ from workers.wire import messages
 if TYPE_CHECKING:
     from workers.confine.steps import Prepared
 
-TOOLS: Final[tuple[Tool, ...]] = (undo,)
+TOOLS: Final[tuple[Tool, ...]] = (undo, settle)
 
 
 def prepare(start: messages.Start, inputs: RestoreInputs) -> "Prepared":

@@ -76,7 +76,7 @@ def survey(root: int, entries: Mapping[str, PackEntry]) -> RestorePlan:
     ration = of_root()
     with OpenParents(root) as parents:
         for path, entry in entries.items():
-            now, lies = _look(parents, path, ration)
+            now, lies = look_at(parents, path, ration)
             plan.steps[path] = RestoreStep(entry, now, _does(plan, entry, now))
             if not lies and entry.before is not None and plan.steps[path].does != "leave":
                 _find_parents(parents, plan, entries, entry)
@@ -88,8 +88,8 @@ def survey(root: int, entries: Mapping[str, PackEntry]) -> RestorePlan:
 def _does(plan: RestorePlan, entry: PackEntry, now: Node | None) -> Does:
     """Judge one name, and note what speaks against restoring it."""
     before, state = entry.before, now.state if now is not None else None
-    left = _is_after(entry.after, state)
-    if not left and _is_before(before, state):
+    left = is_after(entry.after, state)
+    if not left and is_before(before, state):
         return "leave"
     if before is not None and before.kind in {"socket", "device"}:
         plan.dead.append(entry.path)
@@ -106,7 +106,7 @@ def _does(plan: RestorePlan, entry: PackEntry, now: Node | None) -> Does:
     return "leave"
 
 
-def _is_after(after: NodeState | None, now: NodeState | None) -> bool:
+def is_after(after: NodeState | None, now: NodeState | None) -> bool:
     """Say whether a name is as the call left it. A time of 0 was not known then."""
     if after is None or now is None:
         return after is now
@@ -117,7 +117,7 @@ def _is_after(after: NodeState | None, now: NodeState | None) -> bool:
     return _same(after, now) and (after.kind != "file" or bool(after.digest and now.digest))
 
 
-def _is_before(before: NodeState | None, now: NodeState | None) -> bool:
+def is_before(before: NodeState | None, now: NodeState | None) -> bool:
     """Say whether a name already is as it was, but for the time of a file whose content is known."""
     if before is None or now is None:
         return before is now
@@ -149,7 +149,7 @@ def _word(after: NodeState | None, now: NodeState | None) -> str:
     return "it is there again" if after is None else "it has changed since"
 
 
-def _look(parents: OpenParents, path: str, ration: Ration) -> tuple[Node | None, bool]:
+def look_at(parents: OpenParents, path: str, ration: Ration) -> tuple[Node | None, bool]:
     """Return what is at a name, and whether its directory is there."""
     above, _, name = path.rpartition("/")
     try:
@@ -167,7 +167,7 @@ def _find_parents(parents: OpenParents, plan: RestorePlan, entries: Mapping[str,
         known = entries.get(above)
         if known is not None and known.before is not None and known.before.kind == "dir":
             continue
-        found, _ = _look(parents, above, Ration(0, 0, strict=False))
+        found, _ = look_at(parents, above, Ration(0, 0, strict=False))
         if found is not None and found.state.kind != "dir":
             plan.blocked[above] = found.state.kind
             return

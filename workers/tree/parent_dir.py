@@ -9,7 +9,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Final
 
 import msgspec
@@ -17,18 +17,7 @@ import msgspec
 from workers.errors import ToolError
 from workers.tree.git_config import GitConfigs
 from workers.tree.protected import refuse_in_repository, refuse_protected
-from workers.tree.root import (
-    Root,
-    about,
-    closing,
-    declined,
-    open_beneath,
-    parent_of,
-    parts_of,
-    regular,
-    shown,
-    sync_directory,
-)
+from workers.tree.root import Root, about, closing, declined, open_beneath, parts_of, regular, shown
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY
 _ANOTHER_WAY: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV})
@@ -125,19 +114,24 @@ def path_to_parent(place: ParentDir) -> PathToParent:
 
 @contextmanager
 def reached(root: Root, way: PathToParent) -> Iterator[ParentDir]:
-    """Go the way again and make what is missing, for the body. If the body fails, what was made is removed.
+    """Go the way again, for the body, up to where directories are missing as before.
 
     Raises:
         ToolError: `conflict`, it is another way now; or an OSError of the body.
     """
-    made: list[tuple[str, ...]] = []
+    there = len(way.parts) - 1 - way.missing
     with about(way.path):
         try:
-            with closing(_again(root, way, made)) as parent:
-                yield ParentDir(parent, way.parts[-1], way.path)
-        except BaseException:
-            _unmake(root, made)
+            directory = open_beneath(root.fd, "/".join(way.parts[:there]) or ".", _DIRECTORY, links=False)
+        except OSError as error:
+            if error.errno in _ANOTHER_WAY:
+                raise changed(way.path) from error
             raise
+        with closing(directory):
+            status = os.fstat(directory)
+            if (status.st_dev, status.st_ino) != (way.device, way.inode):
+                raise changed(way.path)
+            yield ParentDir(directory, way.parts[-1], way.path, way.parts[there:-1])
 
 
 def changed(path: str, more: str = "") -> ToolError:
@@ -165,40 +159,3 @@ def _has(directory: int, name: str) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-def _again(root: Root, way: PathToParent, made: list[tuple[str, ...]]) -> int:
-    there = len(way.parts) - 1 - way.missing
-    try:
-        directory = open_beneath(root.fd, "/".join(way.parts[:there]) or ".", _DIRECTORY, links=False)
-    except OSError as error:
-        if error.errno in _ANOTHER_WAY:
-            raise changed(way.path) from error
-        raise
-    try:
-        _compare(os.fstat(directory), way)
-        for depth in range(there, len(way.parts) - 1):
-            os.mkdir(way.parts[depth], 0o777 & ~root.umask, dir_fd=directory)
-            made.append(way.parts[: depth + 1])
-            sync_directory(directory)
-            below = open_beneath(directory, way.parts[depth], _DIRECTORY, links=False)
-            os.close(directory)
-            directory = below
-    except BaseException as error:
-        os.close(directory)
-        if isinstance(error, FileExistsError):
-            raise changed(way.path) from error
-        raise
-    return directory
-
-
-def _compare(status: os.stat_result, way: PathToParent) -> None:
-    if (status.st_dev, status.st_ino) != (way.device, way.inode):
-        raise changed(way.path)
-
-
-def _unmake(root: Root, made: list[tuple[str, ...]]) -> None:
-    """Remove directories, deepest first; rmdir(2) spares those in which somebody has put something."""
-    for parts in reversed(made):
-        with suppress(OSError), parent_of(root.fd, "/".join(parts)) as (parent, name):
-            os.rmdir(name, dir_fd=parent)

@@ -188,6 +188,7 @@ class SessionRegistry:
         lines = (entry.fact.text for entry in earlier.entries if isinstance(entry.fact, TurnStarted))
         subscribers = Subscribers(self._nursery, earlier.id, projection, next(lines, ""))
         session = self._start(subscribers, profile, model, opened_at, earlier, attended=attended, substituted=why)
+        await session.session.settle()  # before anything else is done there
         return session, _notices(why, profile)
 
     def _start(

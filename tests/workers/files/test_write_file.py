@@ -131,10 +131,11 @@ def test_a_write_whose_drafts_are_all_swept_away_says_so(
     assert names(root) == set()
 
 
-def test_only_plain_files_are_taken_for_drafts(context: ToolContext, root: Path) -> None:
+def test_a_link_and_what_a_commit_has_begun_are_no_drafts_of_a_write(context: ToolContext, root: Path) -> None:
     (root / "target").write_text("precious")
     (root / DEAD).symlink_to("target")
     (root / ALIVE).mkdir()
+    (root / ALIVE).chmod(0o1700)
     write(context, "x")
     assert names(root) == {DEAD, ALIVE, "target", "x"}
 

@@ -1,0 +1,127 @@
+"""A commit that is killed at any step is settled: every name as before, or every name as after, and nothing besides."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.workers.commit.children import in_child
+from tests.workers.commit.conftest import memory
+from tests.workers.commit.snapshot import Snapshot, lasting, snapshot
+from tests.workers.commit.test_killed import ROOT, UPPER, Tree, make
+from workers import kernel
+from workers.changes.effects import Effects
+from workers.commit import exchange
+from workers.commit.upper_layer import UpperLayer
+from workers.restore.settlement import Settlement, entries_of, settle
+
+__all__ = ["memory"]
+
+STEPS: Final = {
+    *("open", "os.chmod", "os.mkdir", "os.remove", "os.rmdir", "os.rename", "os.link", "os.symlink", "os.utime"),
+    *("os.truncate", "os.scandir", "os.setxattr"),
+}
+
+CASES: Final[dict[str, tuple[Tree, Tree]]] = {
+    "one file": ({"a": "old"}, {"a": "newer"}),
+    "a new file": ({"b": "b"}, {"a": "new"}),
+    "a file that goes": ({"a": "old"}, {"a": None}),
+    "two names exchanged for others": ({"a": "old", "b": "b"}, {"a": None, "c": "old", "b": "other"}),
+    "a directory for a file": ({"a": "old", "d": 0o755, "d/x": "x"}, {"a": 0o700, "a/in": "in", "d": "file"}),
+    "a directory that gets another mode": ({"d": 0o755, "d/x": "x"}, {"d": 0o555, "d/x": "y"}),
+    "many": (ROOT, UPPER),
+    "names that sort by their directories": (
+        {"a": 0o755, "a/b": "1", "a-b": "2", "a.b": "3"},
+        {"a": 0o755, "a/b": "one", "a-b": None, "a.b": "three"},
+    ),
+}
+
+
+class Killed:
+    """A root and a commit over it, which is killed right before one of its steps."""
+
+    def __init__(self, base: Path, root: Tree, upper: Tree) -> None:
+        self.base, self.root = base, base / "root"
+        for name, tree in (("root", root), ("upper", upper)):
+            make(base / name, tree)
+            for path, what in tree.items():
+                if isinstance(what, str):
+                    os.utime(base / name / path, (1, len(name)))
+        self.before = self.look()
+        self.effects = Effects((), {}, b"")
+
+    def look(self) -> Snapshot:
+        return lasting(snapshot(self.root))
+
+    def commit(self, number: int = 0) -> bool:
+        """Commit in a child; return whether it was killed before its step of that number."""
+        layer = UpperLayer(self._opened(), os.open(self.base / "upper", os.O_RDONLY), time.time_ns())
+        self.effects = layer.effects()
+        left = number
+
+        def step(happens: str = "open", *_given: object) -> None:
+            nonlocal left
+            if happens in STEPS:
+                left -= 1
+                if not left:
+                    os.kill(os.getpid(), 9)
+
+        def rename(*given: object) -> None:
+            step()
+            kernel.rename(*given)  # type: ignore[arg-type]
+            step()
+
+        def committed() -> str:
+            setattr(exchange, "rename", rename)  # noqa: B010 - its module only imports it
+            sys.addaudithook(step)
+            return type(layer.commit()).__name__
+
+        code, said = in_child(committed)
+        assert (code, said) in {(-9, ""), (0, "Committed")}
+        return code == -9
+
+    def settle(self) -> Settlement:
+        root = self._opened()
+        try:
+            return settle(root, entries_of(self.effects.changes))
+        finally:
+            os.close(root)
+
+    def _opened(self) -> int:
+        return os.open(self.root, os.O_PATH | os.O_DIRECTORY)
+
+
+@pytest.fixture
+def killed(memory: Path) -> Callable[[str], Killed]:
+    """Make the same case again and again."""
+    numbers = count()
+
+    def again(case: str) -> Killed:
+        (memory / (name := str(next(numbers)))).mkdir()
+        return Killed(memory / name, *CASES[case])
+
+    return again
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_wherever_a_commit_is_killed_all_names_are_as_before_or_as_after(
+    case: str, killed: Callable[[str], Killed]
+) -> None:
+    whole = killed(case)
+    assert not whole.commit()
+    after, fates = whole.look(), set()
+    for number in count(1):
+        again = killed(case)
+        if not again.commit(number):
+            break
+        found = again.settle()
+        fates.add(found.fate)
+        assert found.others == ()
+        assert again.look() == (again.before if found.fate == "before" else after), number
+    assert fates == {"before", "after"}
+    assert again.settle() == Settlement("after")
