@@ -100,6 +100,27 @@ def new_session(
     return EarlierSession(new_id(), (), opened, Transcript([opened]), set())
 
 
+async def settle_earlier(
+    earlier: EarlierSession, writer: JournalWriter, pools: Pools, show: Callable[[Event], None]
+) -> None:
+    """Settle the commits that an earlier process did not see end, and record what became of them.
+
+    Raises:
+        JournalError: it cannot be recorded.
+    """
+    transcript = earlier.transcript
+    for call, decided in [*transcript.decided.items()]:
+        started = transcript.started.get(call)
+        if started is None or not decided.committed or decided.effects is None:
+            continue
+        found = await settle(pools, decided.effects, decided.kept)
+        if found is not None:
+            ended = settled(started, abandoned(started, STOPPED, "cancelled", decided), found)
+            await writer.append(earlier.id, ended)
+            transcript.apply(ended)
+            show(ended)
+
+
 class Session:
     """An open session.
 
@@ -137,7 +158,6 @@ class Session:
         self._services = services
         self._show = show
         self._calls = 0
-        self._transcript = earlier.transcript
         self.id, self.opened, self._taken = earlier.id, earlier.opened, earlier.calls
         self._router = Router(profile, pools, approve, self.id, services)
         _warm(self._router, pools)
@@ -239,23 +259,6 @@ class Session:
             for fact in (started, *((decided,) if decided is not None else ()), ended):
                 self._conversation.transcript.apply(fact)
         return ended, decided
-
-    async def settle(self) -> None:
-        """Settle the commits that an earlier process did not see end, and record what became of them.
-
-        Raises:
-            JournalError: it cannot be recorded.
-        """
-        for call, decided in [*self._transcript.decided.items()]:
-            started = self._transcript.started.get(call)
-            if started is None or not decided.committed or decided.effects is None:
-                continue
-            found = await settle(self.pools, decided.effects, decided.kept)
-            if found is not None:
-                ended = settled(started, abandoned(started, STOPPED, "cancelled", decided), found)
-                await self._writer.append(self.id, ended)
-                self._transcript.apply(ended)
-                self._show(ended)
 
     async def _run(
         self,

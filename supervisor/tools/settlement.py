@@ -24,14 +24,14 @@ _PATIENCE_S: Final = 30.0
 """Seconds that it may take, also where the call was cancelled."""
 
 
-class Settlement(msgspec.Struct, frozen=True):
+class CommitFate(msgspec.Struct, frozen=True):
     """As `workers.restore.settlement.Settlement`."""
 
     fate: Literal["before", "after", "mixed"]
     others: tuple[str, ...] = ()
 
 
-async def settle(pools: Pools, effects: Effects, pack: str) -> Settlement | None:
+async def settle(pools: Pools, effects: Effects, pack: str) -> CommitFate | None:
     """Settle a commit; None where that cannot be done.
 
     Args:
@@ -56,7 +56,7 @@ async def settle(pools: Pools, effects: Effects, pack: str) -> Settlement | None
     return None
 
 
-def settled(call: CallStarted, unknown: CallEnded, found: Settlement | None) -> CallEnded:
+def settled(call: CallStarted, unknown: CallEnded, found: CommitFate | None) -> CallEnded:
     """Return the end of a call whose commit was settled.
 
     Args:
@@ -79,4 +79,4 @@ def _listed(names: Sequence[str]) -> str:
     return "; ".join(map(name, names))
 
 
-_decoder: Final = msgspec.json.Decoder(Settlement)
+_decoder: Final = msgspec.json.Decoder(CommitFate)

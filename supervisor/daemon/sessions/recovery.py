@@ -28,8 +28,10 @@ _HOUR: Final = 3600.0
 
 
 async def resume_interrupted(registry: SessionRegistry) -> None:
-    """Settle what was cut off, then resume every interrupted turn, one by one; where a call or undo runs, after it."""
-    await _settle_killed(registry)
+    """Resume every interrupted turn, one after the other; where a call or an undo runs, after its end.
+
+    A commit that was cut off is settled when its session is reopened, so the sessions that have one follow.
+    """
     since = time.time() - registry.settings.config.daemon.resume_within_h * _HOUR
 
     def interrupted(index: SessionIndex) -> list[Summary]:
@@ -48,6 +50,7 @@ async def resume_interrupted(registry: SessionRegistry) -> None:
                     waiting.start_soon(_resume_when_idle, registry, session, summary)
                 else:  # at once: who asks next is to find the turn running
                     _resume(registry, session, summary)
+        await _settle_killed(registry)
 
 
 async def _settle_killed(registry: SessionRegistry) -> None:

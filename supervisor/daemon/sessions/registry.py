@@ -28,7 +28,7 @@ from supervisor.journal.facts import SessionDeleted, TurnStarted
 from supervisor.journal.index import SessionIndex, Summary
 from supervisor.session.leases import Leases
 from supervisor.session.resources import SessionResources
-from supervisor.session.session import EarlierSession, Session, new_session
+from supervisor.session.session import EarlierSession, Session, new_session, settle_earlier
 
 _NO_MODEL: Final = (
     "NO LANGUAGE MODEL: {why} Until then the offline model answers: it turns plain commands such as "
@@ -187,8 +187,8 @@ class SessionRegistry:
         profile = await self.resources.with_available_tools(profile)
         lines = (entry.fact.text for entry in earlier.entries if isinstance(entry.fact, TurnStarted))
         subscribers = Subscribers(self._nursery, earlier.id, projection, next(lines, ""))
+        await settle_earlier(earlier, self.resources.writer, self.resources.pools(profile), subscribers.show)
         session = self._start(subscribers, profile, model, opened_at, earlier, attended=attended, substituted=why)
-        await session.session.settle()  # before anything else is done there
         return session, _notices(why, profile)
 
     def _start(
