@@ -51,6 +51,10 @@ class AnswerGuard:
         """Say whether the last key may answer."""
         return self._pressed >= max(self._shown + READABLE_S, self._before + QUIET_S)
 
+    def is_readable(self) -> bool:
+        """Say whether the question could be read before the last key."""
+        return self._pressed >= self._shown + READABLE_S
+
     def is_typist(self) -> bool:
         """Say whether the last key may be one of a line."""
         return self._pressed < self._typed + TYPIST_S

@@ -118,7 +118,7 @@ class ApprovalQueue:
         guard, form = self._guard, self._form
         if form is None:
             return
-        is_yes = text in ("y", "Y") and self._typed_yes and not (pasted or self._engaged)
+        is_yes = text in ("y", "Y") and not (pasted or self._engaged)
         if is_yes and (guard.answers() or not self._early):
             self._early = text  # of a line, if a letter follows
             typist = guard.is_typist()
@@ -126,7 +126,7 @@ class ApprovalQueue:
             if typist:
                 guard.typed(self._clock())
             return
-        if form.request.editable and (self._engaged or not (guard.is_typist() or pasted)):
+        if form.request.editable and (self._engaged or (guard.is_readable() and not guard.is_typist() and not pasted)):
             self.box.insert_text(self._early + text)
             self._early = ""
         else:

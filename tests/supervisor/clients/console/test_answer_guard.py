@@ -95,6 +95,8 @@ YES: Final[list[tuple[str, dict[str, Any], list[str | float], int]]] = [
     ("enter alone, the root itself", {"stage": "direct"}, [2.0, "Enter", 2.0], 0),
     ("y, the root itself, too early, again", {"stage": "direct"}, [0.5, "y", 1.0, "y", 0.1], 1),
     ("a word at once, the root itself", {"stage": "direct"}, [2.0, "y", 0.0, "e", 0.0, "s", 9.0], 0),
+    ("y, plain effects", {"stage": "effects", "effects": PLAIN}, [1.0, "y", 0.1], 1),
+    ("a word before it can be read", {}, [0.5, "y", 0.2, "o", 0.2, "Enter", 9.0], 0),
     ("enter, plain effects", {"stage": "effects", "effects": PLAIN}, [1.0, "Enter", 0.1], 1),
     ("a rule at once", {"covers": "RULE"}, ["Alt-A", "y", 0.9, "y", 0.1], 0),
     ("a rule in time", {"covers": "RULE"}, [1.0, "Alt-A", 1.0, "y", 0.1], 1),
