@@ -31,8 +31,8 @@ _PIECE: Final = 300
 """Characters of an error's page that its message repeats."""
 
 
-def readable(data: bytes, content_type: str, url: Url, seconds: float) -> str:
-    """Return the text of a body; HTML becomes Markdown in about `seconds`.
+def readable(data: bytes, content_type: str, url: Url, seconds: float) -> tuple[str, str]:
+    """Return the text of a body, and a note; HTML becomes Markdown in about `seconds`.
 
     Raises:
         ToolError: `not_text`, with the type; `fetch_failed` for what is compressed once more.
@@ -46,8 +46,9 @@ def readable(data: bytes, content_type: str, url: Url, seconds: float) -> str:
     if "\0" in text:
         raise _not_text(url, f"binary, though it claims to be {kind or 'nothing'}", kind)
     if kind in _HTML or (not kind and _HTML_BEGINS.match(text)):
-        text = markdown(text, url, seconds)
-    return harmless(text)
+        text, note = markdown(text, url, seconds)
+        return harmless(text), note
+    return harmless(text), ""
 
 
 def piece_of(data: bytes, content_type: str) -> str:
@@ -56,7 +57,7 @@ def piece_of(data: bytes, content_type: str) -> str:
     if kind and not (kind in _HTML or _is_text(kind)):
         return ""
     text = text_of(data, charset, markup=kind in _HTML)
-    words = " ".join(harmless(flat_text(text) if kind in _HTML else text).split())
+    words = " ".join(harmless(flat_text(text)[0] if kind in _HTML else text).split())
     return words[:_PIECE] + ("..." if len(words) > _PIECE else "")
 
 

@@ -97,8 +97,9 @@ class Fetcher:
             return _Page(response.url, "", hops, f"the page is empty (status {response.status})")
         data = b"".join(response.pieces())
         url, kind = response.url, response.header("content-type")
-        text = self._texts.text_of(data, kind, url, lambda: readable(data, kind, url, deadline.left() * _SHARE))
-        return _Page(url, text, hops, "" if text.strip() else "the page has no text")
+        text, note = self._texts.text_of(data, kind, url, lambda: readable(data, kind, url, deadline.left() * _SHARE))
+        notes = ["" if text.strip() else "the page has no text", note]
+        return _Page(url, text, hops, "; ".join(each for each in notes if each))
 
     def _next(self, response: HttpResponse) -> Url:
         """Return where a redirect leads, if a URL that somebody wrote could lead there."""

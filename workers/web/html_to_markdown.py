@@ -8,7 +8,6 @@ import gc
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from types import MappingProxyType
 from typing import Any, Final
 
 from bs4 import BeautifulSoup
@@ -17,7 +16,8 @@ from markdownify import MarkdownConverter
 
 from workers.url import Url, UrlError, join
 from workers.web.deadline import within
-from workers.web.html_to_flat_text import flat_text, tidy
+from workers.web.html_to_flat_text import ENDS, LOOK_BACK, flat_text, tidy
+from workers.web.visibility import Look, Visibility
 
 MOST_TAGS: Final = 40_000
 LONGEST_PAGE: Final = 2 * 2**20
@@ -42,24 +42,6 @@ _ADDRESSES: Final = ("href", "src")
 _LIST_START: Final = re.compile("[0-9]{1,6}")
 
 
-_CELL: Final = (frozenset({"td", "th"}), frozenset({"tr", "table"}))
-_TERM: Final = (frozenset({"dt", "dd"}), frozenset({"dl"}))
-_ENDS: Final[Mapping[str, tuple[frozenset[str], frozenset[str]]]] = MappingProxyType(
-    {
-        "li": (frozenset({"li"}), frozenset({"ul", "ol", "menu"})),
-        "td": _CELL,
-        "th": _CELL,
-        "tr": (frozenset({"tr"}), frozenset({"table", "thead", "tbody", "tfoot"})),
-        "dt": _TERM,
-        "dd": _TERM,
-        "p": (frozenset({"p"}), frozenset({"div", "li", "td", "th", "dd", "blockquote", "section", "article", "main"})),
-    }
-)
-"""Whose start ends which element that is still open, if it stands within the same of others: end tags that HTML lets
-its authors leave out, and that Python's parser misses."""
-
-_LOOK_BACK: Final = 16
-
 _INDENTING: Final = frozenset({"li", "dd", "blockquote"})
 MOST_INDENTED: Final = 24
 """Elements within each other that indent each of their lines: a page of short lines becomes so many times larger."""
@@ -70,6 +52,8 @@ class _TooDeep(Exception):
 
 
 class _Element(Tag):
+    look = Look()
+
     def find_parent(self, name: Any = None, *rest: Any, **more: Any) -> Tag | None:
         """Return the nearest element of this name around it; the converter asks each one for a `pre`."""
         if rest or more or not isinstance(name, str):
@@ -80,18 +64,30 @@ class _Element(Tag):
 class _Tree(BeautifulSoup):
     """The tree of a page, which has no comments, and notes as it grows what is to be cleaned."""
 
-    def __init__(self, page: str) -> None:
+    def __init__(self, page: str, seen: Visibility) -> None:
+        self.seen = seen
+        self.look = seen.root
+        self.unseen: list[Tag] = []
+        self.muted: set[int] = set()
+        """Elements whose own text nobody sees."""
         self.titles: list[Tag] = []
         self.mains: list[Tag] = []
         self.noise: list[Tag] = []
         self.links: list[Tag] = []
         self.base: str | None = None
-        super().__init__(page, "html.parser", element_classes={Tag: _Element})
+        super().__init__(page, "html.parser", element_classes={Tag: _Element}, on_duplicate_attribute="ignore")
 
     def object_was_parsed(self, o: PageElement, *rest: Any, **more: Any) -> None:
-        """Take a text; comments, declarations and the like are dropped."""
-        if not isinstance(o, PreformattedString):
+        """Take a text; comments, declarations and the like are dropped, and what nobody sees."""
+        if isinstance(o, PreformattedString):
+            return
+        around = self.currentTag
+        look: Look = getattr(around, "look", self.look)
+        name = around.name if around is not None else ""
+        if look.gone or look.shows_text or not str(o).strip() or isinstance(o, Tag) or name in _NOISE:
             super().object_was_parsed(o, *rest, **more)
+        else:
+            self.muted.add(id(around))
 
     def handle_starttag(
         self, name: str, namespace: str | None, nsprefix: str | None, attrs: Mapping[str, str], *rest: Any, **more: Any
@@ -101,17 +97,22 @@ class _Tree(BeautifulSoup):
             raise _TooDeep
         if name in _INDENTING and sum(tag.name in _INDENTING for tag in self.tagStack) >= MOST_INDENTED:
             raise _TooDeep
-        ends, within_same = _ENDS.get(name, (frozenset(), frozenset()))
-        for tag in self.tagStack[:-_LOOK_BACK:-1] if ends else ():
+        ends, within_same = ENDS.get(name, (frozenset(), frozenset()))
+        for tag in self.tagStack[:-LOOK_BACK:-1] if ends else ():
             if tag.name in ends:
                 self.handle_endtag(tag.name)
             if tag.name in ends or tag.name in within_same:
                 break
+        outer: Look = getattr(self.currentTag, "look", self.look)
+        look = self.seen.look(name, attrs, outer)
         used = {key: value for key, value in attrs.items() if key in _KEPT}
         if "start" in used and not _LIST_START.fullmatch(used["start"]):
             del used["start"]
         begun = super().handle_starttag(name, namespace, nsprefix, used, *rest, **more)
-        assert begun is not None
+        assert isinstance(begun, _Element)
+        begun.look = look
+        if look.gone and not outer.gone and name not in _NOISE:
+            self.unseen.append(begun)
         self._note(begun, attrs)
         return begun
 
@@ -122,8 +123,10 @@ class _Tree(BeautifulSoup):
             self.titles.append(tag)
         elif tag.name == "main":
             self.mains.append(tag)
-        hidden = "hidden" in attrs or attrs.get("aria-hidden") == "true" or attrs.get("role") in _ROLES
-        if tag.name in _NOISE or hidden or (tag.name == "img" and not attrs.get("alt")):
+        unread = attrs.get("role") in _ROLES
+        if tag.name == "img":
+            unread |= not attrs.get("alt") or getattr(tag, "look", self.look).hidden
+        if tag.name in _NOISE or unread:
             self.noise.append(tag)
         elif not tag.attrs.keys().isdisjoint(_ADDRESSES):
             self.links.append(tag)
@@ -137,8 +140,8 @@ class _Converter(MarkdownConverter):
         escape_underscores = False
 
 
-def markdown(page: str, url: Url, seconds: float) -> str:
-    """Return the readable part of `page`, which came from `url`, in at most about `seconds`."""
+def markdown(page: str, url: Url, seconds: float) -> tuple[str, str]:
+    """Return the readable part of `page`, which came from `url`, in at most about `seconds`; and a note."""
     if len(page) > LONGEST_PAGE or page.count("<") > MOST_TAGS or _LONG_TAG.search(page):
         return flat_text(page)
     try:
@@ -149,19 +152,22 @@ def markdown(page: str, url: Url, seconds: float) -> str:
     return flat_text(page)
 
 
-def _converted(page: str, url: Url) -> str:
-    tree = _Tree(page)
+def _converted(page: str, url: Url) -> tuple[str, str]:
+    seen = Visibility(page)
+    tree = _Tree(page, seen)
     title = _line(tree.titles[0].get_text()) if tree.titles else ""
     _clean(tree, _base(tree, url))
     body = tidy(_Converter(code_language_callback=_language).convert_soup(_main(tree)))
-    if not title or body.startswith("# "):
-        return body
-    return tidy(f"# {title}\n\n{body}")
+    if title and not body.startswith("# "):
+        body = tidy(f"# {title}\n\n{body}")
+    return body, seen.note
 
 
 def _clean(tree: _Tree, base: Url) -> None:
-    """Take out what nobody reads, and make links absolute."""
-    for tag in (*tree.noise, *tree.titles):
+    """Take out what nobody reads or sees, and make links absolute."""
+    hidden = [tag for tag in tree.unseen if not tag.decomposed and tag.get_text(strip=True)]
+    tree.seen.left_out = len(hidden) + len(tree.muted)
+    for tag in (*tree.noise, *tree.unseen, *tree.titles):
         if not tag.decomposed:
             tag.decompose()
     for tag in tree.links:

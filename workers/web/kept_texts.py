@@ -20,15 +20,17 @@ class KeptTexts:
     """Keeps those that were wanted last."""
 
     def __init__(self) -> None:
-        self._texts: dict[bytes, str] = {}
+        self._texts: dict[bytes, tuple[str, str]] = {}
 
-    def text_of(self, data: bytes, content_type: str, url: Url, convert: Callable[[], str]) -> str:
-        """Return what `convert` makes, or made, of a body of this type at this URL."""
+    def text_of(
+        self, data: bytes, content_type: str, url: Url, convert: Callable[[], tuple[str, str]]
+    ) -> tuple[str, str]:
+        """Return what `convert` makes, or made, of a body of this type at this URL: a text, and a note."""
         key = hashlib.sha256(repr((str(url), content_type)).encode() + data).digest()
         text = self._texts.pop(key, None)
         if text is None:
             text = convert()
         self._texts[key] = text
-        while len(self._texts) > TEXTS or sum(map(sys.getsizeof, self._texts.values())) > BYTES:
+        while len(self._texts) > TEXTS or sum(sys.getsizeof(each) for each, _ in self._texts.values()) > BYTES:
             del self._texts[next(iter(self._texts))]
         return text

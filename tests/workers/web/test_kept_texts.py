@@ -13,12 +13,12 @@ class Converter:
         self.kept = KeptTexts()
 
     def text_of(self, data: bytes, kind: str = "text/html", url: str = "https://github.com/x") -> str:
-        return self.kept.text_of(data, kind, parse(url), self._work(data))
+        return self.kept.text_of(data, kind, parse(url), self._work(data))[0]
 
-    def _work(self, data: bytes) -> Callable[[], str]:
-        def convert() -> str:
+    def _work(self, data: bytes) -> Callable[[], tuple[str, str]]:
+        def convert() -> tuple[str, str]:
             self.done += 1
-            return data.decode() * self.size
+            return data.decode() * self.size, ""
 
         return convert
 

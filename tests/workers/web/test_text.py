@@ -189,7 +189,7 @@ MARKDOWN = [
 
 @pytest.mark.parametrize(("name", "html", "text"), MARKDOWN, ids=[name for name, _, _ in MARKDOWN])
 def test_html_becomes_markdown(name: str, html: str, text: str) -> None:
-    assert markdown(html, URL, 5.0) == text
+    assert markdown(html, URL, 5.0)[0] == text
 
 
 FLAT = [
@@ -206,7 +206,7 @@ FLAT = [
 
 @pytest.mark.parametrize(("name", "html", "text"), FLAT, ids=[name for name, _, _ in FLAT])
 def test_flat_text_has_the_words(name: str, html: str, text: str) -> None:
-    assert flat_text(html) == text
+    assert flat_text(html)[0] == text
 
 
 BIG = [
@@ -221,21 +221,21 @@ BIG = [
 
 @pytest.mark.parametrize(("name", "html"), BIG, ids=[name for name, _ in BIG])
 def test_a_page_that_is_too_big_for_a_tree_is_flat(name: str, html: str) -> None:
-    assert "**" in markdown(html[:8] if name != "one tag" else "<b>x</b>", URL, 5.0)
-    assert "**" not in markdown(html, URL, 5.0)
+    assert "**" in markdown(html[:8] if name != "one tag" else "<b>x</b>", URL, 5.0)[0]
+    assert "**" not in markdown(html, URL, 5.0)[0]
 
 
 def test_a_page_that_takes_too_long_is_flat() -> None:
-    assert markdown("<blockquote>" * 20 + "<b>x</b><br>" * 9000, URL, 0.05).split() == ["x"] * 9000
+    assert markdown("<blockquote>" * 20 + "<b>x</b><br>" * 9000, URL, 0.05)[0].split() == ["x"] * 9000
 
 
 def test_the_tree_of_a_page_that_is_too_deep_is_freed_before_its_text_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     trees: list[int] = []
 
-    def counting(_page: str) -> str:
+    def counting(_page: str) -> tuple[str, str]:
         trees.append(sum(isinstance(each, BeautifulSoup) for each in gc.get_objects()))
-        return "the text"
+        return "the text", ""
 
     monkeypatch.setattr("workers.web.html_to_markdown.flat_text", counting)
-    assert markdown("<div>" * (DEEPEST + 1), URL, 5.0) == "the text"
+    assert markdown("<div>" * (DEEPEST + 1), URL, 5.0) == ("the text", "")
     assert trees == [0]
