@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from workers.web.visibility import Look, Visibility
+from workers.web.visibility import UNSEEN_NAMES, Look, Visibility
 
 _NAME: Final = re.compile(r"/?([a-zA-Z][a-zA-Z0-9-]{0,20})")
 _SILENT_NAMES: Final = "script style template svg iframe textarea select canvas audio video object"
@@ -47,8 +47,11 @@ LOOK_BACK: Final = 16
 _VOID: Final = frozenset(
     {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 )
-_TAG_END: Final = re.compile(r"""(?>[^"'<>]+|"[^"]*"|'[^']*'|["'<])*>""")
+_TAG_END: Final = re.compile(r"""(?:[^"'>]++|"[^"]*+"|'[^']*+'|["'])*+>""")
 _ATTRIBUTE: Final = re.compile(r"""([^\s"'<>/=]{1,60})(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+)))?""")
+_TELLING: Final = frozenset({"style", "class", "id", "hidden", "popover", "aria-hidden", "color", "bgcolor", "text"})
+_ATTRIBUTES: Final = 100
+"""Others of one element that are known to rules."""
 _DEEPEST: Final = 2000
 """Elements within each other of which each is known; what is deeper looks like what it is in."""
 
@@ -112,8 +115,13 @@ class _Inside:
         if name in _VOID or len(self._open) > _DEEPEST:
             return
         found: dict[str, str] = {}
-        for key, *values in _ATTRIBUTE.findall(attributes):
-            found.setdefault(key.lower(), html.unescape("".join(values)))
+        if self._visibility.plain and not attributes and name not in UNSEEN_NAMES:
+            self._open.append((name, self._open[-1][1]))
+            return
+        for each in _ATTRIBUTE.finditer(attributes):
+            key = each[1].lower()
+            if len(found) < _ATTRIBUTES or key in _TELLING:
+                found.setdefault(key, html.unescape(each[2] or each[3] or each[4] or ""))
         self._open.append((name, self._visibility.look(name, found, self._open[-1][1])))
 
     def leave(self, name: str) -> None:

@@ -49,6 +49,8 @@ _COMPARED: Final[Mapping[str, Callable[[str, str], bool]]] = {
     "|=": lambda value, wanted: value == wanted or value.startswith(f"{wanted}-"),
 }
 """How an attribute and a value are compared."""
+_NO_CLASSES: Final[frozenset[str]] = frozenset()
+_BEFORE: Final = 16
 _DEEPEST: Final = 16
 """Elements that a selector names."""
 
@@ -64,7 +66,7 @@ class Compound(NamedTuple):
     first: bool = False
 
 
-class Rule(NamedTuple):
+class StyleRule(NamedTuple):
     """A selector, the last element first, and what it declares: values, and whether they are important."""
 
     selector: tuple[Compound, ...]
@@ -73,18 +75,22 @@ class Rule(NamedTuple):
     values: Mapping[str, tuple[str, bool]]
 
 
-class Element:
-    """An element of a page, with those around it and before it."""
+class PageElement:
+    """An element of a page, with those around it and a few before it."""
 
-    __slots__ = ("attributes", "before", "classes", "last", "parent", "tag")
+    __slots__ = ("attributes", "before", "classes", "first", "last", "nth", "parent", "tag")
 
-    def __init__(self, tag: str, attributes: Mapping[str, str], parent: "Element | None") -> None:
+    def __init__(self, tag: str, attributes: Mapping[str, str], parent: "PageElement | None") -> None:
         self.tag = tag
         self.attributes = attributes
-        self.classes = frozenset(attributes.get("class", "").split())
+        self.classes = frozenset(attributes.get("class", "").split()) if "class" in attributes else _NO_CLASSES
         self.parent = parent
         self.before = parent.last if parent is not None else None
-        self.last: Element | None = None
+        self.first = self.before is None
+        self.last: PageElement | None = None
+        self.nth: int = self.before.nth + 1 if self.before is not None else 0
+        if self.before is not None and self.nth % _BEFORE == 0:
+            self.before.before = None  # a page of a million elements holds on to few of them
         if parent is not None:
             parent.last = self
 
@@ -96,12 +102,17 @@ class StyleSheets:
         self.exhausted = False
         """Whether not all rules could be asked."""
         self._steps = STEPS
-        self._by_key: dict[str, list[Rule]] = {}
+        self._by_key: dict[str, list[StyleRule]] = {}
         self._count = 0
         for css in _sheets(page):
             self._add(css)
 
-    def values_of(self, element: Element) -> dict[str, str]:
+    @property
+    def empty(self) -> bool:
+        """Whether there is no rule."""
+        return not self._by_key
+
+    def values_of(self, element: PageElement) -> dict[str, str]:
         """Return the values that the rules, and its own style, give an element."""
         won: dict[str, tuple[bool, tuple[int, ...], str]] = {}
         keys = ["*", element.tag, *(f".{each}" for each in element.classes), f"#{element.attributes.get('id', '')}"]
@@ -112,7 +123,7 @@ class StyleSheets:
             _win(won, declared(style[: 50 * _LONGEST]), (1_000_000,))
         return {name: value for name, (_, _, value) in won.items()}
 
-    def _obeys(self, element: Element, selector: tuple[Compound, ...]) -> bool:
+    def _obeys(self, element: PageElement, selector: tuple[Compound, ...]) -> bool:
         if self._steps <= 0:
             self.exhausted = True
             return False
@@ -162,7 +173,7 @@ class StyleSheets:
             self.exhausted |= self._count > _RULES
             if self._count <= _RULES and (selector := _selector(each)):
                 ids, classes, tags = (sum(counts) for counts in zip(*map(_weight, selector), strict=True))
-                rule = Rule(selector, (ids, classes, tags, self._count), values)
+                rule = StyleRule(selector, (ids, classes, tags, self._count), values)
                 last = selector[0]
                 key = f"#{last.ids[0]}" if last.ids else f".{last.classes[0]}" if last.classes else last.tag or "*"
                 self._by_key.setdefault(key, []).append(rule)
@@ -297,12 +308,12 @@ def _weight(compound: Compound) -> tuple[int, int, int]:
     return len(compound.ids), len(compound.classes) + len(compound.attributes) + compound.first, int(bool(compound.tag))
 
 
-def _is(element: Element, compound: Compound) -> bool:
+def _is(element: PageElement, compound: Compound) -> bool:
     return (
         compound.tag in ("", element.tag)
         and all(element.attributes.get("id") == each for each in compound.ids)
         and element.classes.issuperset(compound.classes)
-        and not (compound.first and element.before is not None)
+        and (element.first or not compound.first)
         and all(_has(element.attributes.get(name), kind, value) for name, kind, value in compound.attributes)
     )
 

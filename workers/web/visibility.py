@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from workers.web.css_colours import BLACK, WHITE, Colour, colour, contrast
-from workers.web.style_sheets import Element, StyleSheets
+from workers.web.style_sheets import PageElement, StyleSheets
 
 UNSEEN_NAMES: Final = frozenset({"noscript", "noframes", "noembed", "template"})
 """Elements that no browser shows which runs scripts."""
@@ -76,14 +76,10 @@ class Look(NamedTuple):
     ink: Colour = BLACK
     paper: Colour = WHITE
     variables: Mapping[str, str] = {}
-    element: Element | None = None
+    element: PageElement | None = None
 
-    @property
-    def shows_text(self) -> bool:
-        """Say whether a text that stands here is seen."""
-        if self.gone or self.hidden or self.size < _TINY or not _OFF < self.indent < _FAR:
-            return False
-        return self.ink.opaque >= _FAINT and contrast(self.ink.over(self.paper), self.paper) >= _ALIKE
+    shows_text: bool = True
+    """Whether a text that stands here is seen."""
 
 
 class Visibility:
@@ -98,6 +94,11 @@ class Visibility:
             self.root = self.look(tag, {}, self.root)
 
     @property
+    def plain(self) -> bool:
+        """Whether the page has no rules."""
+        return self._sheets.empty
+
+    @property
     def note(self) -> str:
         """What the model is told of it; empty where nothing was left out."""
         parts = "" if self.left_out == 1 else "s"
@@ -107,9 +108,9 @@ class Visibility:
 
     def look(self, tag: str, attributes: Mapping[str, str], outer: Look) -> Look:
         """Return how an element looks in another."""
-        element = Element(tag, attributes, outer.element)
-        if outer.gone:
-            return outer._replace(element=element)
+        if outer.gone or (self._sheets.empty and not attributes and tag not in UNSEEN_NAMES):
+            return outer
+        element = PageElement(tag, attributes, outer.element)
         values = _hints(tag, attributes) | self._sheets.values_of(element)
         if not values and tag not in UNSEEN_NAMES and _UNSHOWN.isdisjoint(attributes):
             return outer._replace(element=element)
@@ -141,14 +142,19 @@ def _computed(values: Mapping[str, str], outer: Look, tag: str, attributes: Mapp
         ink if "currentcolor" in background else colour(values.get("background-color") or "") or colour(background)
     )
     indent = _pixels(values["text-indent"], outer.size) if "text-indent" in values else outer.indent
+    size = _size(values, outer.size)
+    indent = outer.indent if indent is None else indent
+    paper = outer.paper if own_paper is None else own_paper.over(outer.paper)
+    legible = ink.opaque >= _FAINT and contrast(ink.over(paper), paper) >= _ALIKE
     return outer._replace(
         gone=gone,
         hidden=hidden,
         opacity=opacity,
-        size=_size(values, outer.size),
-        indent=outer.indent if indent is None else indent,
+        size=size,
+        indent=indent,
         ink=ink,
-        paper=outer.paper if own_paper is None else own_paper.over(outer.paper),
+        paper=paper,
+        shows_text=legible and not (gone or hidden) and size >= _TINY and _OFF < indent < _FAR,
     )
 
 
