@@ -210,3 +210,14 @@ def test_undo_asks_for_what_was_typed_and_shows_what_became_of_it(run: Run, daem
     ]
     assert done.err.count("Nothing to undo: this session has changed nothing that still stands.") == 4
     assert done.err.count("/undo takes [N|turn|session|CALL] [force]") == 2
+
+
+def test_rules_are_shown_and_revoked_as_it_was_typed(run: Run, daemon: FakeDaemon) -> None:
+    console = run("/rules\n/rules revoke 2\n/rules 2\n/rules revoke\n")
+    for revoke in ("", "2"):
+        asked = daemon.next(extensions.RULES_METHOD)
+        assert asked.params == {"sessionId": SESSION} | ({"revoke": revoke} if revoke else {})
+        daemon.answer(asked, extensions.RulesResult(session_id=SESSION, lines=("one \x1b[2J", "two")))
+    done = console.result(HANG_GUARD)
+    assert done.out == "one \\x1b[2J\ntwo\n" * 2
+    assert done.err.count("/rules takes nothing, or revoke and the number of a rule.") == 2
