@@ -75,17 +75,20 @@ def judge_effects(
     return Verdict("ask", f"{summary(effects)}, and no rule covers that")
 
 
-def judge_unrehearsed(rules: Sequence[Rule], started: Started, today: dt.date) -> Verdict | None:
-    """Return the denial of what runs without a rehearsal, by the first rule that may speak of it; None without one.
+def judge_unrehearsed(rules: Sequence[Rule], started: Started, today: dt.date) -> Verdict:
+    """Deny what runs without a rehearsal, by the first rule that may speak of it; else say which cannot be checked.
 
     What it would change is not known: a rule holds by its programs, and one without any if it speaks of every change.
     """
+    unchecked = ""
     for rule in rules:
+        if rule.decision != "deny" or not rule.counts(today) or _speaks_of(rule, started) is False:
+            continue
         anything = not rule.writes and not rule.deletes and rule.kinds is None and not rule.network
-        denies = rule.decision == "deny" and rule.counts(today) and (anything or rule.programs is not None)
-        if denies and _speaks_of(rule, started) is not False:
+        if anything or rule.programs is not None:
             return Verdict("deny", f"{_VERBS['deny']} {sentence(rule)}", rule)
-    return None
+        unchecked = unchecked or f"not checked: {sentence(rule)}"
+    return Verdict("ask", unchecked)
 
 
 def _speaks_of(rule: Rule, started: Started) -> bool | None:

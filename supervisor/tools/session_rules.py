@@ -76,8 +76,8 @@ class SessionRules:
         budget = store.budget if store.keeps else None
         return await off_loop(len(effects.changes), promise, effects, budget, refusal)
 
-    def judge_unrehearsed(self, call: CallStarted) -> Verdict | None:
-        """Return the denial of a call whose effects nobody knows beforehand; None where no rule denies it."""
+    def judge_unrehearsed(self, call: CallStarted) -> Verdict:
+        """Deny a call whose effects nobody knows beforehand, or ask, with what is not checked as the reason."""
         return judge_unrehearsed(self.services.rules, started_by(call.tool, effective(call)), _today())
 
     async def suggest(self, call: CallStarted, effects: Effects, *, network: bool = False) -> Rule | None:
