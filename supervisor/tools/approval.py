@@ -5,15 +5,19 @@ and what was not offered is not in the answer. Whether a person is asked at all 
 and `execution`.
 """
 
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from itertools import islice
+from typing import Final, Literal
 
+from supervisor.display.escape import one_line
 from supervisor.journal.facts import CallStarted, Scope, effective
 from supervisor.rules.rule import Rule
 from supervisor.tools.call_context import CallContext
 from supervisor.tools.call_policy import COMMANDS
 from workers.changes.effects import Effects
+from workers.tree.obeyed_names import obeyed
 
 Stage = Literal["call", "effects", "direct", "network", "turn"]
 """What a person is asked about: the call as a text, before anything is done; the effects of its rehearsal; a call that
@@ -61,6 +65,11 @@ def go_on_id(turn: int) -> str:
     return f"turn-{turn}-go-on"
 
 
+_LOOKED_AT: Final = 2000
+_NAMED: Final = 5
+_WIDTH: Final = 60
+"""Names of a root that are looked at for a question, those that are told, and characters of one."""
+
 Approve = Callable[[ApprovalQuestion], Awaitable[ApprovalDecision]]
 """Asks a person."""
 
@@ -71,13 +80,15 @@ class Approvals:
     Args:
         approve: asks a person; None where nobody is there, and then what would be asked is denied.
         escalation: whether a person may let one command run unconfined.
+        root: the directory that it would run in.
     """
 
-    def __init__(self, approve: Approve | None, *, escalation: bool) -> None:
+    def __init__(self, approve: Approve | None, *, escalation: bool, root: str) -> None:
         self.attended = approve is not None
         """Whether somebody is there to be asked."""
         self._approve = approve
         self._escalation = escalation
+        self._root = root
 
     async def ask_to_go_on(self, turn: int, rejected: int) -> ApprovalDecision | None:
         """Ask whether a turn goes on of which the person has rejected so many calls; None where nobody is there."""
@@ -100,6 +111,8 @@ class Approvals:
         if self._approve is None:
             return None
         escalation = self._escalation and call.tool in COMMANDS and stage != "network"
+        if escalation and (exposed := _exposed(self._root)):
+            reason = f"{reason} (outside of the sandbox it could also write {exposed}, which other programs obey)"
         if context is not None:
             context.awaiting_approval(begins=True)
         answer = await self._approve(ApprovalQuestion(call, stage, reason, effects, rule, escalation, cannot_undo))
@@ -113,3 +126,14 @@ class Approvals:
             scope=answer.scope if rule is not None else "once",
             unconfined=answer.approved and answer.unconfined and escalation and edited is None,
         )
+
+
+def _exposed(root: str) -> str:
+    """Return names directly in a root that other programs obey at once; empty where there are none."""
+    try:
+        with os.scandir(root) as entries:
+            names = [entry.name for entry in islice(entries, _LOOKED_AT)]
+    except OSError:
+        return ""
+    found = sorted(name for name in names if (row := obeyed(name)) is not None and row.level == "refused")
+    return ", ".join([one_line(name, _WIDTH) for name in found[:_NAMED]] + ["and more"] * (len(found) > _NAMED))

@@ -67,7 +67,7 @@ class Router:
         self.offers: Mapping[str, Offer] = offers(profile.tools)
         self.availability = ToolAvailability(self.offers, pools)
         self.rules = SessionRules(session, profile, services, pools.root)
-        self.approvals = Approvals(approve, escalation=services.escalation)
+        self.approvals = Approvals(approve, escalation=services.escalation, root=profile.root)
         self.execution = Execution(pools, self.approvals, self.rules)
         self._profile = profile
         self._services = services

@@ -149,7 +149,13 @@ def _fits(row: ObeyedName, parts: Sequence[str], at: int) -> bool:
     if at + 1 < len(parts) and row.level != "refused" and pattern[0] != "." and pattern[-1] != "/":
         return False
     before = pattern.rstrip("/").split("/")[:-1] if "/" in pattern else []
-    return not before or (at >= len(before) and [folded(part) for part in parts[at - len(before) : at]] == before)
+    return not before or (at >= len(before) and all(map(_is_called, parts[at - len(before) : at], before)))
+
+
+def _is_called(part: str, name: str) -> bool:
+    """Say whether a component is one of that folded name, also by its short one."""
+    seen = folded(part)
+    return seen == name or ("~" in seen and _as_short(seen) == short_name(name))
 
 
 def obeyed(path: str) -> ObeyedName | None:
@@ -182,7 +188,7 @@ def folded(name: str) -> str:
         seen = normalize("NFD", _IGNORED.sub("", seen))
     if not seen.isprintable():
         seen = "".join(filter(str.isprintable, seen))
-    return seen.rstrip(". ").casefold()
+    return seen.rstrip(". ").upper().casefold()  # a dotless i is an I for what compares in upper case
 
 
 def short_name(name: str) -> str:

@@ -502,6 +502,16 @@ async def test_a_command_is_let_out_only_where_the_roots_path_leads_to_the_root(
     assert [each.unconfined for each in site.context.decided] == [True]
 
 
+@pytest.mark.parametrize("escalation", [True, False], ids=["offered", "not offered"])
+async def test_where_a_command_may_be_let_out_the_question_names_what_programs_obey(
+    site: Site, escalation: bool
+) -> None:
+    for name in (".envrc", "Makefile", "x\u202e.pth"):
+        (site.root / name).touch()
+    await site.run(site.router(say=no, services=ChangeServices(escalation=escalation)), "touch", "b")
+    assert (".envrc, x\\u202e.pth, which other programs obey" in site.asked[0].reason) is escalation
+
+
 async def test_a_rehearsed_command_is_let_out_only_there_as_well(site: Site) -> None:
     def say(ask: ApprovalQuestion) -> ApprovalDecision:
         site.root.rename(site.root.with_name("moved"))

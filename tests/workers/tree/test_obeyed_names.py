@@ -119,6 +119,13 @@ def test_an_ordinary_name_is_obeyed_by_nobody(context: ToolContext, path: str) -
     assert level_in(write_file, context, path) == ""
 
 
+@pytest.mark.parametrize(
+    "path", ["GITHUB~1/workflows/x.yml", ".g\u0131t/config", ".v\u017fcode/tasks.json", "ma\u212aefile"]
+)
+def test_a_name_is_found_by_its_short_names_and_through_letters_that_fold(path: str) -> None:
+    assert obeyed(path) is not None
+
+
 @pytest.mark.parametrize("path", ["json.py", "Random.py", "logging/__init__.py"])
 def test_a_module_of_the_root_that_python_would_take_for_its_own_is_asked_about(path: str) -> None:
     row = obeyed(path)
