@@ -31,6 +31,8 @@ _SAVE_AFTER: Final = 5_000
 """Rows that a program may read instead of writing the file anew."""
 _AT_ONCE: Final = 200
 """Rows that are read in a few milliseconds."""
+_LARGE: Final = 2**18
+"""Bytes of a file that is read in more."""
 _ALL: Final = "*"
 """Stands for every path of a root."""
 _WRITTEN: Final = frozenset({"added", "modified", "replaced"})
@@ -68,9 +70,11 @@ class AgentFiles:
 
         Raises:
             JournalError: as `refresh`.
+            OSError: what is saved cannot be looked at.
         """
         async with self._turn:
-            if self._journal is None or not self.refresh(_AT_ONCE):
+            begins_large = self._journal is None and self._file.exists() and self._file.stat().st_size > _LARGE
+            if begins_large or not self.refresh(_AT_ONCE):
                 await trio.to_thread.run_sync(self.refresh)
 
     def refresh(self, most: int = sys.maxsize) -> bool:

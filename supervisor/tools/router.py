@@ -170,7 +170,7 @@ class Router:
             try:
                 await files.keep_up()
                 author = partial(files.author, self._profile.root)
-            except JournalError:
+            except (JournalError, OSError):
                 author = any_agent
         sources = sources_of(effective(call), ended, author, foreign_root=self._foreign_root)
         return msgspec.structs.replace(ended, sources=sources)
