@@ -4,7 +4,9 @@ Rule: the link's thread only puts what it hears into a queue; it is printed, and
 """
 
 import sys
+import termios
 from collections.abc import Mapping
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Final
 
@@ -139,18 +141,18 @@ def decide(question: PermissionPrompt) -> None:
     reason = visible(review.reason)
     if sys.stdin is None or not sys.stdin.isatty():
         put(f"(declined: {reason}; nobody can be asked here)")
-        question.reject()
+        question.decline()
         return
     said = "n"
     scope: extensions.Scope | None = None
     try:
         longer = "/s/a" if review.covers else ""
-        said = input(f"{reason}. {_YES[review.stage]}? [y/N{longer}, or why not] ").strip()
+        said = _answer(f"{reason}. {_YES[review.stage]}? [y/N{longer}, or why not] ")
         scope = _SCOPES.get(said.lower()) if review.covers else None
         if scope is not None:
             put(f"{_LONGER[scope]} {name(review.covers)}")
             said = "n"
-            said = input("Apply these changes, and make this rule? [y/N] ").strip()
+            said = _answer("Apply these changes, and make this rule? [y/N] ")
     except EOFError:
         put("")
     finally:
@@ -158,6 +160,13 @@ def decide(question: PermissionPrompt) -> None:
             question.allow(scope=scope or "once")
         else:
             question.reject("" if said.lower() in ("", "n", "no") else said)
+
+
+def _answer(prompt: str) -> str:
+    """Return a line that was typed after its prompt; what was typed before answers nothing, and is gone."""
+    with suppress(OSError, ValueError, termios.error):  # no terminal
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
+    return input(prompt).strip()
 
 
 def put(text: str, end: str = "\n") -> None:
