@@ -79,7 +79,8 @@ def contrast(one: Colour, other: Colour) -> float:
 def colour(value: str) -> Colour | None:
     """Return the first colour in a value, in lower case; None where there is none."""
     if found := _FUNCTION.search(value):
-        return _of_function(found[1], found[2])
+        _, relative, origin = found[2].partition("from ")
+        return colour(origin) if relative else _of_function(found[1], found[2])
     if found := _HEX.search(value):
         return _of_hex(found[0][1:])
     for word in _WORD.findall(value):

@@ -14,7 +14,7 @@ from typing import Final
 from workers.web.visibility import UNSEEN_NAMES, Look, Visibility
 
 _NAME: Final = re.compile(r"/?([a-zA-Z][a-zA-Z0-9-]{0,20})")
-_SILENT_NAMES: Final = "script style template svg iframe textarea select canvas audio video object"
+_SILENT_NAMES: Final = "script style template svg iframe textarea select canvas audio video object dialog"
 _SILENT: Final = frozenset(_SILENT_NAMES.split())
 """Elements whose content is not for reading."""
 
@@ -28,6 +28,11 @@ _INLINE: Final = frozenset(_INLINE_NAMES.split())
 
 _CELL: Final = (frozenset({"td", "th"}), frozenset({"tr", "table"}))
 _TERM: Final = (frozenset({"dt", "dd"}), frozenset({"dl"}))
+_BLOCKS: Final = (
+    "p address article aside blockquote div dl fieldset footer form h1 h2 h3 h4 h5 h6 header hr main nav ol pre "
+    "section table ul"
+)
+_AROUND: Final = frozenset({"div", "li", "td", "th", "dd", "blockquote", "section", "article", "main"})
 ENDS: Final[Mapping[str, tuple[frozenset[str], frozenset[str]]]] = MappingProxyType(
     {
         "li": (frozenset({"li"}), frozenset({"ul", "ol", "menu"})),
@@ -36,7 +41,7 @@ ENDS: Final[Mapping[str, tuple[frozenset[str], frozenset[str]]]] = MappingProxyT
         "tr": (frozenset({"tr"}), frozenset({"table", "thead", "tbody", "tfoot"})),
         "dt": _TERM,
         "dd": _TERM,
-        "p": (frozenset({"p"}), frozenset({"div", "li", "td", "th", "dd", "blockquote", "section", "article", "main"})),
+        **dict.fromkeys(_BLOCKS.split(), (frozenset({"p"}), _AROUND)),
     }
 )
 """Whose start ends which element that is still open, if it stands within the same of others: end tags that HTML lets

@@ -125,7 +125,8 @@ class _Tree(BeautifulSoup):
             self.mains.append(tag)
         unread = attrs.get("role") in _ROLES
         if tag.name == "img":
-            unread |= not attrs.get("alt") or getattr(tag, "look", self.look).hidden
+            tiny = any(attrs.get(side, "").strip() in ("0", "1", "0px", "1px") for side in ("width", "height"))
+            unread |= tiny or not attrs.get("alt") or getattr(tag, "look", self.look).hidden
         if tag.name in _NOISE or unread:
             self.noise.append(tag)
         elif not tag.attrs.keys().isdisjoint(_ADDRESSES):

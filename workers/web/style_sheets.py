@@ -19,7 +19,8 @@ _WIDE: Final = 1280
 _PROPERTY_NAMES: Final = (
     "display visibility opacity color background background-color background-image font font-size position left top "
     "right bottom inset margin margin-left margin-top text-indent clip clip-path width height max-width max-height "
-    "overflow overflow-x overflow-y transform scale translate filter content-visibility -webkit-text-fill-color"
+    "overflow overflow-x overflow-y transform scale translate filter content-visibility zoom letter-spacing "
+    "line-height -webkit-text-fill-color"
 )
 _PROPERTIES: Final = frozenset(_PROPERTY_NAMES.split())
 _STYLE: Final = re.compile(r"<!--|<(style|script|textarea|title|template|noscript|iframe|svg)\b", re.IGNORECASE)
@@ -29,9 +30,15 @@ _BLOCK: Final = re.compile(r"([^{};]*)([{};]|\Z)")
 _ESCAPE: Final = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))", re.DOTALL)
 _COMBINATOR: Final = re.compile(r"\s*([>+~])\s*|\s+")
 _SIMPLE: Final = re.compile(
-    r"""([.\#]?)((?:[-\w]|[^\x00-\x7f])+)|(\*)|\[\s*([-\w]+)\s*(?:([~|^$*]?)=\s*["']?([^"'\]]*?)["']?\s*[is]?\s*)?\]|(::?)([-a-z]+)"""
+    r"""([.\#]?)((?:[-\w]|[^\x00-\x7f])+)|(\*)|\[\s*([-\w]+)\s*(?:([~|^$*]?)=\s*["']?([^"'\]]*?)["']?\s*[is]?\s*)?\]|(::?)([-a-z]+)(?:\(([^()]*)\))?"""
 )
-_PLAIN_PSEUDO: Final = frozenset({"root", "first-child", "link", "any-link", "enabled", "read-only", "host"})
+_PLAIN_NAMES: Final = (
+    "root link any-link enabled read-only host scope defined last-child only-child first-of-type last-of-type "
+    "only-of-type nth-last-child nth-of-type nth-last-of-type lang dir"
+)
+_PLAIN_PSEUDO: Final = frozenset(_PLAIN_NAMES.split())
+"""Classes that any element may be of; also places that are not known before the end of what is around: in doubt, so."""
+_NTH: Final = re.compile(r"([-+]?[0-9]{0,4})n\s*(?:([-+])\s*([0-9]{1,4}))?|([0-9]{1,4})")
 _MEDIA: Final = re.compile(r"\(\s*(min|max)-(?:device-)?width\s*:\s*([0-9.]+)\s*(px|r?em)?\s*\)")
 _OTHER_MEDIA: Final = re.compile(
     r"\bprint\b|\bspeech\b|\bdark\b|\bportrait\b|\breduce\b|\bforced-colors\s*:\s*active|\bnot\b"
@@ -63,7 +70,10 @@ class Compound(NamedTuple):
     ids: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
     attributes: tuple[tuple[str, str, str], ...] = ()
-    first: bool = False
+    nth: tuple[int, int] = (1, 0)
+    """As in `:nth-child(2n+1)`: a step, and where it begins."""
+    but: tuple["Compound", ...] = ()
+    """What it is not."""
 
 
 class StyleRule(NamedTuple):
@@ -78,7 +88,7 @@ class StyleRule(NamedTuple):
 class PageElement:
     """An element of a page, with those around it and a few before it."""
 
-    __slots__ = ("attributes", "before", "classes", "first", "last", "nth", "parent", "tag")
+    __slots__ = ("attributes", "before", "classes", "last", "nth", "parent", "tag")
 
     def __init__(self, tag: str, attributes: Mapping[str, str], parent: "PageElement | None") -> None:
         self.tag = tag
@@ -86,7 +96,6 @@ class PageElement:
         self.classes = frozenset(attributes.get("class", "").split()) if "class" in attributes else _NO_CLASSES
         self.parent = parent
         self.before = parent.last if parent is not None else None
-        self.first = self.before is None
         self.last: PageElement | None = None
         self.nth: int = self.before.nth + 1 if self.before is not None else 0
         if self.before is not None and self.nth % _BEFORE == 0:
@@ -206,6 +215,8 @@ def at_rule_counts(head: str) -> bool:
 
 
 def _medium_counts(query: str) -> bool:
+    if query.strip().startswith("not "):
+        return not _medium_counts(query.strip()[4:])
     widths = [(bound, float(number or 0) * (16 if "em" in unit else 1)) for bound, number, unit in _widths(query)]
     if any(number > _WIDE if bound == "min" else number < _WIDE for bound, number in widths):
         return False
@@ -279,33 +290,58 @@ def _selector(text: str) -> tuple[Compound, ...]:
 
 
 def _compound(text: str, before: str) -> Compound | None:
-    tag, ids, classes, attributes, first, at = "", [], [], [], False, 0
+    found = Compound(before)
+    at = 0
     while at < len(text):
-        found = _SIMPLE.match(text, at)
-        if found is None:
+        part = _SIMPLE.match(text, at)
+        more = _with_part(found, part) if part is not None else None
+        if part is None or more is None:
             return None
-        at = found.end()
-        match found.groups():
-            case ("#", str(word), *_):
-                ids.append(word)
-            case (".", str(word), *_):
-                classes.append(word)
-            case ("", str(word), *_):
-                tag = word.lower()
-            case (_, _, _, str(word), kind, value, *_):
-                attributes.append((word.lower(), "" if value is None else f"{kind}=", value or ""))
-            case (*_, ":", str(word)) if word in _PLAIN_PSEUDO and text[at : at + 1] != "(":
-                first |= word == "first-child"
-                tag = "html" if word == "root" else tag
-            case (_, _, "*", *_):
-                pass
-            case _:
-                return None
-    return Compound(before, tag, tuple(ids), tuple(classes), tuple(attributes), first) if text else None
+        found, at = more, part.end()
+    return found if text else None
+
+
+def _with_part(found: Compound, part: re.Match[str]) -> Compound | None:
+    """Return what an element must be, with one more condition; None where that is not understood."""
+    match part.groups():
+        case ("#", str(word), *_):
+            return found._replace(ids=(*found.ids, word))
+        case (".", str(word), *_):
+            return found._replace(classes=(*found.classes, word))
+        case ("", str(word), *_):
+            return found._replace(tag=word.lower())
+        case (_, _, _, str(word), kind, value, *_):
+            wanted = (word.lower(), "" if value is None else f"{kind}=", value or "")
+            return found._replace(attributes=(*found.attributes, wanted))
+        case (*_, ":", str(word), inner):
+            return _with_class(found, word, inner or "")
+    return found if part[3] else None
+
+
+def _with_class(found: Compound, name: str, inner: str) -> Compound | None:
+    if name == "not":
+        but = [_compound(each.strip(), "") for each in inner.split(",")]
+        return found._replace(but=tuple(each for each in but if each is not None)) if all(but) else None
+    if name == "first-child":
+        return found._replace(nth=(0, 1))
+    if name == "nth-child":
+        plain = {"odd": "2n+1", "even": "2n"}.get(inner.strip(), inner.strip())
+        nth = _NTH.match(plain)
+        if nth is None:
+            return None
+        if nth[4]:
+            return found._replace(nth=(0, int(nth[4])))
+        step = int(nth[1] + "1" if nth[1] in ("", "+", "-") else nth[1])
+        return found._replace(nth=(step, int(f"{nth[2]}{nth[3]}") if nth[3] else 0))
+    return found._replace(tag="html" if name == "root" else found.tag) if name in _PLAIN_PSEUDO else None
 
 
 def _weight(compound: Compound) -> tuple[int, int, int]:
-    return len(compound.ids), len(compound.classes) + len(compound.attributes) + compound.first, int(bool(compound.tag))
+    return (
+        len(compound.ids),
+        len(compound.classes) + len(compound.attributes) + (compound.nth != (1, 0)),
+        int(bool(compound.tag)),
+    )
 
 
 def _is(element: PageElement, compound: Compound) -> bool:
@@ -313,9 +349,14 @@ def _is(element: PageElement, compound: Compound) -> bool:
         compound.tag in ("", element.tag)
         and all(element.attributes.get("id") == each for each in compound.ids)
         and element.classes.issuperset(compound.classes)
-        and (element.first or not compound.first)
+        and (compound.nth == (1, 0) or _is_nth(element.nth + 1, *compound.nth))
+        and not any(_is(element, each) for each in compound.but)
         and all(_has(element.attributes.get(name), kind, value) for name, kind, value in compound.attributes)
     )
+
+
+def _is_nth(place: int, step: int, begin: int) -> bool:
+    return place == begin if step == 0 else (place - begin) % step == 0 and (place - begin) // step >= 0
 
 
 def _has(value: str | None, kind: str, wanted: str) -> bool:

@@ -55,6 +55,7 @@ _TRANSPARENT: Final = re.compile(r"opacity\(\s*(?:0?\.0\d*|0|[0-9](?:\.\d*)?%)\s
 _UNSHOWN: Final = frozenset({"hidden", "popover", "aria-hidden"})
 _FONT_SIZE: Final = re.compile(r"(?:^|\s)(?:(0)()(?=[/\s])|([0-9.]{1,9})(px|r?em|pt|%))")
 _BODY: Final = re.compile("<body", re.IGNORECASE)
+_EXTENTS: Final = ("width", "height", "max-width", "max-height", "line-height")
 _FAINT: Final = 0.1
 _TINY: Final = 3.0
 _OFF: Final = -400.0
@@ -142,7 +143,8 @@ def _computed(values: Mapping[str, str], outer: Look, tag: str, attributes: Mapp
         ink if "currentcolor" in background else colour(values.get("background-color") or "") or colour(background)
     )
     indent = _pixels(values["text-indent"], outer.size) if "text-indent" in values else outer.indent
-    size = _size(values, outer.size)
+    size = _size(values, outer.size) * min(1.0, _share(values.get("zoom", "1")))
+    spacing = _pixels(values.get("letter-spacing", ""), size) or 0.0
     indent = outer.indent if indent is None else indent
     paper = outer.paper if own_paper is None else own_paper.over(outer.paper)
     legible = ink.opaque >= _FAINT and contrast(ink.over(paper), paper) >= _ALIKE
@@ -154,7 +156,7 @@ def _computed(values: Mapping[str, str], outer: Look, tag: str, attributes: Mapp
         indent=indent,
         ink=ink,
         paper=paper,
-        shows_text=legible and not (gone or hidden) and size >= _TINY and _OFF < indent < _FAR,
+        shows_text=legible and not (gone or hidden) and size >= _TINY and spacing * 2 > -size and _OFF < indent < _FAR,
     )
 
 
@@ -176,7 +178,7 @@ def _is_cut_off(values: Mapping[str, str]) -> bool:
         return True
     overflow = " ".join(values.get(name, "") for name in ("overflow", "overflow-x", "overflow-y"))
     cut = any(word in overflow for word in ("hidden", "clip", "scroll", "auto"))
-    sizes = (_pixels(values[name], 16) for name in ("width", "height", "max-width", "max-height") if name in values)
+    sizes = (_pixels(values[name], 16) for name in _EXTENTS if name in values)
     return cut and any(size is not None and size <= 1 for size in sizes)
 
 

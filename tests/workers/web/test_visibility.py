@@ -25,7 +25,8 @@ color:#fefefe|color:rgb(255,255,255)|color:rgb(100% 100% 100% / 1)|color:hsl(0 0
 color:transparent|color:hwb(0 100% 0%)|color:lab(100% 0 0)|color:oklch(1 0 0)|color:color(srgb 1 1 1)
 background:#000;color:black|background-color:navy;color:#000081|color:snow|background:currentcolor
 transform:scale(0)|transform:translateX(-9999px)|filter:opacity(0)|content-visibility:hidden|disp\\6c ay:none
---c:#fff;color:var(--c)|color:var(--none, white)|-webkit-text-fill-color:transparent|/**/display/**/:/**/none
+--c:#fff;color:var(--c)|color:var(--none, white)|-webkit-text-fill-color:transparent|zoom:.01
+letter-spacing:-1em|color:rgb(from white r g b)|/**/display/**/:/**/none
 """
 
 RULES: Final = [
@@ -43,6 +44,9 @@ RULES: Final = [
     (".o{.x{display:none}}", '<div class="o"><p class="x">HIDDEN</p></div>'),
     (":is(.x,.y){display:none}", '<p class="y">HIDDEN</p>'),
     (".\\78{display:none}", '<p class="x">HIDDEN</p>'),
+    ("p.a:not(.ok){display:none}", '<p class="a">HIDDEN</p>'),
+    ("i:nth-child(2n){display:none}", "<p><b>t</b><i>HIDDEN</i></p>"),
+    ("@media not print{.x{display:none}}", '<p class="x">HIDDEN</p>'),
     ("h2 + p{display:none}", "<h2>t</h2><p>HIDDEN</p>"),
     ('.y::before{content:"}"} .x{display:none}', '<p class="x">HIDDEN</p>'),
     (".x{display:none!important} .x{display:block}", '<p class="x" style="display:block">HIDDEN</p>'),
@@ -83,6 +87,8 @@ SEEN: Final = [
     "<style>@keyframes a{from{opacity:0}}</style><p>SEEN</p>",
     "<p hidden style='display:block'>SEEN</p>",
     "<p style='display:none'>x<p>SEEN</p>",
+    "<p style='display:none'>x<div>SEEN</div>",
+    "<style>p:not(.x){display:none} b:nth-child(2){opacity:0}</style><p class=x><b>SEEN</b></p>",
     "<ul><li style='display:none'>x<li>SEEN</ul>",
     "<a href=/x style='color:rgb(0 0 238)'>SEEN</a>",
 ]
