@@ -30,6 +30,7 @@ _WITHOUT_SLASH: Final = frozenset({"hookspath", "path", "fsmonitor", "attributes
 _SECTION: Final = re.compile(r"\s*\[\s*([\w.-]+)[^\]\n]*\]")
 _VALUE: Final = re.compile(r"\s*([\w-]+)\s*=\s*(.*)")
 _WORD: Final = re.compile(r"""[^\s"'`;&|()<>$!=]+""")
+_COMMENT: Final = re.compile("[#;]")
 _GITDIR: Final = re.compile(rb"gitdir:\s*([^\n]+)")
 
 Place = tuple[str, ...]
@@ -44,17 +45,25 @@ class GitConfigs:
 
     def names(self, parts: Sequence[str]) -> bool:
         """Say whether a repository that a path lies in names it, or a directory on its way."""
+        named = self._of(tuple(parts[:-1]))
+        if not named:
+            return False
         seen = tuple(folded(part) for part in parts)
-        return any(
-            seen[:length] in self._of(tuple(parts[:depth]))
-            for depth in range(len(parts))
-            for length in range(depth + 1, len(parts) + 1)
-        )
+        return any(seen[:length] in named for length in range(1, len(seen) + 1))
 
     def _of(self, directory: Place) -> frozenset[Place]:
-        if directory not in self._named:
-            self._named[directory] = frozenset(self._read(directory))
-        return self._named[directory]
+        """Return what the repositories that a directory lies in name."""
+        unread = []
+        while directory not in self._named:
+            unread.append(directory)
+            if not directory:
+                break
+            directory = directory[:-1]
+        named = self._named.get(directory, frozenset())
+        for each in reversed(unread):
+            named |= frozenset(self._read(each))
+            self._named[each] = named
+        return named
 
     def _read(self, directory: Place) -> Iterator[Place]:
         repository: Place | None = (*directory, ".git")
@@ -90,7 +99,8 @@ def _values(data: bytes) -> Iterator[tuple[str, str, str]]:
 
 def _paths(base: Place, value: str, *, bare: bool) -> Iterator[Place]:
     """Yield what of a value could be a path: from the base, or, of an absolute one, whatever it ends in."""
-    for word in {value.strip().strip('"'), *_WORD.findall(value)}:
+    whole = {text.strip().strip('"') for text in (value, _COMMENT.split(value)[0])}
+    for word in whole if bare else whole | {*_WORD.findall(value)}:
         if word.startswith(("/", "~")):
             ends = [part for part in word.split("/")[1:] if part]
             yield from (tuple(map(folded, (*base, *ends[at:]))) for at in range(len(ends)))

@@ -62,3 +62,45 @@ def test_a_config_is_not_written_beside_a_head(context: ToolContext, root: Path,
     with nullcontext() if stands else refused("permission_denied", "with a HEAD beside it"):
         write(context, "bare/config")
     assert (root / "bare/config").exists() is stands
+
+
+CONFIG = """
+[core]
+\thooksPath = "my hooks"
+\tfsmonitor = watch
+[filter "x"] clean = sh -c './t/clean.sh %f'
+[alias]
+\tx = !f() { ./bin2/al.sh\\
+; }; f
+[include]
+\tpath = ../inc.conf
+[diff "d"]
+\tcommand = ROOT/tools/d.sh
+[remote "origin"]
+\turl = ./other
+[branch "main"]
+\tremote = .
+\tmerge = refs/heads/main
+[core]
+\tpager = less -R
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "stands"),
+    [
+        *((path, False) for path in ("my hooks/pre-commit", "MY HOOKS/x", "watch", "t/clean.sh", "bin2/al.sh/x")),
+        *((path, False) for path in ("inc.conf", "tools/d.sh", "mod/h2/x")),
+        *((path, True) for path in ("my/x", "t/x", "other", "refs/heads/main", "less", "h2/x", "/".join(["d"] * 1500))),
+    ],
+)
+def test_what_the_configuration_of_a_repository_names_is_not_written(
+    context: ToolContext, root: Path, path: str, stands: bool
+) -> None:
+    (root / ".git/modules/mod").mkdir(parents=True)
+    (root / ".git/config").write_text(CONFIG.replace("ROOT", str(root)))
+    (root / "mod").mkdir()
+    (root / "mod/.git").write_text("gitdir: ../.git/modules/mod\n")
+    (root / ".git/modules/mod/config").write_text("[core]\n\thooksPath = h2\n")
+    with nullcontext() if stands else refused("permission_denied", "the configuration of its repository names it"):
+        write_file.run(write_file.args(path=path, content="x"), context)
