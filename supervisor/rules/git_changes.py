@@ -13,8 +13,8 @@ _LOOKING: Final = "blame diff grep log ls-files rev-parse show status"
 MADE_FOR: Final = frozenset(("commit --amend", *f"add apply clean commit mv restore rm {_LOOKING}".split()))
 """Subcommands that a yes may make a rule of: those that move no ref but the branch that is checked out."""
 
-_GIT: Final = re.compile(r"(?:^|/)(?:\.git|git~1)[. ]*(?:/|$)", re.IGNORECASE)
-"""Git's directory, also as a file system that folds case has it."""
+_GIT: Final = re.compile(r"(?:^|/)(?:[^/]*\.git|git~1)[. ]*(?:/|$)", re.IGNORECASE)
+"""Git's directory, also as a file system that folds case has it, or one that is named as such."""
 _OBJECTS: Final = re.compile(r"(?:.*/)?\.git/objects/")
 _OBJECT: Final = re.compile(
     r"(?:[0-9a-f]{2}/(?:[0-9a-f]{38}|[0-9a-f]{62})|pack/pack-[0-9a-f]{40,64}\.(?:pack|idx|rev))"

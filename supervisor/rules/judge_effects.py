@@ -101,11 +101,10 @@ def _speaks_of(rule: Rule, started: Started) -> bool | None:
     if started.programs is None:
         return None
     names = {name for each in started.programs for name in (each, each.rpartition("/")[2])}
-    if rule.git is None:
-        return bool(names & {*rule.programs})
-    if names & {*rule.programs} - {GIT}:
-        return True
-    return GIT in names and (None if started.git is None else bool({*started.git} & {*rule.git}))
+    named = bool(names & {*rule.programs} - ({GIT} if rule.git is not None else set()))
+    if not named and rule.git is not None and GIT in names:
+        return None if started.git is None else bool({*started.git} & {*rule.git})
+    return named or (None if started.launches else False)
 
 
 class _JudgedCommand:

@@ -6,7 +6,7 @@ stands before it. The sandbox is what binds a command; this only says what a rul
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -44,6 +44,13 @@ _NOT_UNDERSTOOD: Final = frozenset(f"{_KEYWORDS} {_BUILT_IN}".split())
 
 
 GIT: Final = "git"
+_SHELLS: Final = frozenset(["sh", "bash", "dash", "ash", "zsh", "ksh"])
+_INLINE: Final = re.compile(r"-[A-Za-z]*c")
+"""What makes a shell run a text that is among its words."""
+_RUNNERS: Final = "busybox chroot doas env flock nice nohup nsenter parallel script setsid stdbuf sudo timeout"
+_LAUNCHERS: Final = frozenset(f"{_RUNNERS} unshare watch xargs".split())
+_FIND_RUNS: Final = frozenset(["-exec", "-execdir", "-ok", "-okdir"])
+"""Programs, and words of `find`, behind which another program stands."""
 _SUBCOMMAND: Final = re.compile(r"[a-z][a-z-]*")
 _AMENDS: Final = "--am"
 """As short as git takes `--amend`."""
@@ -65,6 +72,8 @@ class Started(NamedTuple):
     """Subcommands of git; None where they are not known."""
     network: bool = False
     """It has a network."""
+    launches: bool = False
+    """One of the programs runs another that its words name: what asks or denies by program may mean that."""
 
 
 def started_by(tool: str, arguments: str, *, network: bool = False) -> Started:
@@ -72,7 +81,16 @@ def started_by(tool: str, arguments: str, *, network: bool = False) -> Started:
     row = find_tool(tool)
     if row is not None and not row.runs:
         return Started(())
-    return Started(programs_of(tool, arguments), git_of(tool, arguments), network)
+    launches = any(map(_launches, _commands(tool, arguments) or ()))
+    return Started(programs_of(tool, arguments), git_of(tool, arguments), network, launches)
+
+
+def _launches(words: Sequence["_Word"]) -> bool:
+    """Say whether a simple command runs another one, by its words."""
+    program = words[0].text.rpartition("/")[2]
+    if program in _SHELLS:
+        return any(_INLINE.fullmatch(each.text) for each in words[1:])
+    return program in _LAUNCHERS or (program == "find" and any(each.text in _FIND_RUNS for each in words))
 
 
 def programs_of(tool: str, arguments: str) -> tuple[str, ...] | None:

@@ -133,3 +133,23 @@ def test_words_that_no_shell_reads_are_what_they_are() -> None:
     assert started_by("exec_shell", json.dumps(words)) == Started(("git",), None)
     assert started_by("write_file", "{}") == Started(())
     assert started_by("no_tool", "{}") == Started(None, None)
+
+
+LAUNCHED: Final = [
+    ("sh -c 'rm a'", True),
+    ("/bin/bash -ec 'rm a'", True),
+    ("ls | xargs rm", True),
+    ("env rm a", True),
+    ("touch b; busybox rm a", True),
+    ("find . -name a -exec rm a +", True),
+    ("find . -delete", False),
+    ("sh build.sh", False),
+    ("make clean", False),
+    ("rm a", False),
+]
+
+
+@pytest.mark.parametrize(("text", "launches"), LAUNCHED, ids=[text for text, _ in LAUNCHED])
+def test_a_program_behind_another_may_be_any(text: str, launches: bool) -> None:
+    started = started_by("run_cmd", json.dumps({"command": text}))
+    assert (started.launches, started.programs is not None) == (launches, True)
