@@ -8,15 +8,19 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import pytest
 
+from tests.raw_worker import open_worker
 from tests.workers.commit.children import in_child
 from tests.workers.commit.conftest import memory
 from tests.workers.commit.snapshot import Snapshot, lasting, snapshot
 from tests.workers.commit.test_killed import ROOT, UPPER, Tree, make
+from tests.workers.restore.conftest import inputs
 from workers import kernel
 from workers.changes.effects import Effects
 from workers.commit import exchange
+from workers.commit.staging import BEGUN
 from workers.commit.upper_layer import UpperLayer
 from workers.restore.settlement import Settlement, entries_of, settle
 
@@ -125,3 +129,59 @@ def test_wherever_a_commit_is_killed_all_names_are_as_before_or_as_after(
         assert again.look() == (again.before if found.fate == "before" else after), number
     assert fates == {"before", "after"}
     assert again.settle() == Settlement("after")
+
+
+def test_a_confined_worker_settles_a_commit_in_the_middle_of_its_renames(killed: Callable[[str], Killed]) -> None:
+    again = killed("many")
+    inside = 0
+    for number in count(1):
+        again = killed("many")
+        if not again.commit(number):
+            break
+        if number % 9 or not begun(again.root):
+            continue
+        inside += 1
+        kept = again.base / "kept"
+        with open_worker(again.root, category="restore", inputs=inputs(kept)) as worker:
+            assert worker.report
+            changes = msgspec.to_builtins(again.effects.changes)
+            answer = worker.done("settle", {"pack": "", "changes": changes})
+        assert msgspec.json.decode(answer.content)["fate"] == "before"
+        assert again.look() == again.before
+    assert inside
+
+
+def test_what_somebody_else_changed_since_is_left_and_named(killed: Callable[[str], Killed]) -> None:
+    again, number = killed("two names exchanged for others"), 0
+    while not {*again.root.iterdir()} > {again.root / "c"} or (again.root / "a").exists():
+        again, number = killed("two names exchanged for others"), number + 1
+        again.commit(number)
+    (again.root / "b").write_text("somebody else's")
+    (again.root / "strongroom-rescued-00000000000000aa").mkdir()
+    (again.root / "strongroom-rescued-00000000000000aa/1").write_text("of another commit")
+    found = again.settle()
+    assert found.fate == "mixed"
+    assert [each.split(":")[0] for each in found.others] == ["b", "b"]
+    assert {each.name: each.read_text() for each in again.root.iterdir() if each.is_file()} == {
+        "a": "old",
+        "b": "somebody else's",
+    }
+    (rescued,) = (each for each in again.root.iterdir() if each.is_dir() and not each.name.endswith("aa"))
+    assert "b" in [each.read_text() for each in rescued.iterdir() if each.name != "modes"]
+    assert (again.root / "strongroom-rescued-00000000000000aa/1").read_text() == "of another commit"
+
+
+def test_a_directory_that_somebody_made_up_moves_nothing(killed: Callable[[str], Killed]) -> None:
+    again = killed("one file")
+    again.commit(1)
+    forged = again.root / ".strongroom-00000000000000aa.tmp"
+    forged.mkdir()
+    (forged / "0").write_text("evil")
+    forged.chmod(0o1700)
+    assert again.settle().fate == "before"
+    assert (again.root / "a").read_text() == "old"
+    assert (forged / "0").read_text() == "evil"
+
+
+def begun(root: Path) -> bool:
+    return any(each.stat().st_mode & BEGUN for each in root.glob(".strongroom-*"))
