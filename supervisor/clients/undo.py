@@ -149,9 +149,10 @@ def preview(wanted: Planned) -> str:
     for step in wanted.steps:
         at = f", {utc(step.at)}" if step.at else ""
         lines.append(f"{name(step.title or step.call)}  ({name(step.call)}{at})")
-        words = [step.problem] if step.problem else change_lines(step.changes, step.more, done=False)
+        lost = step.problem or step.cannot_undo * step.cannot_undo.startswith("it ")
+        words = [lost] if lost else change_lines(step.changes, step.more, done=False)
         lines += [f"    {visible(word)}" for word in words]
-        if step.cannot_undo and not step.problem:
+        if step.cannot_undo and not lost:
             lines.append(f"    but {visible(step.cannot_undo)}; --force restores the rest")
     return "\n".join(lines)
 

@@ -66,6 +66,8 @@ class Staging:
         self._unchanged = unchanged
         self._first: dict[int, str] = {}
         self._files = 0
+        self._given = "", -1
+        """The directory that was last looked at for the group that it gives, and that group."""
         with suppress(OSError):  # where the root has one: its files are given no rights that theirs does not have
             os.removexattr(fd, _INHERITED)
 
@@ -134,10 +136,13 @@ class Staging:
         before = operation.top.before
         if before is not None and before.state.kind == "file":
             return before.group if before.group != os.getegid() else -1
-        with suppress(OSError), closing(open_beneath(self._root, operation.parent, HANDLE, links=False)) as parent:
-            status = os.fstat(parent)
-            return status.st_gid if status.st_mode & stat.S_ISGID and status.st_gid != os.getegid() else -1
-        return -1
+        if self._given[0] != operation.parent:
+            group = -1
+            with suppress(OSError), closing(open_beneath(self._root, operation.parent, HANDLE, links=False)) as parent:
+                status = os.fstat(parent)
+                group = status.st_gid if status.st_mode & stat.S_ISGID and status.st_gid != os.getegid() else -1
+            self._given = operation.parent, group
+        return self._given[1]
 
     def _create(self, directory: int, name: str, path: str, group: int) -> int:
         """Make a file, in a group if one is given: by asking for it, or as its directory in the root would give it."""
