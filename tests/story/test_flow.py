@@ -71,7 +71,7 @@ def answered(client: Lines, session: str, option: str) -> list[str]:
         if message.get("method") == ASK:
             asked.append(str(message["params"]))
             client.choose(message, option)
-    assert message["result"]["stopReason"] == "end_turn"
+    assert message["result"]["stopReason"] in ("end_turn", "cancelled")  # so it is after three rejections
     return asked
 
 
