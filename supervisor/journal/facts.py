@@ -5,6 +5,8 @@ that a conversation needs to go on stands in its facts, so that a fold over them
 is the conversation. Fields are only ever added, with a default; old journals stay readable.
 """
 
+import re
+from contextlib import suppress
 from typing import Any, Final, Literal
 
 import msgspec
@@ -294,6 +296,8 @@ Fact = (
 UNKNOWN: Final = SessionOpened("?", "", Context(working_directory=""), (), "lost", "")
 """Stands for an opening that cannot be read."""
 
+_TEXTS: Final = re.compile(rb'"(profile|model|working_directory|cwd|origin|version)":("(?:[^"\\]|\\.)*")')
+
 _encoder: Final = msgspec.json.Encoder()
 _decoder: Final[msgspec.json.Decoder[Fact]] = msgspec.json.Decoder(Fact)
 
@@ -315,3 +319,16 @@ def decode(body: bytes) -> Fact:
         msgspec.DecodeError: not a fact that this version knows.
     """
     return _decoder.decode(body)
+
+
+def opening_in(body: bytes) -> SessionOpened | None:
+    """Return what is left of an opening that cannot be decoded, so that its session can be: where it works, and how."""
+    found = {}
+    for key, text in _TEXTS.findall(body) if b'"SessionOpened"' in body else ():
+        with suppress(msgspec.DecodeError):
+            found[key.decode()] = msgspec.json.decode(text, type=str)
+    root = found.pop("working_directory", "")
+    if not root.startswith("/") or "profile" not in found:
+        return None
+    given = {"model": "", "origin": "lost", "version": ""} | found
+    return SessionOpened(context=Context(working_directory=root), tools=(), **given)

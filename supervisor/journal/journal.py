@@ -333,5 +333,7 @@ def _entry(row: Row) -> JournalEntry:
     try:
         return JournalEntry(row.seq, row.session, row.at, facts.decode(row.body), row.damage)
     except msgspec.DecodeError:
+        if (opened := facts.opening_in(row.body)) is not None:
+            return JournalEntry(row.seq, row.session, row.at, opened, "changed")
         why = "it was changed since" if row.damage else "it is of a kind that this version does not know"
         return JournalEntry(row.seq, row.session, row.at, Unreadable(why), "unreadable")

@@ -5,7 +5,7 @@ which brings back what it took away. Unless an undo is named, it is passed over:
 before, not the first undo.
 
 Facts ignored: BatchStarted, FaultsAllowed, ModelRetried, Replied, RuleRevoked, SessionDeleted, ToolsChanged,
-TurnEnded, TurnQuestioned, TurnResumed, TurnStarted.
+TurnEnded, TurnQuestioned, TurnResumed, TurnStarted, Unreadable.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,15 +19,7 @@ from supervisor.acp.extensions import Restored, Undone
 from supervisor.display.command_text import title_of
 from supervisor.display.escape import name, one_line, visible
 from supervisor.errors import ConfigError, KeptError
-from supervisor.journal.facts import (
-    CallDecided,
-    CallEnded,
-    CallStarted,
-    SessionChanged,
-    SessionOpened,
-    Unreadable,
-    effective,
-)
+from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, SessionChanged, SessionOpened, effective
 from supervisor.journal.journal import JournalEntry
 from workers.changes.effects import Effects, What
 from workers.wire.messages import ErrorKind
@@ -130,7 +122,7 @@ class SessionChanges:
         self._calls: dict[str, _CommittedCall] = {}
         self._undone: dict[str, str] = {}
         self._unreadable = 0
-        """The last row of the session that cannot be read."""
+        """The last row that cannot be read, or is gone, and may be one of the session."""
         self._fold(entries)
         self._weigh()
 
@@ -175,8 +167,8 @@ class SessionChanges:
             problem = f"{call} has changed nothing: there is nothing to undo."
             if self._unreadable:
                 problem = (
-                    f"Nothing says that {call} has changed anything, but row {self._unreadable} of the journal, of its "
-                    "session, cannot be read: look at its files."
+                    f"Nothing says that {call} has changed anything, but row {self._unreadable} of the journal, which "
+                    "may have said it, is lost: look at its files."
                 )
             return UndoStep(call, "", "", 0.0, kind="invalid_arguments", problem=problem)
         decided, started = found.decided, found.started
@@ -222,6 +214,8 @@ class SessionChanges:
     def _fold(self, entries: Sequence[JournalEntry]) -> None:
         started: dict[str, CallStarted] = {}
         for entry in entries:
+            if entry.damage in ("unreadable", "unchecked"):
+                self._unreadable = entry.seq - (entry.damage == "unchecked")
             match entry.fact:
                 case SessionOpened() | SessionChanged() as fact:
                     self.root = fact.context.working_directory
@@ -236,8 +230,6 @@ class SessionChanges:
                     self._seen.add(call)
                     if call in self._calls:
                         self._calls[call].ended = fact
-                case Unreadable():
-                    self._unreadable = entry.seq
                 case _:
                     continue
 

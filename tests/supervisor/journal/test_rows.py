@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from supervisor.errors import JournalError
-from supervisor.journal.facts import TurnStarted, Unreadable
+from supervisor.journal.facts import SessionOpened, TurnStarted, Unreadable
 from supervisor.journal.index import SessionIndex
 from supervisor.journal.journal import JournalEntry, open_journal
 from tests.supervisor.journal.harness import execute
@@ -129,3 +129,18 @@ def test_a_table_of_which_nothing_is_left_is_an_error_in_a_sentence(whole: bytes
     path.chmod(0o600)
     with pytest.raises(JournalError, match="is damaged"), open_journal(path) as journal:
         list(journal.everything())
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_of_an_opening_that_cannot_be_decoded_the_root_is_taken(whole: bytes, path: Path, number: int) -> None:
+    path.write_bytes(whole)
+    path.chmod(0o600)
+    execute(
+        path,
+        *FREE,
+        f"UPDATE facts SET body = CAST(replace(body, 'context', 'con') || '?' AS BLOB) WHERE seq = {number}",
+    )
+    entry = everything(path)[number]
+    assert entry.damage == "changed"
+    assert isinstance(entry.fact, SessionOpened)
+    assert (entry.fact.context.working_directory, entry.fact.profile) == (f"/{'ab'[number - 1]}", "vault")
