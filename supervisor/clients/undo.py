@@ -62,6 +62,11 @@ def planned(settings: Settings, call: str | None, extent: Extent, session: str |
     calls = changes.extent(extent) if call is None else [call]
     if not calls:
         raise StrongroomError(f"Nothing to undo: the session {found} has changed nothing that still stands.")
+    if not changes.root:
+        raise StrongroomError(
+            f"The session {found} cannot undo: row {entries[0].seq} of the journal, or one before it, which said where "
+            f"it worked, is lost. What it kept is in {settings.packs}."
+        )
     return Planned(found, changes.root, tuple(changes.step(each, store.holds) for each in calls))
 
 

@@ -82,9 +82,10 @@ def test_the_name_of_a_model_moves_no_terminal(journal: Journal, settings: Setti
 @pytest.fixture
 def killed(strongroom: Strongroom, root: Path) -> Strongroom:
     """A session whose process was killed when one of its two calls had ended."""
-    lines: list[Line] = [{"text": "I look.", "calls": [READ, call("list_files", pattern="*")]}, {"text": "yes"}]
+    writes = [call("write_file", path=path, content="x") for path in ("b.txt", "c.txt")]  # one after the other
+    lines: list[Line] = [{"text": "I write.", "calls": writes}, {"text": "yes"}]
     arguments = strongroom.batch_of("go", model=f"scripted:{script(strongroom.folder, *lines)}")
-    strongroom.run(*arguments, program=("tests.supervisor.dying", "after", "5"))
+    strongroom.run(*arguments, program=("tests.supervisor.dying", "after", "7"))
     return strongroom
 
 
