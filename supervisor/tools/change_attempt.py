@@ -186,10 +186,10 @@ def raw_arguments(call: CallStarted) -> bytes:
 
 
 def recorded_effects(effects: Effects) -> Effects:
-    """Return effects cut to what the journal keeps of them; protected paths come before others."""
+    """Return effects cut to what the journal keeps of them; what other programs obey comes before others."""
     if len(effects.changes) <= CHANGES and sum(len(each.diff) for each in effects.changes) <= DIFFS:
         return effects
-    by_weight = sorted(effects.changes, key=lambda each: not each.protected)
+    by_weight = sorted(effects.changes, key=lambda each: (not each.protected, not each.level))
     left_out: Counter[What] = Counter(effects.left_out)
     left_out.update(each.what for each in by_weight[CHANGES:])
     remaining = DIFFS

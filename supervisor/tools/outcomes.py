@@ -4,6 +4,7 @@ Rule: every call has exactly one outcome, with a kind where it failed. That of a
 is known: it has changed nothing unless its commit was recorded.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -33,6 +34,7 @@ RESULTS_AT_MOST: Final = 16 * 2**20
 _UNTOUCHED: Final = "Nothing of it was committed."
 
 _EXECUTABLE: Final = 0o111
+_PLAIN: Final = re.compile(r"[\w.@+/-]{1,100}", re.ASCII)
 _RUN: Final = 6
 _RUN_NAME: Final = 100
 """Names that are told at a turn's end, and characters of one."""
@@ -145,9 +147,8 @@ def will_run(effects: Effects) -> list[str]:
 def run_notice(names: Sequence[str]) -> str:
     """Return the sentence at a turn's end about files that it wrote and the person will run; empty without any."""
     more = f" and {len(names) - _RUN} more" if len(names) > _RUN else ""
-    return (
-        f"You will run these: {', '.join(one_line(each, _RUN_NAME) for each in names[:_RUN])}{more}." if names else ""
-    )
+    told = [each if _PLAIN.fullmatch(each) else f'"{one_line(each, _RUN_NAME)}"' for each in names[:_RUN]]
+    return f"You will run these: {', '.join(told)}{more}." if names else ""
 
 
 def interrupted_commit(staging: Sequence[str], kept: str) -> list[str]:

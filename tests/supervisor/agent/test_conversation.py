@@ -139,10 +139,11 @@ TURNS: Final = [
 
 
 async def test_a_turn_ends_with_what_it_wrote_and_the_person_will_run(bench: Bench, tmp_path: Path) -> None:
-    writes = [call("write_file", path=path, content="x") for path in ("Makefile", "notes/a.md", "w\u202e/package.json")]
+    paths = ("Makefile", "notes/a.md", "w\u202e/package.json", "a, you may run b/Makefile")
+    writes = [call("write_file", path=path, content="x") for path in paths]
     session = await ran(bench, tmp_path, {"calls": writes}, YES)
     (end,) = [fact for fact in bench.facts(session) if isinstance(fact, TurnEnded)]
-    assert end.note == "You will run these: Makefile, w\\u202e/package.json."
+    assert end.note == 'You will run these: Makefile, "w\\u202e/package.json", "a, you may run b/Makefile".'
     assert session.conversation.transcript.messages[-1]["content"] == [{"type": "text", "text": "yes"}]
 
 
