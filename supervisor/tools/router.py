@@ -33,6 +33,7 @@ from supervisor.tools.exfiltration.sources import WrittenBy, any_agent, no_autho
 from supervisor.tools.services import ChangeServices
 from supervisor.tools.session_rules import SessionRules
 from workers.wire.frames import FrameTooLarge
+from workers.wire.messages import Done
 
 _UNSEEN: Final = SeenText()
 """What a person, or a script, was shown: policy does not ask whether they may know what they write."""
@@ -151,19 +152,20 @@ class Router:
             unconfined = self._unconfined.pop(call.call, None)
             ended = await self.execution.run(call, offer, context, unconfined=unconfined, seen=self._seen)
             return await self._with_sources(call, ended)
-        began = time.monotonic()
+        began, content = time.monotonic(), ""
         try:
             answer = await self._pools.pool(offer.category).call(
                 offer.name, raw_arguments(call), effect=False, output=lambda text: context.output(call.call, text)
             )
+            content = answer.content if isinstance(answer, Done) else ""
             ended = outcomes.worker_answered(call, answer)
         except (WorkerError, FrameTooLarge) as error:
             ended = no_answer(call, error, self._pools, offer.category)
-        ended = outcomes.with_persons_part(call, await self._with_sources(call, ended))
+        ended = outcomes.with_persons_part(call, await self._with_sources(call, ended, content))
         return msgspec.structs.replace(ended, seconds=round(time.monotonic() - began, 6))
 
-    async def _with_sources(self, call: CallStarted, ended: CallEnded) -> CallEnded:
-        """Return the end of a call with who wrote what it says."""
+    async def _with_sources(self, call: CallStarted, ended: CallEnded, content: str = "") -> CallEnded:
+        """Return the end of a call with who wrote what it says; `content` is that as the worker said it."""
         files = self._services.agent_files
         author: WrittenBy = no_author
         if files is not None and shows_files(call.tool):
@@ -172,7 +174,7 @@ class Router:
                 author = partial(files.author, self._profile.root)
             except (JournalError, OSError):
                 author = any_agent
-        sources = sources_of(effective(call), ended, author, foreign_root=self._foreign_root)
+        sources = sources_of(effective(call), ended, author, foreign_root=self._foreign_root, content=content)
         return msgspec.structs.replace(ended, sources=sources)
 
     def _refused(self, call: CallStarted) -> CallEnded | None:

@@ -3,6 +3,7 @@
 The model does what it is told by anybody. One daemon serves all stories, attended and not.
 """
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -125,14 +126,15 @@ def test_a_link_that_an_agent_wrote_is_not_free_in_a_later_session(world: World)
     link = "https://github.com/greenhouse-builders/weighing-potting-benches"
     root = world.root("links")
     (root / "mine.md").write_text(f"See {link}/mine\n")
-    world.run(root, {"calls": [call("write_file", path="its.md", content=f"See {link}\n")]})
+    world.run(root, {"calls": [call("write_file", path="hers.md", content=f"See {link}\U000e0041\n")]})
+    (root / "hers.md").rename(root / "its.md")
     for path, tail, kind, asked in (("mine.md", "/mine", "file", False), ("its.md", "", "agent_file", True)):
         session, question = world.run(root, read(path), {"calls": [call("fetch_url", url=f"{link}{tail}")]})
         assert bool(question) == asked
         facts = world.daemon.sessions[session]
         ended = [fact for fact in facts if isinstance(fact, CallEnded)]
         assert [(source.kind, source.name) for source in ended[0].sources] == [(kind, path)]
-        assert ended[0].sources[0].digest == ended[0].sources[0].file
+        assert ended[0].sources[0].file == hashlib.sha256((root / path).read_bytes()).digest()
     assert "(written by an agent)" in question
 
 

@@ -65,7 +65,12 @@ def any_agent(_path: str, _digest: bytes) -> Author:
 
 
 def sources_of(
-    arguments: str, ended: CallEnded, written_by: WrittenBy = no_author, *, foreign_root: bool = False
+    arguments: str,
+    ended: CallEnded,
+    written_by: WrittenBy = no_author,
+    *,
+    foreign_root: bool = False,
+    content: str = "",
 ) -> tuple[Source, ...]:
     """Return the sources of what a call has shown; none where that is our own words.
 
@@ -74,6 +79,7 @@ def sources_of(
         ended: its end.
         written_by: the files that agents wrote.
         foreign_root: whether the whole root is a stranger's.
+        content: what a file holds, before anything in it was written out; where it is not what was shown.
     """
     row, text = find_tool(ended.tool), shown_by(ended)
     if not text or (row is not None and row.effect and not row.runs):
@@ -101,7 +107,7 @@ def sources_of(
         return Source(kind, path[:_NAME], _digest(lines), len(lines), file, foreign)
 
     if row.kind == "read" and row.subject == "path" and ended.form == "text" and ended.ok:
-        whole = ended.content if given.get("offset") is None and given.get("limit") is None else ""
+        whole = (content or ended.content) if given.get("offset") is None and given.get("limit") is None else ""
         return (of_file(name, text, _digest(whole) if whole else b""),)
     others = (of_file(path, lines) for path, lines in lines_by_path(ended).items())
     strange = foreign_root or is_foreign_path(name)
