@@ -45,7 +45,7 @@ PICTURES: Final = (
         name="review",
         title="A command was rehearsed: what it would change is shown, and nothing has changed yet",
         profile="operator",
-        keys=(("> ", "Rename the idea note, and drop the old draft.\r"), ("sed -i", "\r")),
+        keys=(("> ", "Rename the idea note, and drop the old draft.\r"), ("Enter runs it", "\r")),
         shown="would change",
         replies=(
             {

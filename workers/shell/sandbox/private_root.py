@@ -165,8 +165,9 @@ def _made_up() -> tuple[tuple[str, str], ...]:
         ("/etc/hostname", f"{HOST_NAME}\n"),
         # Who looks up a name asks the network for it, in vain: so it is seen that a command wants one.
         ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"),
-        # The root may belong to somebody who has no number in here.
-        ("/etc/gitconfig", "[safe]\n\tdirectory = *\n"),
+        # The root may belong to somebody who has no number in here; git packs in the background, which ends with the
+        # command.
+        ("/etc/gitconfig", "[safe]\n\tdirectory = *\n[gc]\n\tauto = 0\n"),
     )
 
 

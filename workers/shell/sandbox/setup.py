@@ -53,9 +53,6 @@ _ENVIRONMENT: Final = MappingProxyType(
         "NO_COLOR": "1",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_OPTIONAL_LOCKS": "0",  # looking changes nothing
-        "GIT_CONFIG_COUNT": "1",
-        "GIT_CONFIG_KEY_0": "gc.auto",  # it packs in the background, which ends with the command
-        "GIT_CONFIG_VALUE_0": "0",
         "CARGO_HOME": f"{private_root.HOME}/.cargo",
         # There is no network, and trying again and again takes longer than a command may.
         "CARGO_NET_RETRY": "0",
