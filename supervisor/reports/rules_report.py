@@ -186,7 +186,7 @@ def trial(rules: Sequence[Rule], entries: Iterable[JournalEntry]) -> Trial:
                 if fact.effects is None:
                     unrehearsed += 1
                 else:
-                    commands.append(_judged(rules, entry, call, then, fact.effects))
+                    commands.append(_judged(rules, entry, call, then, fact.effects, network=fact.network))
             case _:
                 continue
     tally = Counter((each.then, each.now) for each in commands)
@@ -206,12 +206,12 @@ def _how_decided(fact: CallDecided) -> Then | None:
 
 
 def _judged(
-    rules: Sequence[Rule], entry: JournalEntry, call: CallStarted, then: Then, effects: Effects
+    rules: Sequence[Rule], entry: JournalEntry, call: CallStarted, then: Then, effects: Effects, *, network: bool
 ) -> RecordedCommand:
     arguments = effective(call)
     day = dt.datetime.fromtimestamp(entry.at).astimezone().date()
     trial_text = msgspec.structs.replace(effects, left_out={})
-    verdict = judge_effects(rules, started_by(call.tool, arguments), trial_text, day)
+    verdict = judge_effects(rules, started_by(call.tool, arguments, network=network), trial_text, day)
     now: Now = verdict.decision
     reason = verdict.reason
     if now == "allow" and effects.left_out:

@@ -26,6 +26,7 @@ _HARMLESS_REDIRECTION: Final = re.compile(r"(?:[0-9]*>&[0-9]+|(?:&>|[0-9]*>)>?[ 
 _WORD: Final = re.compile(r"""(?:[^\s"'\\$`;&|<>()\x00-\x1f\x7f]|'[^'\x00]*'|"[^"\\$`\x00]*"|\\[^\n\x00])+""")
 """A word in which a shell substitutes nothing but names of files."""
 _QUOTES: Final = re.compile(r"""'([^']*)'|"([^"]*)"|\\(.)""", re.DOTALL)
+_QUOTING: Final = frozenset("'\"\\")
 _NAME: Final = re.compile(r"[A-Za-z0-9_./+@%:,-]+")
 """What the first word of a simple command consists of, once its quotes are gone; so no assignment and no pattern."""
 
@@ -81,8 +82,10 @@ def started_by(tool: str, arguments: str, *, network: bool = False) -> Started:
     row = find_tool(tool)
     if row is not None and not row.runs:
         return Started(())
-    launches = any(map(_launches, _commands(tool, arguments) or ()))
-    return Started(programs_of(tool, arguments), git_of(tool, arguments), network, launches)
+    commands = _commands(tool, arguments)
+    if commands is None:
+        return Started(None, None, network)
+    return Started(_programs(commands), _git(commands), network, any(map(_launches, commands)))
 
 
 def _launches(words: Sequence["_Word"]) -> bool:
@@ -105,8 +108,10 @@ def programs_of(tool: str, arguments: str) -> tuple[str, ...] | None:
         words joined by `&&`, `||`, `;`, `|` and ends of lines.
     """
     commands = _commands(tool, arguments)
-    if commands is None:
-        return None
+    return None if commands is None else _programs(commands)
+
+
+def _programs(commands: Sequence[Sequence["_Word"]]) -> tuple[str, ...] | None:
     found: dict[str, None] = {}
     for words in commands:
         program = words[0].text
@@ -117,15 +122,13 @@ def programs_of(tool: str, arguments: str) -> tuple[str, ...] | None:
     return tuple(found) or None
 
 
-def git_of(tool: str, arguments: str) -> tuple[str, ...] | None:
-    """Return the subcommands of git that a command runs, each once; `commit --amend` is one of its own.
+def _git(commands: Sequence[Sequence["_Word"]]) -> tuple[str, ...] | None:
+    """Return the subcommands of git, each once; `commit --amend` is one of its own.
 
-    Returns:
-        None where they are not known: as of `programs_of`, or where one does not stand right behind the name.
+    None where they are not known, because one does not stand right behind the name.
     """
-    commands = _commands(tool, arguments)
     found: dict[str, None] = {}
-    for program, *words in commands or ():
+    for program, *words in commands:
         if program.text.rpartition("/")[2] != GIT:
             continue
         if program.text != GIT or not words or not _SUBCOMMAND.fullmatch(words[0].text):
@@ -135,7 +138,7 @@ def git_of(tool: str, arguments: str) -> tuple[str, ...] | None:
             return None
         amends = subcommand == "commit" and any(each.text.startswith(_AMENDS) for each in words)
         found[f"{subcommand} --amend" if amends else subcommand] = None
-    return None if commands is None else tuple(found)
+    return tuple(found)
 
 
 class _Word(NamedTuple):
@@ -186,8 +189,7 @@ def _simple_commands(text: str) -> Iterator[list[_Word] | None]:
                 yield words
             at, words = operator.end(), []
         elif text[at] != "#" and (word := _WORD.match(text, at)):
-            unquoted = _QUOTES.sub(lambda quote: next(filter(None, quote.groups()), ""), word[0])
-            words.append(_Word(unquoted, word[0], in_shell=True))
+            words.append(_Word(_unquoted(word[0]), word[0], in_shell=True))
             at, wants = word.end(), False
         else:
             yield None
@@ -196,3 +198,9 @@ def _simple_commands(text: str) -> Iterator[list[_Word] | None]:
         yield None
     elif words:
         yield words
+
+
+def _unquoted(word: str) -> str:
+    if _QUOTING.isdisjoint(word):
+        return word
+    return _QUOTES.sub(lambda quote: next(filter(None, quote.groups()), ""), word)
