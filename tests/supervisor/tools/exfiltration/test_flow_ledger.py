@@ -4,6 +4,7 @@ import json
 import random
 from collections.abc import Callable
 from itertools import product
+from math import log2
 from typing import Final
 from urllib.parse import quote
 
@@ -169,6 +170,15 @@ def test_all_prices_are_lengths_of_a_code() -> None:
     }
     total = sum(2 ** -priced(each, known, history, BUDGET.origins)[0] for each in {*new, *LINKS, HOST + "new/words"})
     assert 0.3 < total <= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "letters"), [("0918273645", 10), ("qwertyuiopasdfghjklzxcvbnm", 26), ("%C3%A9%E2%82", 90)]
+)
+def test_what_is_no_word_costs_what_it_says(text: str, letters: int) -> None:
+    known, history = KnownAddresses(), FetchHistory()
+    short, long = (priced(f"{HOST}?q={text * times}", known, history)[0] for times in (1, 3))
+    assert long - short >= 2 * len(text) * log2(letters) * (1 if letters < 90 else 1 / 3)
 
 
 def test_the_links_of_a_page_cost_little_in_order_and_a_choice_among_them_its_logarithm() -> None:
