@@ -20,7 +20,7 @@ from workers.wire.messages import ErrorKind
 
 UNKNOWN: Final = "It may have had its effect or not: look before you repeat it."
 
-_HIDDEN: Final = "characters that people do not see (tags, selectors) are written out as \\U and eight digits"
+_HIDDEN: Final = "not seen by people (tags, selectors), written out as \\U and eight digits:"
 
 CALLS_AT_MOST: Final = 64
 """Calls of one reply that are judged and run."""
@@ -176,7 +176,7 @@ def worker_answered(call: CallStarted, answer: messages.Done | messages.Failed) 
     if answer.form == "json" and not _is_json(content):
         return failed(call, "internal", f"The worker's answer to {call.tool} is not JSON. Try again.")
     ended = CallEnded(call.turn, call.call, call.tool, True, content, answer.form, written_out(answer.note)[0])
-    return with_notes(ended, f"{hidden} {_HIDDEN}") if hidden else ended
+    return with_notes(ended, f"{_HIDDEN} {hidden} character{'' if hidden == 1 else 's'}") if hidden else ended
 
 
 def with_persons_part(call: CallStarted, ended: CallEnded) -> CallEnded:

@@ -232,7 +232,9 @@ def test_control_characters_of_a_file_are_escapes_that_mean_the_same(guest: Gues
     done = guest.run(*STREAM, stdin=lines(READ, {**READ, "id": 2}))
     assert done.code == 0
     assert [char for char in done.out if char != "\n" and not char.isprintable()] == []
-    assert done.lines == [{"id": number, "ok": True, "content": text} for number in (1, 2)]
+    read = text.replace("\U000e0041", "\\U000E0041")
+    note = "not seen by people (tags, selectors), written out as \\U and eight digits: 1 character"
+    assert done.lines == [{"id": number, "ok": True, "content": read, "note": note} for number in (1, 2)]
     told = ("\\u009b31m", "\\u202eexe.txt", "\\u007f", "é 日")
     assert [each for each in told if each not in done.out] == []
 

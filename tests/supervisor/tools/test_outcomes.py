@@ -10,7 +10,7 @@ from supervisor.tools.outcomes import worker_answered
 from workers.wire.messages import Done, Failed
 
 CALL: Final = CallStarted(1, "c", "read_file", "{}", False, "allow", "")
-NOTE: Final = "2 characters that people do not see (tags, selectors) are written out as \\U and eight digits"
+NOTE: Final = "not seen by people (tags, selectors), written out as \\U and eight digits: 2 characters"
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
