@@ -80,12 +80,16 @@ def off_frame(lines: str) -> str:
 def broken(line: str, columns: int) -> list[str]:
     """Return a line as pieces of at most `columns`, broken wherever it is full; tabs become blanks."""
     text = line.expandtabs(_TAB)
-    pieces = []
-    while width(text) > columns:
-        end = max(1, columns if text[:columns].isascii() else _fitting(text, columns))
-        pieces.append(text[:end])
-        text = text[end:]
-    return [*pieces, text]
+    if text.isascii():
+        return [text[at : at + columns] for at in range(0, len(text), max(1, columns))] or [text]
+    pieces, begin, used = [], 0, 0
+    for at, char in enumerate(text):
+        takes = _width_of(char)
+        if used + takes > columns and at > begin:
+            pieces.append(text[begin:at])
+            begin, used = at, 0
+        used += takes
+    return [*pieces, text[begin:]]
 
 
 def _fitting(text: str, columns: int) -> int:
