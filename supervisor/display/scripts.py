@@ -9,14 +9,16 @@ import re
 import unicodedata
 from typing import Final
 
-_WORD: Final = re.compile(r"[^\W\d_]+")
+_WORD: Final = re.compile(r"[^\W_]+")
 _SCRIPT: Final = re.compile(
-    r"(.+?)(?=-| (?:LETTER|SMALL|CAPITAL|SYLLAB|IDEOGRAPH|VOWEL|CONSONANT|SIGN|INDEPENDENT|FINAL)\b|$)"
+    r"(.+?)(?=-| (?:LETTER|SMALL|CAPITAL|SYLLAB|IDEOGRAPH|VOWEL|CONSONANT|SIGN|INDEPENDENT|FINAL|DIGIT)\b|$)"
 )
 _TOGETHER: Final = frozenset({"CJK", "CJK UNIFIED", "CJK COMPATIBILITY", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO"})
+_LETTERS: Final = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Nd"})
+_NO_DIGITS: Final = str.maketrans("", "", "0123456789")
 _EAST_ASIAN: Final = "East Asian"
 _LATIN: Final = "Latin"
-_IPA: Final = range(0x250, 0x2B0)
+_IPA: Final = frozenset({0x131, *range(0x250, 0x2B0), *range(0x1D00, 0x1DC0)})
 _PLAIN: Final = 0x2B0
 """Below this are Latin letters, but for those of phonetics and the dotless i."""
 _LOOKS_LATIN: Final = frozenset(
@@ -34,27 +36,32 @@ def disguised(text: str) -> str:
     if text.isascii():
         return ""
     for found in _WORD.finditer(text):
-        word = found[0]
+        word = found[0].translate(_NO_DIGITS)
         if word.isascii():
             continue
-        letters = {_script(char) for char in word if unicodedata.category(char).startswith("L")} - {_EAST_ASIAN}
+        letters = {_script(char) for char in word if unicodedata.category(char) in _LETTERS} - {_EAST_ASIAN}
         scripts = sorted(letters, key=lambda script: (script != _LATIN, script))
         if len(scripts) > 1:
             return f"mixes {', '.join(scripts[:-1])} and {scripts[-1]}"
-        if scripts and scripts[0] != _LATIN and (_LOOKS_LATIN.issuperset(word) or scripts[0].islower()):
+        if (
+            any(map(str.isalpha, word))
+            and scripts
+            and scripts[0] != _LATIN
+            and (_LOOKS_LATIN.issuperset(word) or scripts[0].islower())
+        ):
             return f"all {scripts[0]}"
     return ""
 
 
 def _script(char: str) -> str:
     code = ord(char)
-    if char.isascii() or (code < _PLAIN and code not in _IPA and char != "\u0131"):
+    if char.isascii() or (code < _PLAIN and code not in _IPA):
         return _LATIN
     plain = unicodedata.normalize("NFKC", char)
     if plain.isascii() and plain != char:
         return "variant letters"
-    if code in _IPA or char == "\u0131":
+    if code in _IPA:
         return "phonetic letters"
     found = _SCRIPT.match(unicodedata.name(char, "UNNAMED"))
-    script = found[1] if found else ""
+    script = found[1].removeprefix("EXTENDED ") if found else ""
     return _EAST_ASIAN if script in _TOGETHER else script.title()

@@ -222,7 +222,8 @@ def effects_shown(
 
     `told` is what our own clients are told of them, where that is at hand.
     """
-    listed = changes.overview(told or changes.presented(effects))
+    known = told or changes.presented(effects)
+    listed = changes.overview(known if limit is None else msgspec.structs.replace(known, unseen=0))  # facts hold less
     if limit is None and not (told and told.cannot_undo):  # it is still to be decided
         listed.append(("", _UNDO))
     shown: list[Content | DiffContent] = [_block(listed, language="text")]

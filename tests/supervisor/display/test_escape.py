@@ -71,6 +71,10 @@ NAMES: Final = [
     ("f\u0585o", "f\u0585o [mixes Latin and Armenian]"),
     ("\u13aaB", "\u13aaB [mixes Latin and Cherokee]"),
     ("\U0001d429\U0001d41a\U0001d432", "\U0001d429\U0001d41a\U0001d432 [all variant letters]"),
+    ("\u0441\u043e\u0440\u04432", "\u0441\u043e\u0440\u04432 [all Cyrillic]"),
+    ("l\u19d0gin", "l\u19d0gin [mixes Latin and New Tai Lue]"),
+    ("\u217dlean \u0444\u0430\u0439\u043b2", "\u217dlean \u0444\u0430\u0439\u043b2 [mixes Latin and variant letters]"),
+    ("\u0444\u0430\u0439\u043b2 \u0663\u0645 x\u00b2", "\u0444\u0430\u0439\u043b2 \u0663\u0645 x\u00b2"),
     ("g\u0131t", "g\u0131t [mixes Latin and phonetic letters]"),
     (
         "docs/\u0437\u0430\u043c\u0435\u0442\u043a\u0438 caf\u00e9 app\u65e5\u672c.md",
