@@ -21,6 +21,7 @@ TIERS: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
             *("supervisor/agent/test_any_conversation.py", "workers/commit/test_operations.py"),
             *("workers/files/test_path_corpus.py", "workers/search/test_path_corpus.py"),
             *("workers/shell/test_command_corpus.py", "workers/web/test_bodies.py", "workers/web/test_text.py"),
+            "workers/tree/test_obeyed_names.py",
         ),
         "doors": (
             *("workers/confine", "workers/shell/sandbox", "workers/shell/proxy/test_proxy_locks.py"),

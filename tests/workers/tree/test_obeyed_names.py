@@ -10,7 +10,7 @@ from workers.errors import ToolError
 from workers.files.edit_file import edit_file
 from workers.files.write_file import write_file
 from workers.tool import Proposal, Tool, ToolContext
-from workers.tree.obeyed_names import ObeyedName, folded, name_table, obeyed, rank, short_name
+from workers.tree.obeyed_names import folded, name_table, obeyed, rank, short_name
 from workers.tree.root import Root
 from workers.treediff.comparison import Difference
 from workers.treediff.effects_of import build_effects
@@ -18,18 +18,11 @@ from workers.treediff.snapshot import Node
 from workers.wire.messages import Context
 
 ROWS = list(name_table().rows())
-PROGRAMS = sorted({f"{row.level or 'free'}: {row.program}" for row in ROWS})
+PATHS = [row.pattern.rstrip("/").replace("*", "x1") for row in ROWS]
+"""One that each row is about."""
 MADE = Node(NodeState("file", 0o644), device=1, inode=1, changed_ns=0, links=1)
 TOOLS = pytest.mark.parametrize("tool", [write_file, edit_file], ids=["write_file", "edit_file"])
-OF_A_PROGRAM = pytest.mark.parametrize("program", PROGRAMS)
-"""Rows are tried program by program: thousands of tests take longer to begin than to run. A failure names the row."""
-
-
-def rows_of(program: str) -> list[tuple[ObeyedName, str]]:
-    """Return the rows of a program, each with a path that it is about."""
-    level = program.partition(":")[0].replace("free", "")
-    rows = [row for row in ROWS if (row.level, row.program) == (level, program.partition(": ")[2])]
-    return [(row, row.pattern.rstrip("/").replace("*", "x1")) for row in rows]
+EACH_ROW = pytest.mark.parametrize("number", range(len(ROWS)), ids=[row.pattern for row in ROWS])
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +36,7 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolContext]:
 @pytest.fixture(scope="module")
 def changes() -> Mapping[str, Change]:
     """What is said of a command that writes them all."""
-    found = [Difference(f"a/{path}", None, MADE) for program in PROGRAMS for _row, path in rows_of(program)]
+    found = [Difference(f"a/{path}", None, MADE) for path in PATHS]
     effects = build_effects(found, {}, (lambda *_: None, lambda *_: None), 0, lambda _: False)
     return {change.path: change for change in effects.changes}
 
@@ -66,26 +59,20 @@ def level_in(tool: Tool, context: ToolContext, path: str) -> str:
     return change.level
 
 
-@OF_A_PROGRAM
+@EACH_ROW
 @TOOLS
-def test_a_file_tool_refuses_or_marks_what_is_obeyed(context: ToolContext, tool: Tool, program: str) -> None:
-    rows = [
-        (row, level_in(tool, context, f"{tool.name}/{PROGRAMS.index(program)}/{number}/{path}"))
-        for number, (row, path) in enumerate(rows_of(program))
-    ]
-    assert [(row.pattern, level) for row, level in rows if level != row.level] == []
+def test_a_file_tool_refuses_or_marks_what_is_obeyed(context: ToolContext, tool: Tool, number: int) -> None:
+    assert level_in(tool, context, f"{tool.name}/{number}/{PATHS[number]}") == ROWS[number].level
 
 
-@OF_A_PROGRAM
-def test_a_change_of_a_command_is_marked_with_its_level(changes: Mapping[str, Change], program: str) -> None:
-    found = [(row, changes[f"a/{path}"]) for row, path in rows_of(program)]
-    said = [(row, change.level, bool(change.protected)) for row, change in found]
-    assert [each for each in said if each[1:] != (each[0].level, each[0].level in {"refused", "asked"})] == []
+@EACH_ROW
+def test_a_change_of_a_command_is_marked_with_its_level(changes: Mapping[str, Change], number: int) -> None:
+    change, level = changes[f"a/{PATHS[number]}"], ROWS[number].level
+    assert (change.level, bool(change.protected)) == (level, level in {"refused", "asked"})
 
 
-@OF_A_PROGRAM
-def test_a_name_is_found_however_it_is_written(program: str) -> None:
-    for row, path in rows_of(program):
+def test_a_name_is_found_however_it_is_written() -> None:
+    for row, path in zip(ROWS, PATHS, strict=True):
         parts = path.split("/")
         short = path if "*" in row.pattern else "/".join((*parts[:-1], short_name(parts[-1]).replace("~1", "~4")))
         blank = "/".join(f"{part[:2]}\u200d\ufe0f\u3164{part[2:]}" for part in parts)
