@@ -41,8 +41,8 @@ def server_at(base_url: str, proxy: str = "", ca_file: str = "") -> Server:
     try:
         parts = urlsplit(base_url)
         _ = parts.port  # raises for a number that is no port
-    except ValueError as error:
-        raise ConfigError("The base URL is not a URL: it must look like https://host or http://host:port.") from error
+    except ValueError:  # whose text may be a piece of a password
+        raise ConfigError("The base URL is not a URL: it must look like https://host or http://host:port.") from None
     if parts.scheme not in _SCHEMES or not parts.hostname or not base_url.isprintable() or " " in base_url:
         raise ConfigError("The base URL must look like https://host or http://host:port.")
     place = parts.netloc.rpartition("@")[2]
