@@ -2,11 +2,13 @@
 
 Rule: journal, then act, then show. `append` returns when the facts are on the disk, and what is to be shown of them is
 told in the journal's order. Whoever waits alone is committed for in place, since a thread would cost as much again;
-several are committed for in a thread, and others get ready meanwhile. Nobody can be cancelled here: what may be durable
-already is taken into account before anything else.
+several, or one with much to write, are committed for in a thread, and others get ready meanwhile. Nobody can be
+cancelled here: what may be durable already is taken into account before anything else.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
 
 import outcome
 import trio
@@ -15,6 +17,11 @@ from supervisor.errors import JournalError
 from supervisor.journal.database import encoded
 from supervisor.journal.facts import Fact
 from supervisor.journal.journal import Journal
+
+_LARGE: Final = 2**19
+"""Bytes that are digested and written in some milliseconds."""
+_LONG: Final = ("content", "arguments", "text", "answer")
+"""The texts of facts that can be long."""
 
 
 class _Append:
@@ -66,7 +73,7 @@ class JournalWriter:
     async def _commit(self, group: list[_Append]) -> None:
         """Make all of these durable, and set their ends."""
         try:
-            if len(group) == 1:
+            if len(group) == 1 and _size(group[0].new) <= _LARGE:
                 self.journal.append(group[0].session, *group[0].new)
             else:
                 await self._commit_in_thread(group)
@@ -85,17 +92,29 @@ class JournalWriter:
                 rows.append((each.session, encoded(each.new)))
             except JournalError as error:
                 each.end = outcome.Error(error)
-        self.journal.begin(rows)
+        work = self.journal.commit
+        if sum(len(body) for _, bodies in rows for body in bodies) <= _LARGE:
+            self.journal.begin(rows)
+        else:
+            work = partial(_write, self.journal, rows)
         self._in_thread = True
         task, token = trio.lowlevel.current_task(), trio.lowlevel.current_trio_token()
         try:
-            trio.lowlevel.start_thread_soon(
-                self.journal.commit, lambda end: token.run_sync_soon(trio.lowlevel.reschedule, task, end)
-            )
+            trio.lowlevel.start_thread_soon(work, lambda end: token.run_sync_soon(trio.lowlevel.reschedule, task, end))
         except (RuntimeError, MemoryError):  # no thread can be started
-            self.journal.commit()
+            work()
         else:
             await trio.lowlevel.wait_task_rescheduled(_goes_on)
+
+
+def _write(journal: Journal, rows: list[tuple[str, list[bytes]]]) -> None:
+    journal.begin(rows)
+    journal.commit()
+
+
+def _size(new: Sequence[Fact]) -> int:
+    """Return about how many characters facts have: those of the texts that can be long."""
+    return sum(len(text) for fact in new for name in _LONG if isinstance(text := getattr(fact, name, None), str))
 
 
 def _goes_on(_cancelled: object) -> trio.lowlevel.Abort:

@@ -32,6 +32,8 @@ KEPT: Final = 2 * 2**20
 
 _KEPT_PUBLIC: Final = 2**20
 """The same of what the web has said."""
+_SEARCHED: Final = 2**18
+"""Characters of a line that are searched for addresses: more was not typed, and would hold up all sessions."""
 _PASTED: Final = 1000
 """Characters of one line that nobody types."""
 _KEPT_FOREIGN: Final = 2**18
@@ -216,7 +218,8 @@ class SeenText:
             self._keep(text)
         if source.kind == "person":
             self._pasted = self._pasted or len(said) > _PASTED
-            self._typed += [*URL.findall(said), *_REVISION.findall(said)]
+            searched = said[:_SEARCHED]
+            self._typed += [*URL.findall(searched), *_REVISION.findall(searched)]
             left = URL.sub(" ", said[:_TYPED])
             self.secrets |= {comparable(each) for each in (*_SECRET.findall(left), *_MIXED.findall(left))} - {""}
 

@@ -105,6 +105,15 @@ async def test_tasks_that_wait_at_the_same_time_share_one_commit(place: Place) -
     assert sorted(place.recorded) == list(range(64))
 
 
+async def test_much_to_write_is_written_in_a_thread_and_little_in_place(place: Place) -> None:
+    await place.write(1)
+    await place.write(2, "x" * 2**20)
+    await place.write(3)
+    own, other, last = (each == threading.get_ident() for each in place.watched.threads)
+    assert (own, other, last) == (True, False, True)
+    assert place.recorded == [1, 2, 3]
+
+
 async def test_tasks_that_come_during_a_commit_share_the_next(place: Place) -> None:
     place.watched.may_commit.clear()
     async with trio.open_nursery() as nursery:
