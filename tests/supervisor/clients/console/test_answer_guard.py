@@ -11,9 +11,13 @@ import pytest
 from supervisor.acp import extensions, schema
 from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.clients.console.approval_queue import ApprovalQueue
+from supervisor.clients.console.proposal_pages import ProposalPages
 
 PROTECTED: Final = extensions.ProposedEffects([extensions.ChangedName(".git/config", "modified", protected="git")])
 HIDDEN: Final = extensions.ProposedEffects([extensions.ChangedName("a", "modified")], unseen=1)
+LONG: Final = extensions.ProposedEffects([extensions.ChangedName("a", "modified", diff="+x\n" * 40)], {"modified": 1})
+"""Three pages of a screen of 24 rows."""
+LONG_ONE: Final = {"stage": "effects", "effects": LONG}
 PLAIN: Final = extensions.ProposedEffects([extensions.ChangedName("a", "modified", diff="-a\n+b\n")], {"modified": 1})
 
 
@@ -28,7 +32,18 @@ class Typist:
         self.answers: list[Any] = []
         self._order = itertools.count()
         self._due: list[tuple[float, int, Callable[[], None]]] = []
-        self.queue = ApprovalQueue(self, self._go_to, lambda *_: None, lambda: self.now, self._later)
+        self.queue = ApprovalQueue(self, self._go_to, self._pages, lambda: self.now, self._later)
+
+        self._acts: dict[str, Callable[[], object]] = {
+            "Enter": self.queue.enter,
+            "Escape": self.queue.escape,
+            "PgDn": lambda: self.queue.turn(forward=True),
+            "Ctrl-O": self.queue.expand,
+            "Alt-A": lambda: self.queue.widen("always"),
+        }
+
+    def _pages(self, question: PermissionPrompt) -> ProposalPages:
+        return ProposalPages(question.request, "", 80, lambda _: None)
 
     def _go_to(self, mode: str) -> None:
         self.mode = mode
@@ -64,12 +79,8 @@ class Typist:
                 pass
             case "line", _:
                 self.text += key
-            case "review", "Enter":
-                self.queue.enter()
-            case "review", "Escape":
-                self.queue.escape()
-            case "review", "Alt-A":
-                self.queue.widen("always")
+            case "review", _ if key in self._acts:
+                self._acts[key]()
             case "review", _:
                 self.queue.letter(key)
             case "confirm", _:
@@ -98,6 +109,11 @@ YES: Final[list[tuple[str, dict[str, Any], list[str | float], int]]] = [
     ("y, plain effects", {"stage": "effects", "effects": PLAIN}, [1.0, "y", 0.1], 1),
     ("a word before it can be read", {}, [0.5, "y", 0.2, "o", 0.2, "Enter", 9.0], 0),
     ("enter, plain effects", {"stage": "effects", "effects": PLAIN}, [1.0, "Enter", 0.1], 1),
+    ("enter, before the last page", LONG_ONE, [1.0, "PgDn", 1.0, "Enter", 2.0], 0),
+    ("enter, after all pages", LONG_ONE, [1.0, "PgDn", 1.0, "PgDn", 1.0, "PgDn", 1.0, "Enter", 0.1], 1),
+    ("enter, all at once", LONG_ONE, [1.0, "Ctrl-O", 1.0, "Enter", 0.1], 1),
+    ("enter, right after the last page", LONG_ONE, [1.0, "Ctrl-O", 0.8, "Enter", 2.0], 0),
+    ("y, before the last page", LONG_ONE, [1.0, "y", 0.1], 1),
     ("a rule at once", {"covers": "RULE"}, ["Alt-A", "y", 0.9, "y", 0.1], 0),
     ("a rule in time", {"covers": "RULE"}, [1.0, "Alt-A", 1.0, "y", 0.1], 1),
 ]

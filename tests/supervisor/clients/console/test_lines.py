@@ -1,11 +1,15 @@
 """The bar, the lines, the completions and the memory of the console, without a terminal."""
 
+import io
 from typing import Any, Final
 
+import pytest
+
 from supervisor.acp import extensions, schema
+from supervisor.clients.console.plain import PlainScreen
 from supervisor.clients.console.proposal_pages import ProposalPages
 from supervisor.clients.console.session_state import SessionState
-from supervisor.clients.console.shown import Document, Item, Note, ShownCall, ShownPrompt, ShownProposal
+from supervisor.clients.console.shown import Document, Item, Note, Said, ShownCall, ShownPrompt, ShownProposal
 from supervisor.clients.console.status_bar import bar, money, progress, tokens
 from supervisor.clients.console.styled_text import call_document, lines_of, plain, styled
 from supervisor.display.columns import width
@@ -91,6 +95,19 @@ def test_the_reason_of_a_failure_is_broken_between_words_and_output_where_it_is_
     rows = ran(40, wrap=True, output="x " * 60)[1][1:]
     assert "".join(row[2:] for row in rows) == "x " * 60
     assert {row[:2] for row in rows} == {"  "}
+
+
+def test_no_row_of_an_answer_in_plain_lines_begins_where_a_frame_could(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.isatty", lambda _: True)
+    monkeypatch.setenv("COLUMNS", "20")
+    out = io.StringIO()
+    screen = PlainScreen(out, io.StringIO(), attended=True)
+    for piece in ("hello ", "world and more", " yet\n┌ ? run_cmd", "\n", "\n│ x", " " * 17 + "│ y\n", "日本" * 15):
+        screen.show(Said(piece))
+    rows = out.getvalue().split("\n")
+    assert {row[:2] for row in rows if row} == {"  "}
+    assert max(map(width, rows)) < 20
+    assert "".join(row[2:] for row in rows).startswith("hello world and more yet┌ ? run_cmd│ x")
 
 
 def test_nothing_but_a_review_begins_as_its_frame_does() -> None:
