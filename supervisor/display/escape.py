@@ -97,8 +97,10 @@ def json_line(value: Any) -> str:
 
 def one_line(text: str, width: int) -> str:
     """Return `text` on one line, at most `width` characters, safe to show."""
-    flat = " ".join(visible(text).split())
-    return flat if len(flat) <= width else flat[: max(0, width - 3)] + "..."
+    beginning = text[: 64 * width + 4096]  # of a text of megabytes no more than can be shown, blanks and all
+    flat = " ".join(visible(beginning).split())
+    whole = len(flat) <= width and len(beginning) == len(text)
+    return flat if whole else flat[: max(0, width - 3)] + "..."
 
 
 def name(text: str) -> str:
