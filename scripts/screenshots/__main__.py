@@ -46,7 +46,7 @@ PICTURES: Final = (
         title="A command was rehearsed: what it would change is shown, and nothing has changed yet",
         profile="operator",
         keys=(("> ", "Rename the idea note, and drop the old draft.\r"), ("Enter runs it", "\r")),
-        shown="Enter applies it",
+        shown="Enter applies",
         replies=(
             {
                 "text": "One command does both.",
