@@ -26,11 +26,11 @@ from supervisor.journal.journal_writer import JournalWriter
 from supervisor.pool.pools import Pools
 from supervisor.tools.approval import Approve
 from supervisor.tools.catalog import unoffered
+from supervisor.tools.commit_fate import settle, settled
 from supervisor.tools.outcomes import abandoned
 from supervisor.tools.partial_output import PartialOutput
 from supervisor.tools.router import Router
 from supervisor.tools.services import ChangeServices
-from supervisor.tools.settlement import settle, settled
 from supervisor.undo.plan import TOOL, UndoStep
 from supervisor.version import VERSION
 from workers.catalog import CATEGORIES

@@ -28,9 +28,9 @@ from supervisor.tools import outcomes
 from supervisor.tools.approval import ApprovalDecision
 from supervisor.tools.call_context import CallContext
 from supervisor.tools.catalog import Offer
+from supervisor.tools.commit_fate import settle, settled
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.session_rules import SessionRules
-from supervisor.tools.settlement import settle, settled
 from supervisor.undo.packs import PackStore
 from supervisor.undo.promise import PackBudget, breaks_promise, losses
 from workers.changes.effects import UPLOAD, Change, Effects, What
