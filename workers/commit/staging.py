@@ -1,27 +1,23 @@
 """The directory in the root where a commit is made ready, and where old content waits until all is done.
 
-Rule: it has the name of a write in progress, so no tool shows or writes it, and it is locked while its process lives;
-one that can be locked has lost its owner, and the next commit removes it, or where its owner was in the middle of the
-renames, keeps it under a name that a person sees: then something in it may be nowhere else. Everything in it is whole
-and durable before the first name in the root changes. All of it is on the root's own file system, so that each change
-is one rename.
+Rule: everything in it is whole and durable before the first name in the root changes. All of it is on the root's own
+file system, so that each change is one rename. `staging_directory` says how it is named, locked and swept.
 """
 
 import errno
-import fcntl
 import os
 import stat
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Final
 
 from workers.changes.effects import NodeState
 from workers.commit.operations import Operation
-from workers.commit.temporary_modes import forget, put_back
+from workers.commit.staging_directory import BEGUN, draft, keep, sweep
+from workers.commit.temporary_modes import forget
 from workers.kernel import syncfs
 from workers.tree.attributes import attributes_of, inherits, make_inheriting, set_attributes
-from workers.tree.drafts import DRAFT, clear, create_draft, drafts_in, remove_directory, sweep_drafts
+from workers.tree.drafts import clear
 from workers.tree.root import DIRECTORY, HANDLE, closing, open_beneath, parent_of, sync_directory
 from workers.treediff.effects_of import committable
 from workers.treediff.snapshot import Node, opened
@@ -33,21 +29,7 @@ _SMALL: Final = 2**16
 _ONE_BY_ONE: Final = 32
 """Files and directories that are synced each; from there on one sync of the file system costs less."""
 
-_MANY: Final = 256
-"""New files from which on it matters where on the disk they are."""
-
-_GET_FLAGS: Final = 0x80086601
-_SET_FLAGS: Final = 0x40086602
-_SPREADS: Final = 0x20000
-"""FS_IOC_GETFLAGS, FS_IOC_SETFLAGS and FS_TOPDIR_FL of linux/fs.h."""
-
 _INHERITED: Final = "system.posix_acl_default"
-
-RESCUED: Final = "strongroom-rescued-"
-"""How the name of a staging directory begins that is kept where a person sees it."""
-
-BEGUN: Final = stat.S_ISVTX
-"""Of a directory's mode: names in the root are changing."""
 
 
 class Staging:
@@ -229,77 +211,6 @@ def staging(root: int, upper: int, unchanged: Mapping[int, tuple[str, Node]], fi
                 else:
                     clear(fd)
                     os.rmdir(name, dir_fd=root)
-
-
-def draft(root: int, files: int = 0) -> tuple[str, int]:
-    """Make and lock a directory for about so many files; return its name and descriptor.
-
-    Raises:
-        OSError: none can be made, opened or locked, and none is left.
-    """
-
-    def create(name: str) -> int | None:
-        if files < _MANY or not _make_apart(root, name):
-            os.mkdir(name, stat.S_IRWXU, dir_fd=root)
-        try:
-            return os.open(name, DIRECTORY, dir_fd=root)
-        except FileNotFoundError:
-            return None
-        except BaseException:
-            remove(name)
-            raise
-
-    def remove(name: str) -> None:
-        with suppress(OSError):
-            os.rmdir(name, dir_fd=root)
-
-    return create_draft(create, remove)
-
-
-def _make_apart(root: int, name: str) -> bool:
-    """Make a directory whose files the file system puts far from those of the root; say whether it does such a thing.
-
-    ext4 without a journal takes no inode that was freed in the last minute, and looks at all of them each time that it
-    takes one (recently_deleted in fs/ext4/ialloc.c): ten thousand files where as many have just been replaced cost 4 s.
-    """
-    above, fd = draft(root)
-    try:
-        flags = int.from_bytes(fcntl.ioctl(fd, _GET_FLAGS, bytes(8))[:4], sys.byteorder)
-        fcntl.ioctl(fd, _SET_FLAGS, (flags | _SPREADS).to_bytes(8, sys.byteorder))
-        os.mkdir(name, stat.S_IRWXU, dir_fd=fd)
-        os.rename(name, name, src_dir_fd=fd, dst_dir_fd=root)
-    except OSError:
-        return False
-    finally:
-        with suppress(OSError), closing(fd):
-            remove_directory(root, above)
-    return True
-
-
-def sweep(root: int) -> list[str]:
-    """Remove the staging directories of processes that were killed; return the names of those that are kept."""
-    kept: list[str] = []
-    with closing(open_beneath(root, ".", os.O_RDONLY | os.O_DIRECTORY, links=False)) as directory:
-
-        def take(name: str, dead: int) -> None:
-            if not os.fstat(dead).st_mode & BEGUN:
-                remove_directory(directory, name)
-                return
-            try:
-                kept.append(keep(directory, name, dead))
-            finally:
-                put_back(directory, dead)
-
-        sweep_drafts(drafts_in(directory), take, directory)
-    return kept
-
-
-def keep(root: int, name: str, directory: int) -> str:
-    """Give a staging directory a name that a person sees; return it."""
-    visible = name.replace(DRAFT, RESCUED).removesuffix(".tmp")
-    os.rename(name, visible, src_dir_fd=root, dst_dir_fd=root)
-    os.fchmod(directory, stat.S_IRWXU)
-    return visible
 
 
 def make_special(directory: int, name: str, state: NodeState) -> None:

@@ -17,102 +17,20 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Final
 
-import msgspec
-
 from workers.changes.digest import sha256
 from workers.errors import ToolError
-from workers.files.text_limits import pieces
+from workers.files.seen_file import Old, expect, holds, identity
 from workers.kernel import EXCHANGE, NOREPLACE, rename
-from workers.tree.attributes import become, read_attributes, unkept
+from workers.tree.attributes import become
 from workers.tree.drafts import LOCK, TAKEN, create_draft, is_draft, locks, remove_directory, sweep_drafts
 from workers.tree.parent_dir import ParentDir, changed
-from workers.tree.root import DIRECTORY, Root, closing, open_beneath, regular, shown, sync_directory
+from workers.tree.root import DIRECTORY, Root, closing, open_beneath, shown, sync_directory
 
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-
-DIGESTED: Final = 64 * 2**20
-"""Bytes of an old file that are read for its digest; a larger one is told apart by size and times."""
 
 _SWEEPING_S: Final = 0.002
 _SWEEPS: Final = 100
 """How long, and how often, to wait for another writer's sweep. Whoever holds the lock for longer does not sweep."""
-
-Identity = tuple[int, int, int, int, int]
-"""Device, inode, mode, size and modification time: what is the same while a file is the same, also when renamed."""
-
-
-class Old(msgspec.Struct, frozen=True):
-    """A file as it was seen. `digest` is empty where it was not read, `content` is None where it was not kept."""
-
-    identity: Identity
-    changed_ns: int
-    links: int
-    digest: bytes = b""
-    content: bytes | None = None
-    attributes: dict[str, bytes] = {}
-    group: int = -1
-    loses: tuple[str, ...] = ()
-    """As `workers.tree.attributes.unkept` says."""
-
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        return self.identity[3]
-
-    @property
-    def mode(self) -> int:
-        """All of its permission bits (07777)."""
-        return self.identity[2] & 0o7777
-
-
-def identity(status: os.stat_result) -> Identity:
-    """Return what tells whether a file is still the one that was seen."""
-    return status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns
-
-
-def look(place: ParentDir, keep: int) -> Old | None:
-    """Return the file at `place`, with its content if it has at most `keep` bytes; None where there is nothing.
-
-    Raises:
-        ToolError: something else than a regular file is there, or (`conflict`) it changed while it was read.
-        OSError: it may not be written.
-    """
-    status = place.status()
-    if status is None:
-        return None
-    os.close(place.open(os.O_WRONLY))  # the kernel says whether this file may be written
-    try:
-        file = place.open(os.O_RDONLY)
-    except PermissionError:
-        loses = unkept(status, place.parent)
-        return Old(identity(status), status.st_ctime_ns, status.st_nlink, group=status.st_gid, loses=loses)
-    with closing(file):
-        status = regular(os.fstat(file), place.path)
-        attributes, others = read_attributes(file)
-        more = attributes, status.st_gid, unkept(status, place.parent, others)
-        old = Old(identity(status), status.st_ctime_ns, status.st_nlink, b"", None, *more)
-        if old.size > DIGESTED:
-            return old
-        content = b"".join(pieces(file, old.size)) if old.size <= keep else None
-        digest = sha256(content).digest() if content is not None else _digest(file, old.size)
-        if identity(os.fstat(file)) != old.identity or (content is not None and len(content) != old.size):
-            raise changed(place.path)
-        return Old(old.identity, old.changed_ns, old.links, digest, content, *more)
-
-
-def expect(place: ParentDir, old: Old | None) -> None:
-    """Check that the file, or nothing, is there as it was seen, by its status alone.
-
-    Raises:
-        ToolError: `conflict`.
-    """
-    try:
-        now = place.status()
-    except ToolError as error:
-        raise changed(place.path) from error
-    seen = None if now is None else (identity(now), now.st_ctime_ns)
-    if seen != (None if old is None else (old.identity, old.changed_ns)):
-        raise changed(place.path)
 
 
 def replace(root: Root, place: ParentDir, data: bytes, mode: int, old: Old | None) -> None:
@@ -227,7 +145,7 @@ def _exchange(place: ParentDir, name: str, new: Old, old: Old | None) -> None:
         raise
     if old is None:
         return
-    if not _holds(place.parent, name, old):
+    if not holds(place.parent, name, old):
         raise changed(place.path, _given_back(place, name, new))
     _remove(place, name)
 
@@ -241,29 +159,12 @@ def _given_back(place: ParentDir, name: str, new: Old) -> str:
             rename(place.parent, name, place.parent, place.name, NOREPLACE)
             return ""
     else:
-        if _holds(place.parent, name, new):
+        if holds(place.parent, name, new):
             _remove(place, name)
             return ""
     kept = f"strongroom-{os.urandom(8).hex()}.kept"
     rename(place.parent, name, place.parent, kept, NOREPLACE)
     return f' What somebody wrote to it at the same moment is in "{kept}" beside it.'
-
-
-def _holds(directory: int, name: str, old: Old) -> bool:
-    """Say whether a name holds the file that was seen, wherever it was then."""
-    if identity(os.stat(name, dir_fd=directory, follow_symlinks=False)) != old.identity:
-        return False
-    if not old.digest:
-        return True
-    with closing(open_beneath(directory, name, os.O_RDONLY, links=False)) as file:
-        return _digest(file, old.size) == old.digest and identity(os.fstat(file)) == old.identity
-
-
-def _digest(file: int, size: int) -> bytes:
-    digest = sha256()
-    for piece in pieces(file, size):
-        digest.update(piece)
-    return digest.digest()
 
 
 def _remove(place: ParentDir, name: str) -> None:

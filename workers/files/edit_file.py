@@ -10,8 +10,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from workers.errors import ToolError
-from workers.files.atomic import Old, look
 from workers.files.proposal import FileProposal, proposed
+from workers.files.seen_file import Old, look
 from workers.files.text_limits import WRITE_LIMIT, bytes_of, text_of
 from workers.tool import Args, Result, ToolContext, tool
 from workers.tree.parent_dir import ParentDir, looking

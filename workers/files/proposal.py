@@ -15,7 +15,8 @@ from workers.changes.diff import DIFFS, Budget, Diff
 from workers.changes.digest import sha256
 from workers.changes.effects import Change, Effects, NodeState
 from workers.changes.readable import Compared, Readable, compare, side_of, too_large
-from workers.files.atomic import Old, expect, identity, replace
+from workers.files.atomic import replace
+from workers.files.seen_file import Old, expect, identity
 from workers.files.text_limits import pieces
 from workers.tool import Proposal, Replaced, Result
 from workers.tree.attributes import shortened

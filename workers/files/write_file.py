@@ -9,8 +9,8 @@ from msgspec import Meta
 
 from workers.changes.diff import TEXT
 from workers.changes.digest import sha256
-from workers.files.atomic import look
 from workers.files.proposal import FileProposal, proposed
+from workers.files.seen_file import look
 from workers.files.text_limits import bytes_of
 from workers.tool import Args, Result, ToolContext, tool
 from workers.tree.parent_dir import looking

@@ -20,7 +20,8 @@ import msgspec
 
 from workers.changes.effects import Change, NodeState
 from workers.commit.operations import OpenParents, same
-from workers.commit.staging import draft, make_special, sweep
+from workers.commit.staging import make_special
+from workers.commit.staging_directory import draft, sweep
 from workers.commit.upper_layer import LayerProposal, UpperLayer
 from workers.errors import CannotRehearse, ToolError, TooMuch
 from workers.restore.pack import PackEntry, content, read

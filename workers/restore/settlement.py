@@ -16,7 +16,8 @@ import msgspec
 from workers.changes.effects import Change, NodeState
 from workers.commit.exchange import Exchange
 from workers.commit.operations import OpenParents, Operation, is_directory, of_root, operations
-from workers.commit.staging import BEGUN, RESCUED, Staging
+from workers.commit.staging import Staging
+from workers.commit.staging_directory import BEGUN, RESCUED
 from workers.commit.temporary_modes import NOTES, put_back
 from workers.restore.pack import PackEntry
 from workers.restore.restore_plan import is_after, is_before, look_at, named

@@ -11,7 +11,7 @@ import pytest
 
 from tests.workers.commit.children import die_at, in_child
 from workers.commit.operations import OpenParents, Operation
-from workers.commit.staging import BEGUN, draft, sweep
+from workers.commit.staging_directory import BEGUN, draft, sweep
 from workers.commit.temporary_modes import TemporaryModes
 from workers.commit.upper_layer import UpperLayer
 from workers.treediff.comparison import Difference

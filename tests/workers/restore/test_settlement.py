@@ -20,7 +20,7 @@ from tests.workers.restore.conftest import inputs
 from workers import kernel
 from workers.changes.effects import Effects
 from workers.commit import exchange
-from workers.commit.staging import BEGUN
+from workers.commit.staging_directory import BEGUN
 from workers.commit.upper_layer import UpperLayer
 from workers.restore.settlement import Settlement, entries_of, settle
 

@@ -14,7 +14,7 @@ import pytest
 from tests.workers.commit.children import in_child, refuse_descriptors, refuse_locks
 from tests.workers.commit.namespaces import Rehearsing
 from workers.changes.effects import CommitFailed
-from workers.commit.staging import draft, sweep
+from workers.commit.staging_directory import draft, sweep
 from workers.restore.restorer import scratch_directory
 from workers.tree.drafts import is_draft
 
