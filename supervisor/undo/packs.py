@@ -11,7 +11,6 @@ What is in one stands in `workers.wire.pack_format`.
 import errno
 import hashlib
 import os
-import re
 import secrets
 import stat
 import time
@@ -25,6 +24,7 @@ from typing import Final, Self
 from supervisor.categories.restore import UndoConfig
 from supervisor.errors import ConfigError, KeptError
 from supervisor.system.safe_files import NO_LINK, own_directory, sync_directory
+from supervisor.undo.pack_name import beginning_of, is_pack
 from supervisor.undo.promise import PackBudget
 from workers.tree.drafts import create_draft, sweep_drafts
 from workers.wire import messages
@@ -37,9 +37,6 @@ _TOGETHER: Final = 2**16
 """Bytes that are written at once."""
 _DRAFT: Final = "."
 """How the name of a pack begins that is being written."""
-_UNPLAIN: Final = re.compile(r"[^A-Za-z0-9_-]")
-_PART: Final = 64
-"""Characters of a session's or a call's id in a pack's name."""
 _DECIDED: Final = stat.S_IRUSR
 """The mode of a pack once the decision about its call is on record."""
 _SOON_S: Final = 600.0
@@ -91,7 +88,7 @@ class PackStore:
             raise KeptError("internal", f"Nothing can be kept for undo: {error}") from error
         except OSError as error:
             raise self.problem(error) from error
-        pack = Pack(self, self.path(draft), file, _beginning(session, call) + secrets.token_hex(8))
+        pack = Pack(self, self.path(draft), file, beginning_of(session, call) + secrets.token_hex(8))
         pack.append(HEADER)
         return pack
 
@@ -99,7 +96,7 @@ class PackStore:
         """Remove what was kept for a call that is begun anew: a process was killed before it was decided about."""
         with suppress(OSError):
             for name in os.listdir(self.directory):
-                if name.startswith(_beginning(session, call)) and is_pack(name):
+                if name.startswith(beginning_of(session, call)) and is_pack(name):
                     self.drop(name)
 
     def decided(self, pack: str) -> None:
@@ -293,13 +290,3 @@ class Pack:
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(self.file, rest) :]
-
-
-def is_pack(name: str) -> bool:
-    """Say whether a name can be a pack's."""
-    return re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,254}", name) is not None
-
-
-def _beginning(session: str, call: str) -> str:
-    """Return how the names of a call's packs begin."""
-    return "".join(f"{_UNPLAIN.sub('_', part)[:_PART]}." for part in (session, call))

@@ -17,7 +17,7 @@ import msgspec
 
 from supervisor.acp.extensions import Restored, Undone
 from supervisor.display.command_text import title_of
-from supervisor.display.escape import name, one_line, visible
+from supervisor.display.escape import one_line
 from supervisor.errors import ConfigError, KeptError
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, SessionChanged, SessionOpened, effective
 from supervisor.journal.journal import JournalEntry
@@ -41,23 +41,9 @@ _TAKEN_BACK: Final = ("disk_full", "permission_denied")
 """The same, but for what could not be taken back: the failure names it, and whoever names the call may undo it."""
 _SHOWN: Final = 100
 """Changes of one call that are named."""
-_NAMED: Final = 4
-"""Names in one line."""
 _TITLE: Final = 100
 _REVERSED: Final[Mapping[What, What]] = MappingProxyType({"added": "deleted", "deleted": "added"})
 """What an undo makes of a change; of any other kind the same."""
-_OTHER: Final = ("restores", "restored")
-_VERBS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
-    {
-        "added": ("brings back", "brought back"),
-        "deleted": ("removes", "removed"),
-        "modified": _OTHER,
-        "replaced": _OTHER,
-        "mode": ("resets the mode of", "the mode reset of"),
-        "attributes": ("resets attributes of", "attributes reset of"),
-        "times": ("resets the time of", "the time reset of"),
-    }
-)
 
 
 class UndoStep(msgspec.Struct, frozen=True):
@@ -291,24 +277,3 @@ def _listed(effects: Effects | None, becomes: Callable[[What], What]) -> tuple[t
         return (), 0
     names = tuple(Restored(path=each.path, what=becomes(each.what)) for each in effects.changes[:_SHOWN])
     return names, sum(effects.totals.values()) - len(names)
-
-
-def change_lines(changes: Sequence[Restored], more: int, *, done: bool) -> list[str]:
-    """Return changes as lines, a line a kind, with the first names of each."""
-    lines = []
-    for verb in dict.fromkeys(verbs[done] for verbs in _VERBS.values()):
-        paths = [name(each.path) for each in changes if _VERBS.get(each.what, _OTHER)[done] == verb]
-        rest = len(paths) - _NAMED
-        if paths:
-            lines.append(f"{verb} {', '.join(paths[:_NAMED])}" + (f" and {rest} more" if rest > 0 and not more else ""))
-    return [*lines, f"{len(changes) + more} names in all"] if more else lines
-
-
-def undo_lines(step: Undone, command: str = "strongroom undo") -> Sequence[str]:
-    """Return what became of one call, line by line; `command` is what a person types to undo."""
-    about = name(step.title or step.call)
-    if not step.ok:
-        return [f"not undone: {about}  ({name(step.call)})", f"    {step.kind}: {visible(step.message)}"]
-    redo = f"; `{command} {name(step.undo)}` brings it back" if step.changes else ""
-    words = [*change_lines(step.changes, step.more, done=True), visible(step.message)]
-    return [f"undone: {about}  ({name(step.call)}, by {name(step.undo)}{redo})", *(f"    {word}" for word in words)]

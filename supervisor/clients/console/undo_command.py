@@ -26,7 +26,7 @@ async def undo(controller: SessionController, argument: str) -> None:
         calls = len(controller.state.calls)
         controller.say(f"/undo takes {ARGUMENT}; the calls of this session are numbered 1 to {calls}.", error=True)
         return
-    from supervisor.undo.plan import undo_lines
+    from supervisor.undo.undo_lines import undo_lines
 
     result = await controller.request(extensions.UNDO_METHOD, params, extensions.UndoResult)
     if not result.steps:

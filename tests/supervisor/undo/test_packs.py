@@ -13,7 +13,8 @@ import pytest
 
 from supervisor.categories.restore import UndoConfig
 from supervisor.errors import KeptError
-from supervisor.undo.packs import PackStore, is_pack
+from supervisor.undo.pack_name import is_pack
+from supervisor.undo.packs import PackStore
 from workers.changes.effects import NodeState
 from workers.wire import messages
 from workers.wire.pack_format import HEADER, PackedContent, PackedName, PackEnd, PackReader, encoded

@@ -1,0 +1,18 @@
+"""The name of a pack: the session and the call that it is of, and something that nobody can guess."""
+
+import re
+from typing import Final
+
+_UNPLAIN: Final = re.compile(r"[^A-Za-z0-9_-]")
+_PART: Final = 64
+"""Characters of a session's or a call's id in a pack's name."""
+
+
+def is_pack(name: str) -> bool:
+    """Say whether a name can be a pack's."""
+    return re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,254}", name) is not None
+
+
+def beginning_of(session: str, call: str) -> str:
+    """Return how the names of a call's packs begin."""
+    return "".join(f"{_UNPLAIN.sub('_', part)[:_PART]}." for part in (session, call))
