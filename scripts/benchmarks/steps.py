@@ -26,8 +26,9 @@ from supervisor.config.config_keys import Config
 from supervisor.config.profiles import Profile, resolve
 from supervisor.config.settings import Settings
 from supervisor.journal.journal import open_journal
+from supervisor.session.earlier_session import new_session
 from supervisor.session.resources import SessionResources, prepare_process
-from supervisor.session.session import Session, new_session
+from supervisor.session.session import Session
 from supervisor.tools.approval import Approve
 from supervisor.tools.catalog import offers
 from tests.messages_server import reply

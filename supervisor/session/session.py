@@ -4,10 +4,7 @@ Rule: a session is its facts in the journal. The object here only holds them tog
 the workers of its root for as long as somebody talks to it.
 """
 
-import secrets
-import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Final
 
@@ -16,109 +13,24 @@ import msgspec
 from supervisor.agent.conversation import Conversation
 from supervisor.agent.models.model import Model
 from supervisor.agent.prompt import system_prompt
-from supervisor.agent.transcript import STOPPED, Transcript
 from supervisor.agent.turn import CallOutput, Event
 from supervisor.config.profiles import Profile
-from supervisor.errors import ConfigError
-from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, SessionChanged, SessionOpened
-from supervisor.journal.journal import Journal, JournalEntry
+from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, SessionChanged
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.pool.pools import Pools
+from supervisor.session.earlier_session import EarlierSession
 from supervisor.tools.approval import Approve
 from supervisor.tools.catalog import unoffered
-from supervisor.tools.commit_fate import settle, settled
 from supervisor.tools.outcomes import abandoned
 from supervisor.tools.partial_output import PartialOutput
 from supervisor.tools.router import Router
 from supervisor.tools.services import ChangeServices
 from supervisor.undo.plan import TOOL, UndoStep
-from supervisor.version import VERSION
 from workers.catalog import CATEGORIES
 
 _NO_SERVICES: Final = ChangeServices()
 
 _STOPPED: Final = "This call was cut off while it ran; the worker that ran it was ended."
-
-
-def new_id() -> str:
-    """Return a session's id: sorts by time, and is short enough to type the end of."""
-    return time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(6)
-
-
-@dataclass(frozen=True)
-class EarlierSession:
-    """A session as its facts say: an earlier one, read and folded, or one that was just begun."""
-
-    id: str
-    entries: Sequence[JournalEntry]
-    opened: SessionOpened
-    transcript: Transcript
-    calls: set[str]
-    """The ids of its calls."""
-
-    @property
-    def settings(self) -> list[SessionOpened | SessionChanged]:
-        """The profiles and models that it was given, one after the other."""
-        return [entry.fact for entry in self.entries if isinstance(entry.fact, SessionOpened | SessionChanged)]
-
-
-def read_earlier(journal: Journal, session: str) -> EarlierSession:
-    """Read an earlier session. May take a while where it is long, and may run in any thread.
-
-    Raises:
-        ConfigError: there is none of that id.
-        JournalError: the journal cannot be read.
-    """
-    entries = journal.of_session(session)
-    opened = next((entry.fact for entry in entries if isinstance(entry.fact, SessionOpened)), None)
-    if opened is None and entries:
-        raise ConfigError(
-            f"The session {session} cannot be opened: row {entries[0].seq} of the journal, which says where it works, "
-            "cannot be read. `strongroom history` shows the rest of it; begin a new session."
-        )
-    if opened is None:
-        raise ConfigError(f"No session {session!r}. `strongroom sessions` lists them.")
-    calls = {entry.fact.call for entry in entries if isinstance(entry.fact, CallStarted | CallEnded)}
-    return EarlierSession(session, entries, opened, Transcript(entry.fact for entry in entries), calls)
-
-
-def new_session(
-    profile: Profile, model: Model | None, origin: str, *, degraded: tuple[str, ...] = (), cwd: str = "", attended: bool
-) -> EarlierSession:
-    """Return a session that has only its opening, which the caller records before it is opened.
-
-    Args:
-        profile: resolved.
-        model: answers; None for a session of single calls.
-        origin: for whom it is.
-        degraded: protections that the operator does without.
-        cwd: the client's directory, absolute.
-        attended: whether there is somebody to ask.
-    """
-    name, context = model.name if model else "", profile.context()
-    opened = SessionOpened(profile.name, name, context, profile.tools, origin, VERSION, degraded, cwd, attended)
-    return EarlierSession(new_id(), (), opened, Transcript([opened]), set())
-
-
-async def settle_earlier(
-    earlier: EarlierSession, writer: JournalWriter, pools: Pools, show: Callable[[Event], None]
-) -> None:
-    """Settle the commits that an earlier process did not see end, and record what became of them.
-
-    Raises:
-        JournalError: it cannot be recorded.
-    """
-    transcript = earlier.transcript
-    for call, decided in [*transcript.decided.items()]:
-        started = transcript.started.get(call)
-        if started is None or not decided.committed or decided.effects is None:
-            continue
-        found = await settle(pools, decided.effects, decided.kept)
-        if found is not None:
-            ended = settled(started, abandoned(started, STOPPED, "cancelled", decided), found)
-            await writer.append(earlier.id, ended)
-            transcript.apply(ended)
-            show(ended)
 
 
 class Session:

@@ -15,7 +15,8 @@ from supervisor.journal.facts import CallEnded, CallStarted, Fact
 from supervisor.journal.journal import Journal
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.pool.pools import Pools
-from supervisor.session.session import EarlierSession, Session, new_session, read_earlier
+from supervisor.session.earlier_session import EarlierSession, new_session, read_earlier
+from supervisor.session.session import Session
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion, Approve
 from tests.supervisor.command import HANG_GUARD
 

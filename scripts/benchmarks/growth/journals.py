@@ -21,7 +21,7 @@ from supervisor.journal.facts import (
 from supervisor.journal.index import SessionIndex, Summary, session_named
 from supervisor.journal.journal import Journal, open_journal
 from supervisor.reports.why import explain
-from supervisor.session.session import read_earlier
+from supervisor.session.earlier_session import read_earlier
 from workers.wire.messages import Context
 
 _A_SESSION: Final = 20

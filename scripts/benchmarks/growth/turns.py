@@ -24,8 +24,9 @@ from supervisor.agent.prompt import system_prompt
 from supervisor.config.config_keys import Config
 from supervisor.config.profiles import resolve
 from supervisor.config.settings import Settings
+from supervisor.session.earlier_session import read_earlier
 from supervisor.session.resources import SessionResources
-from supervisor.session.session import Session, read_earlier
+from supervisor.session.session import Session
 from supervisor.tools.catalog import offers
 from tests.messages_server import reply
 

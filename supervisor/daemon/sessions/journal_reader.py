@@ -24,7 +24,7 @@ from supervisor.journal.index import SessionIndex, Summary
 from supervisor.journal.journal import ChainCheck, Journal, JournalEntry
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.journal.rows import ANCHOR
-from supervisor.session.session import EarlierSession, read_earlier
+from supervisor.session.earlier_session import EarlierSession, read_earlier
 
 _SHORT: Final = 100
 """Facts of a history that may be read and sent without a wait."""

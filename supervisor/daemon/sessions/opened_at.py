@@ -8,7 +8,7 @@ from supervisor.config.profiles import Profile, profiles, resolve
 from supervisor.config.repositories import NO_NAMES, Names
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
-from supervisor.session.session import EarlierSession
+from supervisor.session.earlier_session import EarlierSession
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,10 @@ from supervisor.daemon.sessions.subscribers import Subscribers
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import SessionDeleted, TurnStarted
 from supervisor.journal.index import SessionIndex, Summary
+from supervisor.session.earlier_session import EarlierSession, new_session, settle_earlier
 from supervisor.session.leases import Leases
 from supervisor.session.resources import SessionResources
-from supervisor.session.session import EarlierSession, Session, new_session, settle_earlier
+from supervisor.session.session import Session
 
 _NO_MODEL: Final = (
     "NO LANGUAGE MODEL: {why} Until then the offline model answers: it turns plain commands such as "

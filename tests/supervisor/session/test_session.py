@@ -14,7 +14,8 @@ from supervisor.journal.facts import CallEnded, Fact, Replied, SessionChanged, T
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
-from supervisor.session.session import Session, read_earlier
+from supervisor.session.earlier_session import read_earlier
+from supervisor.session.session import Session
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from tests.supervisor.bench import Bench, begun, kinds, vault
 from tests.supervisor.command import HANG_GUARD

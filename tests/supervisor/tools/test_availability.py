@@ -14,7 +14,8 @@ from supervisor.journal.journal import Journal, open_journal
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec, Restart
-from supervisor.session.session import Session, read_earlier
+from supervisor.session.earlier_session import read_earlier
+from supervisor.session.session import Session
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from tests.fake_worker import fake_command
 from tests.supervisor.bench import begun
