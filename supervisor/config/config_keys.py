@@ -42,6 +42,14 @@ class ProfileConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             examples=[["registry.example.org:443"]],
         ),
     ] = None
+    trusted: Annotated[
+        bool | None,
+        Meta(
+            description="false: its files are a stranger's, as in a repository that you only look at: after they were "
+            "read, what pages may not lead to is asked about.",
+            examples=[False],
+        ),
+    ] = None
 
 
 class LibrarianConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -33,6 +33,8 @@ class Profile:
     """None: those that are made for a profile of this name."""
     own_ask: tuple[str, ...] = ()
     writable: bool = True
+    trusted: bool = True
+    """Whether its files count as the person's own; else as foreign text."""
     by_name: bool = False
     """Its root is repos_path/GROUP/TECHNOLOGY (`supervisor.config.repositories`), and no path."""
     group: str | None = None
@@ -84,7 +86,7 @@ _BUILT_IN: Final = (
     Profile("vault", "vault"),
     Profile("project", "."),
     Profile("operator", "."),
-    Profile("librarian", "{repos_path}/{group}/{technology}", writable=False, by_name=True),
+    Profile("librarian", "{repos_path}/{group}/{technology}", writable=False, trusted=False, by_name=True),
 )
 
 

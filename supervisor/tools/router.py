@@ -74,7 +74,7 @@ class Router:
         self._services = services
         self._pools = pools
         self._budget = _budget(services.web)
-        self._foreign_root = pools.root.is_foreign or profile.technology is not None
+        self._foreign_root = pools.root.is_foreign or not profile.trusted
         self._seen = _UNSEEN
         """What the model has been shown, also since its calls were judged."""
         self._unconfined: dict[str, ApprovalDecision] = {}

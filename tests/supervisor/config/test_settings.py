@@ -40,6 +40,7 @@ root = "~/notes"
 tools = ["read_file", "list_files"]
 ask = ["read_file"]
 writable = false
+trusted = false
 [daemon]
 drain_s = 0
 idle_exit_s = inf
@@ -115,7 +116,11 @@ def test_every_key_is_taken(home: Path) -> None:
         max_steps=7,
         allow_degraded=("landlock", "seccomp"),
         limits={"files": CategoryLimits(256, 10, 32, 1, 3, call_s=2.5, workers=2, soft_memory_mb=99)},
-        profiles={"notes": ProfileConfig("~/notes", ("read_file", "list_files"), ("read_file",), writable=False)},
+        profiles={
+            "notes": ProfileConfig(
+                "~/notes", ("read_file", "list_files"), ("read_file",), writable=False, trusted=False
+            )
+        },
         daemon=DaemonConfig(0, float("inf"), 1.5, 1, 2, 3),
         prices={"offline-2.5": Price(1, 5, 0.1, 1.25, "EUR")},
         sections=(
