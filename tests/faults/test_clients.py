@@ -115,7 +115,7 @@ def shared_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def warm(daemon: DaemonProcess, shared_root: Path) -> None:
-    """The template of workers runs from here on, with the daemon's socket to it, and what knows agents' files is open."""
+    """The template of workers runs from here on with its socket, and what knows agents' files is open."""
     with daemon.client() as client:
         client.call(client.new_session(shared_root), "read_file", path="a.txt")
 
