@@ -17,7 +17,7 @@ import msgspec
 import trio
 
 from supervisor.agent.models.model import Model, ModelRequest, Progress, Reply, Retrying, ToolUse
-from supervisor.agent.transcript import STOPPED, Transcript, not_started
+from supervisor.agent.transcript import STOPPED, Transcript
 from supervisor.agent.turn import Event, State, Turn, TurnCallContext
 from supervisor.errors import JournalError, ModelError
 from supervisor.journal.facts import (
@@ -37,7 +37,7 @@ from supervisor.journal.journal_writer import JournalWriter
 from supervisor.system.garbage import give_back
 from supervisor.system.off_loop import off_loop
 from supervisor.tools.exfiltration.flow_ledger import ADDRESSES
-from supervisor.tools.outcomes import CALLS_AT_MOST, allowed, beyond_a_reply, run_notice
+from supervisor.tools.outcomes import CALLS_AT_MOST, allowed, beyond_a_reply, not_started, run_notice
 from supervisor.tools.partial_output import PartialOutput
 from supervisor.tools.router import Router
 from workers.wire.messages import ErrorKind

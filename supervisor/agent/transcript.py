@@ -38,6 +38,7 @@ from supervisor.tools.outcomes import (
     as_error,
     availability_notice,
     is_final,
+    not_started,
     size_of,
     will_run,
 )
@@ -47,7 +48,6 @@ _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _NAME_LIMIT = 128
 STOPPED = "Strongroom was stopped while this call ran."
-_NOT_STARTED = "The turn ended before this call was started. Nothing was done."
 _LOST = "The outcome of this call cannot be read any more: its record is damaged. Look before you repeat it."
 _NO_ANSWER = "(no answer)"
 _NO_TEXT = "(an empty line)"
@@ -291,19 +291,9 @@ def _result(fact: CallEnded) -> Block:
     return block if fact.ok else block | {"is_error": True}
 
 
-def not_started(turn: int, call: str, tool: str) -> CallEnded:
-    """Return the end of a call that was wanted, and neither judged nor started."""
-    return CallEnded(turn, call, tool, False, _NOT_STARTED, kind="cancelled")
-
-
 def result_text(fact: CallEnded) -> str:
     """Return a call's outcome as the model reads it: the result, or the error object."""
     if not fact.ok:
         return msgspec.json.encode({"error": as_error(fact)}).decode()
     text = fact.content if fact.content.strip() else "(empty)"
     return f"{text}\n\n[{fact.note}]" if fact.note else text
-
-
-def message_text(content: Iterable[dict[str, Any]]) -> str:
-    """Return the text blocks of a message, joined."""
-    return "".join(block["text"] for block in content if block["type"] == "text")

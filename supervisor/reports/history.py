@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from supervisor.agent.models.model import Message
-from supervisor.agent.transcript import Transcript, message_text, result_text
+from supervisor.agent.models.model import Message, message_text
+from supervisor.agent.transcript import Transcript, result_text
 from supervisor.categories.restore import UndoConfig
 from supervisor.config.settings import Settings
 from supervisor.display.changes import detailed, presented

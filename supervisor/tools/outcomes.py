@@ -32,6 +32,7 @@ RESULTS_AT_MOST: Final = 16 * 2**20
 """Bytes that the results of one turn have together."""
 
 _UNTOUCHED: Final = "Nothing of it was committed."
+_NOT_STARTED: Final = "The turn ended before this call was started. Nothing was done."
 
 _EXECUTABLE: Final = 0o111
 _PLAIN: Final = re.compile(r"[\w.@+/-]{1,100}", re.ASCII)
@@ -51,6 +52,11 @@ def allowed(call: CallStarted) -> bool:
 def failed(call: CallStarted, kind: ErrorKind, message: str, **details: str | int) -> CallEnded:
     """Return the end of a call that did not run, or failed."""
     return CallEnded(call.turn, call.call, call.tool, False, message, kind=kind, details=details)
+
+
+def not_started(turn: int, call: str, tool: str) -> CallEnded:
+    """Return the end of a call that was wanted, and neither judged nor started."""
+    return CallEnded(turn, call, tool, False, _NOT_STARTED, kind="cancelled")
 
 
 def denied(

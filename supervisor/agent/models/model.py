@@ -5,7 +5,7 @@ opened again after a crash continues as if nothing had happened. Blocks and mess
 of Anthropic's Messages API (https://docs.anthropic.com/en/api/messages): nothing re-validates history.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -116,3 +116,8 @@ class Model(Protocol):
             ModelError: there was no reply, after every sensible retry.
         """
         ...
+
+
+def message_text(content: Iterable[Block]) -> str:
+    """Return the text blocks of a message, joined."""
+    return "".join(block["text"] for block in content if block["type"] == "text")

@@ -11,9 +11,8 @@ from types import MappingProxyType
 from typing import Final
 
 from supervisor.acp import schema
-from supervisor.agent.models.model import Retrying, TextDelta, ThoughtDelta
+from supervisor.agent.models.model import Retrying, TextDelta, ThoughtDelta, message_text
 from supervisor.agent.models.providers import window
-from supervisor.agent.transcript import message_text
 from supervisor.agent.turn import CallOutput, Event
 from supervisor.config.config_keys import Price
 from supervisor.daemon.protocol import tool_calls
