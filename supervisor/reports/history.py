@@ -15,8 +15,9 @@ from supervisor.agent.models.model import Message, message_text
 from supervisor.agent.transcript import Transcript, result_text
 from supervisor.categories.restore import UndoConfig
 from supervisor.config.settings import Settings
-from supervisor.display.changes import detailed, presented
+from supervisor.display.changes import detailed
 from supervisor.display.escape import document, name, one_line, visible
+from supervisor.display.proposed_effects import presented
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import (
     CallDecided,

@@ -12,8 +12,9 @@ from typing import Any, Final
 import msgspec
 
 from supervisor.agent.transcript import result_text
-from supervisor.display.changes import detailed, presented
+from supervisor.display.changes import detailed
 from supervisor.display.escape import name, one_line, visible
+from supervisor.display.proposed_effects import presented
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import (
     CallDecided,

@@ -14,8 +14,8 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from supervisor.display.changes import traffic
 from supervisor.display.escape import name
+from supervisor.display.proposed_effects import traffic
 from supervisor.errors import KeptError, WorkerDied, WorkerError, WorkerUnavailable
 from supervisor.journal.agent_files import marks_of
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective

@@ -16,7 +16,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from supervisor.display.changes import size
+from supervisor.display.proposed_effects import size
 from supervisor.errors import WorkerError
 from supervisor.journal.facts import CallEnded, CallStarted, effective
 from supervisor.pool.pending_proposal import PendingProposal

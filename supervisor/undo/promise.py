@@ -9,7 +9,7 @@ new loses nothing.
 from collections.abc import Container, Iterator
 from typing import Final, NamedTuple
 
-from supervisor.display.changes import size
+from supervisor.display.proposed_effects import size
 from supervisor.rules.judge_effects import exact_path
 from supervisor.rules.rule import quoted
 from workers.changes.effects import Effects, NodeState

@@ -12,7 +12,7 @@ from supervisor.clients.console.approval_form import typed_yes
 from supervisor.clients.console.proposal_pages import ProposalPages
 from supervisor.clients.console.shown import Item, ShownProposal
 from supervisor.daemon.protocol import approval_options
-from supervisor.display.changes import presented
+from supervisor.display.proposed_effects import presented
 from supervisor.rules.suggest import suggested_rule
 from tests.raw_worker import RawWorker
 from tests.workers.shell.conftest import open_shell

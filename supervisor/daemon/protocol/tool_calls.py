@@ -23,7 +23,7 @@ from supervisor.acp.schema import (
     ToolStatus,
 )
 from supervisor.agent.transcript import result_text
-from supervisor.display import changes
+from supervisor.display import changes, proposed_effects
 from supervisor.display.command_text import text_of, title_of
 from supervisor.display.escape import name, one_line, visible
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
@@ -93,7 +93,9 @@ def _approval_request(question: ApprovalQuestion) -> extensions.ApprovalRequest:
         reason=question.reason,
         editable=question.stage not in ("network", "turn"),  # the one is about what this very command has tried
         stage=question.stage,
-        effects=None if question.effects is None else changes.presented(question.effects, question.cannot_undo),
+        effects=None
+        if question.effects is None
+        else proposed_effects.presented(question.effects, question.cannot_undo),
         covers="" if question.rule is None else sentence(question.rule),
         escalation=question.escalation,
     )
@@ -147,7 +149,7 @@ def decision(fact: CallDecided) -> extensions.Decided:
     effects = fact.effects
     return extensions.Decided(
         committed=fact.committed,
-        changed="" if effects is None else changes.counted(changes.presented(effects)),
+        changed="" if effects is None else changes.counted(proposed_effects.presented(effects)),
         by=fact.decided_by,
         scope=fact.scope,
         covered_by=fact.covered_by,
@@ -222,7 +224,7 @@ def effects_shown(
 
     `told` is what our own clients are told of them, where that is at hand.
     """
-    known = told or changes.presented(effects)
+    known = told or proposed_effects.presented(effects)
     listed = changes.overview(known if limit is None else msgspec.structs.replace(known, unseen=0))  # facts hold less
     if limit is None and not (told and told.cannot_undo):  # it is still to be decided
         listed.append(("", _UNDO))
@@ -255,7 +257,7 @@ def _difference(change: Change, root: str) -> Content | DiffContent:
     if texts is not None and name(change.path) == change.path:
         old, new = (None if text is None else visible(text) for text in texts)
         return DiffContent(path=f"{root}/{change.path}", old_text=old, new_text=new or "")
-    told = extensions.ProposedEffects(changes=[changes.told(change)])
+    told = extensions.ProposedEffects(changes=[proposed_effects.told(change)])
     return _block(list(changes.differences(told)), language="diff")
 
 

@@ -10,7 +10,7 @@ SessionDeleted, SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResu
 from collections.abc import Sequence
 from typing import Final
 
-from supervisor.display.changes import size, traffic
+from supervisor.display.proposed_effects import size, traffic
 from supervisor.journal.facts import CallDecided, CallEnded, Fact
 from workers.changes.effects import UPLOAD, Traffic
 

@@ -6,6 +6,7 @@ import pytest
 
 from supervisor.acp import extensions
 from supervisor.display import changes
+from supervisor.display.proposed_effects import presented
 from tests.supervisor.changes import change, effects
 from workers.changes.effects import Attempt, Change, Effects, NodeState
 
@@ -54,7 +55,7 @@ ROWS: Final = {
 
 
 def lines(found: Effects, *, short: bool = False) -> list[str]:
-    return [text for _, text in changes.listed(changes.presented(found), short)]
+    return [text for _, text in changes.listed(presented(found), short)]
 
 
 @pytest.mark.parametrize("line", ROWS, ids=str.strip)
@@ -95,17 +96,17 @@ BLANKS: Final = {
 
 @pytest.mark.parametrize("line", BLANKS, ids=ascii)
 def test_a_line_of_a_difference_shows_its_blanks(line: str) -> None:
-    told = changes.presented(effects(change("~ a", diff=f"{line}\n")))
+    told = presented(effects(change("~ a", diff=f"{line}\n")))
     assert [text for _, text in changes.differences(told)][1:] == [BLANKS[line]]
 
 
 def test_what_a_difference_was_decoded_from_is_said() -> None:
-    told = changes.presented(effects(change("~ a", diff="+x\n", encoding="UTF-16 LE, decoded")))
+    told = presented(effects(change("~ a", diff="+x\n", encoding="UTF-16 LE, decoded")))
     assert next(iter(changes.differences(told))) == ("bold", "M a  (UTF-16 LE, decoded)")
 
 
 def test_differences_follow_and_are_toned() -> None:
-    told = changes.presented(effects(change("~ a", diff="@@ -1 +1 @@\n-x\n+\x1by\n", diff_left_out="cut")))
+    told = presented(effects(change("~ a", diff="@@ -1 +1 @@\n-x\n+\x1by\n", diff_left_out="cut")))
     assert list(changes.differences(told)) == [
         ("bold", "M a"),
         ("cyan", "@@ -1 +1 @@"),
@@ -135,7 +136,7 @@ COUNTED: Final = [
 
 @pytest.mark.parametrize(("found", "words"), COUNTED)
 def test_changes_are_counted(found: list[str], words: str) -> None:
-    assert changes.counted(changes.presented(effects(*found))) == words
+    assert changes.counted(presented(effects(*found))) == words
 
 
 NOT_KNOWN: Final = "what it changed is not known, and cannot be undone"
@@ -167,7 +168,7 @@ STAGES: Final[list[tuple[extensions.Stage, str]]] = [("direct", "at once"), ("ne
 
 @pytest.mark.parametrize(("stage", "words"), STAGES)
 def test_a_stage_that_is_no_ordinary_one_says_in_words_what_is_different(stage: extensions.Stage, words: str) -> None:
-    found = changes.presented(effects("+ a", refused=(Attempt("network", "tcp 192.0.2.1:443"),)))
+    found = presented(effects("+ a", refused=(Attempt("network", "tcp 192.0.2.1:443"),)))
     review = extensions.ApprovalRequest(tool="exec_shell", arguments="{}", reason="why\n", stage=stage, effects=found)
     lines = [text for _, text in changes.explained(review)]
     assert lines[0] == "why\\n"
