@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from workers.web.css_colours import BLACK, WHITE, Colour, colour, contrast
-from workers.web.style_sheets import PageElement, StyleSheets
+from workers.web.css_selectors import PageElement
+from workers.web.style_sheets import StyleSheets
 
 UNSEEN_NAMES: Final = frozenset({"noscript", "noframes", "noembed", "template"})
 """Elements that no browser shows which runs scripts."""
