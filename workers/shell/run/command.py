@@ -104,12 +104,7 @@ def run(
         if failure := _everything(failed):
             raise NotStarted(msgspec.json.decode(failure, type=StartFailure))
         code = os.waitstatus_to_exitcode(status)
-        for place in proxy.declined() if proxy else ():
-            attempts.add(place)
-        traffic = proxy.traffic() if proxy else ()
-        for each in traffic:
-            if each.cut:
-                attempts.add(f"{each.place}: cut, as it wanted to send more than {upload // 1000} kB in all")
+        traffic = _traffic(proxy, attempts, upload) if proxy else ()
         return CommandOutcome(ended, code, *texts, attempts.refused(), attempts.left_out, traffic)
     finally:
         end_all()
@@ -131,6 +126,17 @@ def _proxy(engine: CommandRunner, network: Network, upload: int) -> ProxyProcess
     except ProxyUnavailable as error:
         end_all()
         raise NotStarted(StartFailure("sandbox", 0, str(error), feature=error.feature)) from error
+
+
+def _traffic(proxy: ProxyProcess, attempts: Attempts, upload: int) -> tuple[Traffic, ...]:
+    """Return what a command has sent and got; what it could not counts as attempts."""
+    for place in proxy.declined():
+        attempts.add(place)
+    traffic = proxy.traffic()
+    for each in traffic:
+        if each.cut:
+            attempts.add(f"{each.place}: cut, as it wanted to send more than {upload // 1000} kB in all")
+    return traffic
 
 
 def try_locks(engine: CommandRunner, work: Callable[[Enforced], bytes]) -> bytes:
