@@ -1,6 +1,7 @@
 """The files that agents wrote, in any session: a fold over what was committed.
 
-Rule: a file counts as an agent's by its path, whatever the root, and by the digest of its content, wherever it lies.
+Rule: a file counts as an agent's by its path, whatever the root, and by the digest of its content, wherever it lies;
+what stems from foreign text also by each long line of it, whoever shows it.
 Where a commit does not say all that it wrote, all of its root does. What a person wrote with a call of their own, or
 took back, is no agent's. Kept are halves of digests, eight bytes each, and beside the journal, as the index.
 
@@ -13,6 +14,7 @@ import posixpath
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +37,10 @@ _LARGE: Final = 2**18
 """Bytes of a file that is read in more."""
 _ALL: Final = "*"
 """Stands for every path of a root."""
+_LINE: Final = 24
+"""Letters of a line that does not stand in two files by chance."""
+_LINES: Final = 2_000
+"""Lines of one text that are looked up."""
 _WRITTEN: Final = frozenset({"added", "modified", "replaced"})
 
 
@@ -98,18 +104,20 @@ class AgentFiles:
             saved_fold.save(self._file, _SavedFiles(_SAVED_BY, seen, b"".join(self._agent), b"".join(self._tainted)))
         return True
 
-    def author(self, root: str, path: str, digest: bytes = b"") -> Author:
+    def author(self, root: str, path: str, digest: bytes = b"", text: str = "") -> Author:
         """Return who wrote a file.
 
         Args:
             root: the root's path.
             path: relative to it; a link on the way may be an agent's too.
             digest: SHA-256 of the content, where it is known.
+            text: lines of it, as they were shown.
         """
         parts = _absolute(root, path).split("/")
         marks = {_mark("/".join(parts[:count])) for count in range(2, len(parts) + 1)}
         marks |= {_in_root(root, each) for each in (_mark(_plain(path)), _mark(_ALL))}
         marks |= {digest[:_SIZE]} if digest else set()
+        marks |= set(islice(_lines(text.splitlines()), _LINES)) if self._tainted else set()
         return "tainted" if marks & self._tainted else "agent" if marks & self._agent else ""
 
     @property
@@ -132,6 +140,8 @@ class AgentFiles:
         for each in fact.effects.changes if fact.effects is not None else ():
             if _is_written(each) and not (each.moved_from and not self.author(root, each.moved_from, _full(each))):
                 marks += [_mark(_absolute(root, each.path)), _content(each)]
+                if fact.foreign:
+                    marks += _lines(line[1:] for line in each.diff.splitlines() if line.startswith("+"))
         for at in range(0, len(fact.files), 2 * _SIZE):
             name, content = fact.files[at : at + _SIZE], fact.files[at + _SIZE : at + 2 * _SIZE]
             marks += [_in_root(root, name), content]
@@ -169,6 +179,12 @@ def _content(change: Change) -> bytes:
 
 def _mark(path: str) -> bytes:
     return hashlib.sha256(path.encode("utf-8", "surrogatepass")).digest()[:_SIZE]
+
+
+def _lines(lines: Iterable[str]) -> Iterator[bytes]:
+    """Yield the marks of long lines, without what numbers and quotes them."""
+    letters = ("".join(filter(str.isalpha, line.casefold())) for line in lines)
+    return (_mark(line) for line in letters if len(line) >= _LINE)
 
 
 def _in_root(root: str, mark: bytes) -> bytes:

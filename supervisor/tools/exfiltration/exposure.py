@@ -34,6 +34,8 @@ _KEPT_PUBLIC: Final = 2**20
 """The same of what the web has said."""
 _SEARCHED: Final = 2**18
 """Characters of a line that are searched for addresses: more was not typed, and would hold up all sessions."""
+_PROBING: Final = frozenset({"edit_file"})
+"""Tools that show nothing, but whose success says what stands in a file."""
 _PASTED: Final = 1000
 """Characters of one line that nobody types."""
 _KEPT_FOREIGN: Final = 2**18
@@ -100,7 +102,7 @@ class SeenText:
         self._public: list[str] = []
         self._public_size = 0
         self._typed: list[str] = []
-        self._pasted = False
+        self._pasted = self._probed = False
         self.secrets: set[str] = set()
         """What the person typed as a secret, as it is `comparable`."""
         self._links: dict[Url, Source] = {}
@@ -126,6 +128,7 @@ class SeenText:
             case CallDecided() if fact.network or fact.unconfined:
                 self._networked.add(fact.call)
             case CallEnded():
+                self._probed = self._probed or fact.tool in _PROBING
                 started = self._started.pop(fact.call, None)
                 arguments = effective(started) if started is not None else ""
                 known = fact.sources or sources_of(arguments, fact)
@@ -156,8 +159,8 @@ class SeenText:
 
     @property
     def has_private(self) -> bool:
-        """Whether it has seen what is the person's own: more than what they typed, or so much that it was pasted."""
-        return self._pasted or any(each.kind not in ("person", "page") for each in self.sources)
+        """Whether it has seen what is the person's own, not just typed, or could have guessed it piece by piece."""
+        return self._pasted or self._probed or any(each.kind not in ("person", "page") for each in self.sources)
 
     def link(self, url: Url) -> Source | None:
         """Return who wrote an address that is free; None for one that was composed."""

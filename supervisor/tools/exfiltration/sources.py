@@ -3,13 +3,13 @@
 Rule: a file counts as an agent's where one wrote it or a part of it, in any session, by its path or by its digest; as a
 stranger's where it lies among dependencies, or in a root of others; else as the person's.
 A command may print anything: its output is nobody's, and a stranger's where it or its output names a file that is
-foreign, or where it had a network, as `CallDecided` says.
+foreign, where it prints a line that stems from foreign text, or where it had a network, as `CallDecided` says.
 """
 
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final
 
 import msgspec
@@ -17,8 +17,8 @@ import msgspec
 from supervisor.journal.facts import Author, CallEnded, Source
 from workers.catalog import find_tool
 
-WrittenBy = Callable[[str, bytes], Author]
-"""Says who wrote a file, by its path in the root and the digest of its content where that is known."""
+WrittenBy = Callable[[str, bytes, str], Author]
+"""Says who wrote a file, by its path in the root, the digest of its content where that is known, and lines of it."""
 
 WITH_RESULTS: Final = frozenset({"timeout", "resource_limit"})
 """Errors that come with what was found, or printed, until then."""
@@ -48,7 +48,7 @@ def is_foreign_path(path: str) -> bool:
     return not _FOREIGN.isdisjoint(path.casefold().split("/"))
 
 
-def no_author(_path: str, _digest: bytes) -> Author:
+def no_author(_path: str, _digest: bytes, _text: str) -> Author:
     """Know of no file that an agent wrote."""
     return ""
 
@@ -59,7 +59,7 @@ def shows_files(tool: str) -> bool:
     return row is not None and row.private and (bool(row.runs) or not row.effect)
 
 
-def any_agent(_path: str, _digest: bytes) -> Author:
+def any_agent(_path: str, _digest: bytes, _text: str) -> Author:
     """Take every file for an agent's, where nobody can know."""
     return "agent"
 
@@ -94,14 +94,16 @@ def sources_of(
         return (source("foreign_tool", foreign=True),)
     if row.runs:
         paths = dict.fromkeys((*_WORDS.findall(arguments), *_BEFORE_A_COLON.findall(text)))
-        tainted = (written_by(path, b"") == "tainted" for path in islice(paths, _PATHS))
-        foreign = foreign_root or any(map(is_foreign_path, paths)) or any(tainted)
+        printed = "\n".join(each for each in _object(text).values() if isinstance(each, str)) or text
+        texts = chain([("", printed)], ((path, "") for path in islice(paths, _PATHS)))
+        tainted = any(written_by(path, b"", each) == "tainted" for path, each in texts)
+        foreign = foreign_root or any(map(is_foreign_path, paths)) or tainted
         return (msgspec.structs.replace(source("output", foreign), name=_command(given)[:_NAME]),)
     if not row.private:
         return (source("page", foreign=True),)
 
     def of_file(path: str, lines: str, file: bytes = b"") -> Source:
-        author = written_by(path, file)
+        author = written_by(path, file, lines)
         kind: Any = "agent_file" if author else "foreign_file" if foreign_root or is_foreign_path(path) else "file"
         foreign = author == "tainted" or kind == "foreign_file"
         return Source(kind, path[:_NAME], _digest(lines), len(lines), file, foreign)

@@ -18,10 +18,11 @@ from workers.url import parse
 LINK: Final = "https://github.com/o/r/issues/7"
 FORMS: Final = [f"See {LINK}.", f"[it]({LINK})", f"<{LINK}>", f"({LINK}), *{LINK}*", LINK.removeprefix("https://")]
 AUTHORS: Final[dict[str, Author]] = {"its.md": "agent", "laundered.md": "tainted"}
+TAINTED: Final = "\na line of a page\n"
 
 
-def author(path: str, _digest: bytes) -> Author:
-    return AUTHORS.get(path, "")
+def author(path: str, _digest: bytes, text: str) -> Author:
+    return "tainted" if TAINTED in text else AUTHORS.get(path, "")
 
 
 def typed(text: str) -> list[Fact]:
@@ -116,6 +117,10 @@ WAYS: Final[dict[str, Way]] = {
     "what a command printed of a tainted file": Way(partial(ran, command="cat laundered.md"), ["output"], foreign=True),
     "what a search printed of a tainted file": Way(partial(printed, "laundered.md:3:{}"), ["output"], foreign=True),
     "what a trace names": Way(partial(printed, 'File "/x/.venv/lib/y.py", line 3: {}'), ["output"]),
+    "a tainted line of a file without its name": Way(
+        lambda text: ran(TAINTED + text, "cat *"), ["output"], foreign=True
+    ),
+    "a tainted line of a moved file": Way(lambda text: read("new.md", TAINTED + text), ["agent_file"], foreign=True),
     "names of a dependency": Way(partial(listed, "node_modules/x"), ["foreign_file"], foreign=True),
     "a site's words in an error": Way(failed, ["page"], foreign=True),
     "an attachment": Way(attached, ["person", "attachment", "person"]),
@@ -142,6 +147,11 @@ def check(ways: Sequence[Way], text: str) -> None:
     assert bool(seen.foreign) == any(way.foreign for way in ways)
     assert seen.has_private == any({"person", "page"}.isdisjoint([kind]) for way in ways for kind in way.kinds)
     assert all(len(each.digest) == 32 for each in seen.sources if each.kind not in ("person", "attachment"))
+
+
+def test_who_can_guess_what_a_file_holds_has_seen_it() -> None:
+    assert not session(*typed("Go on.")).has_private
+    assert session(CallEnded(1, "c", "edit_file", False, "old does not occur", kind="no_match")).has_private
 
 
 @pytest.mark.parametrize("text", FORMS)
