@@ -76,19 +76,19 @@ def judge_effects(
 
 
 def judge_unrehearsed(rules: Sequence[Rule], started: Started, today: dt.date) -> Verdict:
-    """Deny what runs without a rehearsal, by the first rule that may speak of it; else say which cannot be checked.
+    """Deny what runs without a rehearsal, by the first rule that may speak of it; else ask.
 
-    What it would change is not known: a rule holds by its programs, and one without any if it speaks of every change.
+    What it would change is not known: it may be any path, and of any kind; a network it has, or not.
     """
-    unchecked = ""
     for rule in rules:
         if rule.decision != "deny" or not rule.counts(today) or _speaks_of(rule, started) is False:
             continue
-        anything = not rule.writes and not rule.deletes and rule.kinds is None and not rule.network
-        if anything or rule.programs is not None:
-            return Verdict("deny", f"{_VERBS['deny']} {sentence(rule)}", rule)
-        unchecked = unchecked or f"not checked: {sentence(rule)}"
-    return Verdict("ask", unchecked)
+        if _only_network(rule) and rule.programs is None and not started.network:
+            continue
+        by_name = rule.programs is not None or not (rule.writes or rule.deletes or rule.kinds)
+        why = "" if by_name else "; what it would change is not known before it runs, so it may not run"
+        return Verdict("deny", f"{_VERBS['deny']} {sentence(rule)}{why}", rule)
+    return Verdict("ask", "")
 
 
 def _speaks_of(rule: Rule, started: Started) -> bool | None:
@@ -105,6 +105,10 @@ def _speaks_of(rule: Rule, started: Started) -> bool | None:
     if not named and rule.git is not None and GIT in names:
         return None if started.git is None else bool({*started.git} & {*rule.git})
     return named or (None if started.launches else False)
+
+
+def _only_network(rule: Rule) -> bool:
+    return rule.network and not rule.writes and not rule.deletes and rule.kinds is None
 
 
 class _JudgedCommand:
@@ -139,8 +143,7 @@ class _JudgedCommand:
             return False
         if rule.network and self._tried_network:
             return True
-        only_network = rule.network and not rule.writes and not rule.deletes and rule.kinds is None
-        return not only_network and self._any_matches(rule)
+        return not _only_network(rule) and self._any_matches(rule)
 
     def _runs_only(self, programs: Sequence[str]) -> bool:
         return bool(self._started.programs) and {*(self._started.programs or ())} <= {*programs}

@@ -117,12 +117,10 @@ class Execution:
         except (WorkerError, frames.FrameTooLarge) as error:
             return no_answer(call, error, self._pools, offer.category)
         if isinstance(proposal, messages.Unrehearsable):
-            attempt.verdict = verdict = self._rules.judge_unrehearsed(call)
+            attempt.verdict = verdict = self._rules.judge_unrehearsed(call, network=attempt.network)
             if verdict.decision == "deny":
                 return await self._proceed(attempt, Next.DENY, unrehearsed=proposal.why)
-            attempt.verdict = Verdict(
-                "ask", f"it cannot be rehearsed: {proposal.why}{verdict.reason and '; '}{verdict.reason}"
-            )
+            attempt.verdict = Verdict("ask", f"it cannot be rehearsed: {proposal.why}")
             decided = await self._request_approval(attempt, "direct")
             return await self._proceed(attempt, decided, unrehearsed=proposal.why)
         if not isinstance(proposal, PendingProposal):
@@ -258,7 +256,7 @@ class Execution:
         root = self._profile.root
         if not self._pools.root.found_by_name:
             return failed(attempt.call, "not_found", _ELSEWHERE.format(root))
-        if (denial := self._rules.judge_unrehearsed(attempt.call)).decision == "deny":
+        if (denial := self._rules.judge_unrehearsed(attempt.call, network=True)).decision == "deny":
             attempt.verdict = denial
             await attempt.record(committed=False)
             return denied(attempt.call, denial.reason, "", final=True, asked=True, rehearsed=False)

@@ -76,9 +76,10 @@ class SessionRules:
         budget = store.budget if store.keeps else None
         return await off_loop(len(effects.changes), promise, effects, budget, refusal)
 
-    def judge_unrehearsed(self, call: CallStarted) -> Verdict:
-        """Deny a call whose effects nobody knows beforehand, or ask, with what is not checked as the reason."""
-        return judge_unrehearsed(self.services.rules, started_by(call.tool, effective(call)), _today())
+    def judge_unrehearsed(self, call: CallStarted, *, network: bool) -> Verdict:
+        """Deny a call whose effects nobody knows beforehand, if a rule that denies may speak of them; else ask."""
+        started = started_by(call.tool, effective(call), network=network)
+        return judge_unrehearsed(self.services.rules, started, _today())
 
     async def suggest(self, call: CallStarted, effects: Effects, *, network: bool = False) -> Rule | None:
         """Return the rule that a person may make by saying yes to these effects; None where there is none."""
