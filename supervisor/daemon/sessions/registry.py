@@ -21,7 +21,7 @@ from supervisor.daemon.sessions.closing import ClosingTasks
 from supervisor.daemon.sessions.journal_reader import JournalReader
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.daemon.sessions.opened_at import OpenedAt, from_journal, from_options
-from supervisor.daemon.sessions.openings import Openings
+from supervisor.daemon.sessions.opening_right import OpeningRight
 from supervisor.daemon.sessions.subscribers import Subscribers
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import SessionDeleted, TurnStarted
@@ -60,7 +60,7 @@ class SessionRegistry:
         self.closing = False
         """The daemon stops: nothing new is started."""
         self._nursery = nursery
-        self._openings = Openings(leases, self.sessions.__contains__)
+        self._opening_right = OpeningRight(leases, self.sessions.__contains__)
         self._closing_tasks = ClosingTasks(nursery)
 
     @property
@@ -99,9 +99,9 @@ class SessionRegistry:
         begun = new_session(profile, model, options.origin, degraded=degraded, cwd=cwd, attended=options.attended)
         projection = Projection(dict(self.settings.config.prices))
         projection.apply(begun.opened)
-        async with self._openings.alone(begun.id):
-            await self._openings.lease(begun.id)
-            with self._openings.released_unless_open(begun.id):
+        async with self._opening_right.alone(begun.id):
+            await self._opening_right.lease(begun.id)
+            with self._opening_right.released_unless_open(begun.id):
                 await self.resources.writer.append(begun.id, begun.opened)
                 subscribers = Subscribers(self._nursery, begun.id, projection)
                 session = self._start(subscribers, profile, model, opened_at, begun, attended=options.attended)
@@ -119,12 +119,12 @@ class SessionRegistry:
             ConfigError: its profile or root cannot be used any more.
             JournalError: the journal cannot be read.
         """
-        async with self._openings.alone(session_id):
+        async with self._opening_right.alone(session_id):
             if session_id in self.sessions:
                 session = self.sessions[session_id]
                 return session, _notices(session.substituted, session.profile)
-            await self._openings.lease(session_id)
-            with self._openings.released_unless_open(session_id):
+            await self._opening_right.lease(session_id)
+            with self._opening_right.released_unless_open(session_id):
                 earlier, projection = await self._earlier(session_id)
                 attended = earlier.opened.attended if recorded else options.attended
                 return await self._reopen(earlier, projection, attended=attended, modelless=options.modelless)
@@ -237,7 +237,7 @@ class SessionRegistry:
             return [found] if found is not None and not found.deleted else []
 
         if await self.reader.index(known):
-            async with self._openings.alone(session_id):  # and nobody opens it again before it is recorded
+            async with self._opening_right.alone(session_id):  # and nobody opens it again before it is recorded
                 if (session := self.sessions.get(session_id)) is not None:
                     await self._close(session)
                 await self.resources.writer.append(session_id, SessionDeleted())
@@ -264,7 +264,7 @@ class SessionRegistry:
         """Close a session in which nothing runs."""
         if self.sessions.get(session.id) is session:  # two may close it at once
             del self.sessions[session.id]
-            self._openings.release(session.id)
+            self._opening_right.release(session.id)
 
     def leave(self, client: Connection) -> None:
         """Forget a client everywhere."""

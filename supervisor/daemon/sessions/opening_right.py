@@ -18,7 +18,7 @@ _LEASE_PATIENCE: Final = 2.0
 _STEP: Final = 0.02
 
 
-class Openings:
+class OpeningRight:
     """The sessions that are being opened, and those that this process has.
 
     Args:
