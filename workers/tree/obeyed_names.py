@@ -130,12 +130,12 @@ class NameTable:
 
 def _shadows(names: Sequence[str]) -> bool:
     """Say whether Python would import a file of the root in place of a module of its own."""
-    module, dot, rest = names[-1].rpartition(".")
+    module, _, rest = names[-1].partition(".")
     if len(names) == 2 and names[1] == "__init__.py":  # noqa: PLR2004 - a package in the root
-        module, dot, rest = names[0], ".", "py"
+        module, rest = names[0], "py"
     elif len(names) > 1:
         return False
-    return bool(dot) and rest == "py" and module in sys.stdlib_module_names - _COMMON
+    return (rest in {"py", "so"} or rest.endswith(".so")) and module in sys.stdlib_module_names - _COMMON
 
 
 def rank(row: ObeyedName | None) -> int:

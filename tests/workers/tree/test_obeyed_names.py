@@ -113,7 +113,7 @@ def test_a_name_is_found_by_its_short_names_and_through_letters_that_fold(path: 
     assert obeyed(path) is not None
 
 
-@pytest.mark.parametrize("path", ["json.py", "Random.py", "logging/__init__.py"])
+@pytest.mark.parametrize("path", ["json.py", "Random.py", "logging/__init__.py", "json.so"])
 def test_a_module_of_the_root_that_python_would_take_for_its_own_is_asked_about(path: str) -> None:
     row = obeyed(path)
     assert row is not None
