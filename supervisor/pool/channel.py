@@ -16,17 +16,14 @@ import os
 import select
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
 import trio
 from trio.lowlevel import (
     Abort,
     RaiseCancelT,
-    Task,
     current_task,
     notify_closing,
-    reschedule,
     wait_readable,
     wait_task_rescheduled,
     wait_writable,
@@ -34,6 +31,7 @@ from trio.lowlevel import (
 
 from supervisor.errors import WorkerDied, WorkerError, WorkerUnavailable
 from supervisor.pool.frame_reader import FrameReader
+from supervisor.pool.pending_answer import Originals, Output, PendingAnswer
 from workers.wire import frames, messages
 
 PIPE_SIZE: Final = 2**20
@@ -45,32 +43,7 @@ _BURST: Final = 4
 _DYING: Final = 0.3
 """Seconds in which a process that has closed a pipe may turn out to have ended."""
 _log: Final = logging.getLogger("strongroom.pool")
-Output = Callable[[str], None]
-"""Takes what a tool prints while it runs."""
-Originals = Callable[[messages.Original | messages.Piece], None]
-"""Takes what comes before a `Kept`."""
 _USUAL: Final = (messages.Done, messages.Failed, messages.Ready, messages.Refused, messages.Probed)
-
-
-@dataclass(slots=True)
-class _PendingAnswer:
-    """One that awaits the answer to call `id`, or (None) to Start or Probe."""
-
-    id: int | None
-    deadline: float
-    output: Output | None
-    expects: tuple[type[messages.Answer], ...]
-    originals: Originals | None
-    task: Task | None = None
-    writing: trio.CancelScope | None = None
-    answer: messages.Answer | WorkerDied | None = None
-
-    def settle(self, answer: messages.Answer | WorkerDied) -> None:
-        self.answer = answer
-        if self.task is not None:
-            reschedule(self.task)
-        elif self.writing is not None:
-            self.writing.cancel()
 
 
 class Channel:
@@ -88,7 +61,7 @@ class Channel:
         self._outgoing = outgoing
         self._kill = kill
         self._exited = exited
-        self._pending: _PendingAnswer | None = None
+        self._pending: PendingAnswer | None = None
         self._exchanging = False
         self._frames = FrameReader(incoming, self._take)
         self._strays = 0
@@ -134,7 +107,7 @@ class Channel:
         if self._dead is not None or self._outgoing < 0:
             raise WorkerUnavailable("the worker has ended")
         self._drop_strays()
-        pending = self._pending = _PendingAnswer(number, deadline, output, expects, originals)
+        pending = self._pending = PendingAnswer(number, deadline, output, expects, originals)
         await self._send(pending, message)
         self._exchanging = True
         try:
@@ -164,7 +137,7 @@ class Channel:
         assert pending.answer is not None
         return pending.answer
 
-    async def _send(self, pending: _PendingAnswer, message: bytes) -> None:
+    async def _send(self, pending: PendingAnswer, message: bytes) -> None:
         try:
             try:
                 written = os.write(self._outgoing, message)
@@ -181,7 +154,7 @@ class Channel:
         if self._dead is not None:
             raise await self._unsent()
 
-    async def _write_rest(self, pending: _PendingAnswer, rest: memoryview) -> None:
+    async def _write_rest(self, pending: PendingAnswer, rest: memoryview) -> None:
         with trio.CancelScope() as pending.writing:
             while rest:
                 await wait_writable(self._outgoing)
@@ -224,7 +197,7 @@ class Channel:
             self._break(error)
             raise WorkerUnavailable("the worker had broken the protocol") from error
 
-    def _read(self, pending: _PendingAnswer | None = None) -> bool:
+    def _read(self, pending: PendingAnswer | None = None) -> bool:
         """Take some of what is there, nothing after the answer; return False at the pipe's end."""
         for _ in range(_BURST):
             if pending is not None and pending.answer is not None:

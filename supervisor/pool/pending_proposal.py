@@ -10,8 +10,8 @@ import outcome
 import trio
 
 from supervisor.errors import WorkerDied, WorkerUnavailable
-from supervisor.pool.channel import Originals
 from supervisor.pool.checkout import Checkout
+from supervisor.pool.pending_answer import Originals
 from supervisor.pool.worker_slot import WorkerSlot
 from workers.changes.effects import Effects
 from workers.wire import frames, messages

@@ -16,8 +16,8 @@ import msgspec
 import trio
 
 from supervisor.errors import WorkerDied, WorkerUnavailable
-from supervisor.pool.channel import Output
 from supervisor.pool.open_root import identity
+from supervisor.pool.pending_answer import Output
 from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.spec import ChildSpec
 from supervisor.pool.worker_set import WorkerSet
