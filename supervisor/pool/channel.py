@@ -132,10 +132,7 @@ class Channel:
         if pending.answer is None:  # none can come any more: wait for how the process ended
             pending.task = current_task()
             await wait_task_rescheduled(self._abort)
-        if isinstance(pending.answer, WorkerDied):
-            raise pending.answer
-        assert pending.answer is not None
-        return pending.answer
+        return pending.result()
 
     async def _send(self, pending: PendingAnswer, message: bytes) -> None:
         try:

@@ -35,3 +35,14 @@ class PendingAnswer:
             reschedule(self.task)
         elif self.writing is not None:
             self.writing.cancel()
+
+    def result(self) -> messages.Answer:
+        """Return the answer, once there is one.
+
+        Raises:
+            WorkerDied: the process ended before it.
+        """
+        if isinstance(self.answer, WorkerDied):
+            raise self.answer
+        assert self.answer is not None
+        return self.answer
