@@ -88,6 +88,7 @@ async def test_one_that_stays_does_not_keep_the_others_from_being_told(
     pool = await open_pool(stop_timeout=4 * HANG)
     first, last = pool.workers.slots
     kill(last, by=signal.SIGSTOP)
+    await until(lambda: "stopped" in Path(f"/proc/{process_of(last).pid}/status").read_text())
     nursery.start_soon(pool.workers.close)
     await until(lambda: last.state is WorkerState.STOPPED)
     jumping_clock.jump(2 * HANG)  # its share of the time
