@@ -318,14 +318,17 @@ def decode(body: bytes) -> Fact:
     Raises:
         msgspec.DecodeError: not a fact that this version knows.
     """
-    return _decoder.decode(body)
+    try:
+        return _decoder.decode(body)
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise msgspec.DecodeError(str(error)) from error
 
 
 def opening_in(body: bytes) -> SessionOpened | None:
     """Return what is left of an opening that cannot be decoded, so that its session can be: where it works, and how."""
     found = {}
     for key, text in _TEXTS.findall(body) if b'"SessionOpened"' in body else ():
-        with suppress(msgspec.DecodeError):
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):
             found[key.decode()] = msgspec.json.decode(text, type=str)
     root = found.pop("working_directory", "")
     if not root.startswith("/") or "profile" not in found:

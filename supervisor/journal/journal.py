@@ -123,6 +123,7 @@ class Journal:
                 self._files.check()
                 last = connection.execute("SELECT seq, digest FROM facts ORDER BY seq DESC LIMIT 1").fetchone()
                 seq, digest = last or (0, ANCHOR)
+                digest = digest if isinstance(digest, bytes) else b""  # which a damaged row may lack
                 for session, bodies in appends:
                     for body in bodies:
                         seq, at = seq + 1, time.time()

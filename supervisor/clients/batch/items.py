@@ -200,7 +200,7 @@ class OutputFile:
             try:
                 result = msgspec.json.decode(line)
                 self.statuses[str(result["id"])] = result["status"]
-            except (msgspec.DecodeError, KeyError, TypeError) as error:
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError, TypeError) as error:
                 raise ConfigError(f"{path}, line {number} is not a result of a batch; nothing was changed.") from error
 
     def write(self, result: Result) -> None:

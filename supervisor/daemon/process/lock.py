@@ -218,7 +218,7 @@ def is_at(path: Path, descriptor: int, *, through_links: bool = False) -> bool:
 def _published(descriptor: int) -> Published:
     try:
         said = _decoder.decode(os.pread(descriptor, _LONGEST, 0))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return Published()  # not yet, or no longer
     if said.pid and _holder(descriptor, said.pid) != said.pid:
         return msgspec.structs.replace(said, pid=0)

@@ -28,6 +28,10 @@ BYTE: Final = "UPDATE facts SET body = CAST(replace(CAST(body AS TEXT), '{}', '{
 TAMPERINGS: Final[dict[str, tuple[Sequence[str], dict[int, str]]]] = {
     "a byte of a text": ([BYTE.format("line 7 ", "line 8 ", 7)], {7: "changed"}),
     "a byte of the JSON": ([BYTE.format("{", "[", 7)], {7: "unreadable"}),
+    "a byte that is not text": (
+        ["UPDATE facts SET body = CAST(substr(body, 1, 90) || x'df' || substr(body, 92) AS BLOB) WHERE seq = 7"],
+        {7: "unreadable"},
+    ),
     "its time": (["UPDATE facts SET at = 1 WHERE seq = 7"], {7: "changed"}),
     "its digest": (["UPDATE facts SET digest = zeroblob(32) WHERE seq = 7"], {7: "changed", 8: "changed"}),
     "deleted": (["DELETE FROM facts WHERE seq = 7"], {8: "unchecked"}),
@@ -122,6 +126,21 @@ def test_a_page_that_is_damaged_costs_the_rows_on_it(
             journal.append("a", asked("it goes on"))
             assert journal.of_session("a")[-1].fact == asked("it goes on")
             assert journal.verify().problem
+
+
+@pytest.mark.parametrize("value", ["NULL", "7", "'text'", "x''"])
+def test_a_journal_whose_last_row_has_no_digest_goes_on(whole: bytes, path: Path, value: str) -> None:
+    path.write_bytes(whole)
+    path.chmod(0o600)
+    loosened = "replace(replace(sql, ' NOT NULL', ''), 'STRICT', '')"
+    execute(
+        path, *FREE, "PRAGMA writable_schema = ON", f"UPDATE sqlite_master SET sql = {loosened} WHERE name = 'facts'"
+    )
+    execute(path, f"UPDATE facts SET digest = {value} WHERE seq = {ROWS}")
+    with open_journal(path) as journal:
+        journal.append("a", asked("it goes on"))
+        assert journal.of_session("a")[-1].fact == asked("it goes on")
+        assert journal.verify().broken_at == ROWS
 
 
 def test_a_table_of_which_nothing_is_left_is_an_error_in_a_sentence(whole: bytes, path: Path) -> None:
