@@ -68,7 +68,8 @@ class Started(NamedTuple):
     """What a call runs, as far as that is known."""
 
     programs: tuple[str, ...] | None
-    """None where they are not known; () for a tool that runs none, of which no rule with `programs` speaks."""
+    """None where they are not known: arguments that are not the tool's, or a text with more than plain words joined by
+    `&&`, `||`, `;`, `|` and ends of lines. () for a tool that runs none, of which no rule with `programs` speaks."""
     git: tuple[str, ...] | None = ()
     """Subcommands of git; None where they are not known."""
     network: bool = False
@@ -96,22 +97,8 @@ def _launches(words: Sequence["_Word"]) -> bool:
     return program in _LAUNCHERS or (program == "find" and any(each.text in _FIND_RUNS for each in words))
 
 
-def programs_of(tool: str, arguments: str) -> tuple[str, ...] | None:
-    """Return the programs of a command, each once, in the order of their names' first place.
-
-    Args:
-        tool: the tool that is called.
-        arguments: raw JSON.
-
-    Returns:
-        None where they are not known: another tool, arguments that are not its own, or a text with anything but plain
-        words joined by `&&`, `||`, `;`, `|` and ends of lines.
-    """
-    commands = _commands(tool, arguments)
-    return None if commands is None else _programs(commands)
-
-
 def _programs(commands: Sequence[Sequence["_Word"]]) -> tuple[str, ...] | None:
+    """Return the programs, each once, in the order of their names' first place; None where one is not known."""
     found: dict[str, None] = {}
     for words in commands:
         program = words[0].text

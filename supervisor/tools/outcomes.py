@@ -91,7 +91,7 @@ def abandoned(call: CallStarted, why: str, otherwise: ErrorKind, decided: CallDe
         decided: what was decided last about its effects, if anything was.
     """
     if not allowed(call):
-        return failed(call, "cancelled", "The turn ended before this call was started. Nothing was done.")
+        return failed(call, "cancelled", _NOT_STARTED)
     if not call.effect:
         return with_persons_part(call, failed(call, otherwise, why))
     if call.rehearsed and decided is not None and is_final(decided):

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.rules.started_programs import Started, programs_of, started_by
+from supervisor.rules.started_programs import Started, started_by
 
 STARTED: Final = [
     ("git status", ("git",)),
@@ -41,18 +41,18 @@ NOT_UNDERSTOOD: Final = [
 
 @pytest.mark.parametrize(("text", "expected"), STARTED, ids=[repr(text) for text, _ in STARTED])
 def test_programs_are_those_of_plain_commands(text: str, expected: tuple[str, ...]) -> None:
-    assert programs_of("run_cmd", json.dumps({"command": text})) == expected
+    assert started_by("run_cmd", json.dumps({"command": text})).programs == expected
 
 
 @pytest.mark.parametrize("text", NOT_UNDERSTOOD, ids=lambda text: repr(text[:24]))
 def test_a_text_that_is_more_than_plain_commands_has_no_programs(text: str) -> None:
-    assert programs_of("run_cmd", json.dumps({"command": text})) is None
+    assert started_by("run_cmd", json.dumps({"command": text})).programs is None
 
 
 def test_programs_of_a_call_without_a_shell_are_its_one() -> None:
-    assert programs_of("exec_shell", '{"command": "git", "args": ["&&", "rm"]}') == ("git",)
-    assert programs_of("exec_shell", '{"command": "a; b"}') == ("a; b",)
-    assert programs_of("write_file", '{"command": "git"}') is None
+    assert started_by("exec_shell", '{"command": "git", "args": ["&&", "rm"]}').programs == ("git",)
+    assert started_by("exec_shell", '{"command": "a; b"}').programs == ("a; b",)
+    assert started_by("write_file", '{"command": "git"}').programs == ()
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_programs_of_a_call_without_a_shell_are_its_one() -> None:
 )
 @pytest.mark.parametrize("tool", ["exec_shell", "run_cmd"])
 def test_arguments_that_are_none_have_no_programs(tool: str, arguments: str) -> None:
-    assert programs_of(tool, arguments) is None
+    assert started_by(tool, arguments).programs is None
 
 
 TOKENS: Final = [
@@ -87,7 +87,7 @@ def test_a_real_shell_starts_no_other_programs_than_those_that_are_told(tmp_path
     drawn = [
         chance.choice(["", " "]).join(chance.choices([*TOKENS, "\n", " "], k=chance.randint(1, 7))) for _ in range(4000)
     ]
-    texts = {text: found for text in drawn if (found := programs_of("run_cmd", json.dumps({"command": text})))}
+    texts = {text: found for text in drawn if (found := started_by("run_cmd", json.dumps({"command": text})).programs)}
     assert len(texts) > 100
     subprocess.run(["bash", "-c", SHELL, "bash", *texts], cwd=tmp_path, env={}, timeout=60, check=True)
     lines = [line.split(" ", 1) for line in (tmp_path / "log").read_text().splitlines()]
