@@ -187,7 +187,7 @@ class Conversation:
         return await self._end_turn(turn, last, end)
 
     def _unfinished(self, why: str, otherwise: ErrorKind) -> list[CallEnded]:
-        """Return an end for every call that has none, with what it had partial_output."""
+        """Return an end for every call that has none, with what it had printed."""
         return [self._partial_output.completed(end) for end in self.transcript.unfinished(why, otherwise)]
 
     async def _end_turn(self, turn: Turn, last: Sequence[Fact], end: TurnEnded) -> TurnEnded:

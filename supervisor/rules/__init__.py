@@ -1,1 +1,1 @@
-"""The rule engine: patterns, what effects touch, what rules say of them. Pure but for its store."""
+"""The rule engine: kinds of changes, what effects touch, what rules say of them. Pure but for its store."""

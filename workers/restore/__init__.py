@@ -1,11 +1,12 @@
 """The category `restore`: it takes back what a committed call did, from what was kept of it.
 
-Rule: no model is offered its tool; it is called where a person asks for an undo. The tool imports light; the rest is
-imported where the category is prepared.
+Rule: no model is offered its tools. A person asks for `undo`; `settle` is for a commit whose end nobody saw.
+The tools import light; the rest is imported where the category is prepared.
 
-    undo -> engine -> pack    what was kept
-                   -> plan    what is there now, and what is to be done about it
-                   -> upper   the layer that lies over the root when all is restored
+    undo, settle -> restorer -> pack           what was kept
+                             -> restore_plan   what is there now, and what is to be done about it
+                             -> upper_layer    what lies over the root when all is restored, of `workers/commit`
+                             -> settlement     what a killed commit has left
 """
 
 from typing import TYPE_CHECKING, Final

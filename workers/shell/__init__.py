@@ -4,8 +4,9 @@ Rule: the list of programs is a convenience for the person who reads; the kernel
 runs, it reaches the root, its own places and nothing else, and ends with the command. The tools import light; the rest
 is imported where the category is prepared.
 
-    exec_shell, run_cmd -> command -> places, locks -> the program
-    ready -> steps -> layout                              once, when the worker starts
+    exec_shell, run_cmd -> command_proposal -> run/command -> the program, in a sandbox of its own
+                                            -> proxy           where it has a network
+    prepare -> sandbox/setup -> private_root                   once, when the worker starts
 """
 
 from typing import TYPE_CHECKING, Final

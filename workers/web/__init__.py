@@ -6,6 +6,7 @@ Rule: what the catalog needs is here and in `fetch_url`, and imports light. Ever
     fetch_url -> fetcher -> http_client -> transport, broker_client ==wire==> the supervisor
                          -> kept_texts
                          -> content -> charset, html_to_markdown, html_to_flat_text
+                                       -> visibility -> style_sheets, css_selectors, css_colours
 """
 
 from typing import Final

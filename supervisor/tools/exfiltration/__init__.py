@@ -1,1 +1,1 @@
-"""The judge of addresses that may carry out what a session has read. Pure."""
+"""The sources of what a session has read, and the judge and the price of addresses that may carry it out. Pure."""
