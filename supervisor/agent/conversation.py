@@ -104,6 +104,8 @@ class Conversation:
         """
         with self._only_turn():
             self.interrupt()
+            if sources:
+                sources = await self.router.told_sources(text, sources)
             await self._record(TurnStarted(self.transcript.turn + 1, text, sources))
             return await self._run(State.THINKING)
 

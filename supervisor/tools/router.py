@@ -11,12 +11,13 @@ from functools import partial
 from typing import Final
 
 import msgspec
+import trio
 
 from supervisor.broker.allowlist import Allowlist
 from supervisor.categories.web import HostPort, WebConfig
 from supervisor.config.profiles import Profile
 from supervisor.errors import JournalError, WorkerError, WorkerUnavailable
-from supervisor.journal.facts import CallEnded, CallStarted, effective
+from supervisor.journal.facts import CallEnded, CallStarted, Source, effective
 from supervisor.pool.pools import Pools
 from supervisor.rules.judge_effects import Verdict
 from supervisor.tools import call_policy, outcomes
@@ -29,7 +30,14 @@ from supervisor.tools.execution import Execution
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.exfiltration.flow_ledger import FlowBudget, fetched_address
 from supervisor.tools.exfiltration.origins import explained, words_of
-from supervisor.tools.exfiltration.sources import WrittenBy, any_agent, no_author, shows_files, sources_of
+from supervisor.tools.exfiltration.sources import (
+    WrittenBy,
+    any_agent,
+    no_author,
+    shows_files,
+    sources_of,
+    sources_of_attachments,
+)
 from supervisor.tools.services import ChangeServices
 from supervisor.tools.session_rules import SessionRules
 from workers.wire.frames import FrameTooLarge
@@ -166,16 +174,26 @@ class Router:
 
     async def _with_sources(self, call: CallStarted, ended: CallEnded, content: str = "") -> CallEnded:
         """Return the end of a call with who wrote what it says; `content` is that as the worker said it."""
-        files = self._services.agent_files
-        author: WrittenBy = no_author
-        if files is not None and shows_files(call.tool):
-            try:
-                await files.keep_up()
-                author = partial(files.author, self._profile.root)
-            except (JournalError, OSError):
-                author = any_agent
+        author = await self._author() if shows_files(call.tool) else no_author
         sources = sources_of(effective(call), ended, author, foreign_root=self._foreign_root, content=content)
         return msgspec.structs.replace(ended, sources=sources)
+
+    async def told_sources(self, text: str, sources: tuple[Source, ...]) -> tuple[Source, ...]:
+        """Return the sources of a prompt's parts, with what agents wrote of the files that were sent along."""
+        with trio.CancelScope(shield=True):  # as a turn is recorded that is cancelled when it begins
+            author = await self._author()
+        return sources_of_attachments(text, sources, author, f"file://{self._profile.root}/")
+
+    async def _author(self) -> WrittenBy:
+        """Return who says which files agents wrote, as of now."""
+        files = self._services.agent_files
+        try:
+            if files is None:
+                return no_author
+            await files.keep_up()
+            return partial(files.author, self._profile.root)
+        except (JournalError, OSError):
+            return any_agent
 
     def _refused(self, call: CallStarted) -> CallEnded | None:
         """Return the end of a call that is not to run; None for one that is."""

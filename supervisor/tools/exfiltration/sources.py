@@ -9,8 +9,9 @@ foreign, where it prints a line that stems from foreign text, or where it had a 
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from typing import Any, Final
+from urllib.parse import unquote
 
 import msgspec
 
@@ -131,6 +132,27 @@ def sources_of_parts(parts: Sequence[tuple[str, str]]) -> tuple[Source, ...]:
             foreign=uri.casefold().startswith(("http:", "https:")) or is_foreign_path(uri),
         )
         for text, uri in parts
+    )
+
+
+def sources_of_attachments(
+    text: str, sources: Sequence[Source], written_by: WrittenBy, root: str
+) -> tuple[Source, ...]:
+    """Return the sources of a prompt's parts, foreign where an attachment stems from foreign text.
+
+    Args:
+        text: of the prompt, its parts one after the other.
+        sources: of the parts.
+        written_by: the files that agents wrote.
+        root: where addresses of files in it begin.
+    """
+    ends = list(accumulate(each.size for each in sources))
+    return tuple(
+        msgspec.structs.replace(each, foreign=True)
+        if each.kind == "attachment"
+        and written_by(unquote(each.name).removeprefix(root), b"", text[end - each.size : end]) == "tainted"
+        else each
+        for each, end in zip(sources, ends, strict=True)
     )
 
 
