@@ -1,8 +1,8 @@
 """The console without a terminal: lines in, lines out, no escape sequence ever.
 
 Rule: answers, and what was asked for with a slash, go to standard output as they come; everything else goes to standard
-error. Where nobody can be asked, what policy asks about is declined. On a terminal, a line that was typed before a
-question could be read answers nothing: it waits for the end of the turn.
+error. Where nobody can be asked, what policy asks about is declined. On a terminal, a line that was begun before a
+question could be read, or pasted among others, answers nothing: it waits for the end of the turn.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ import select
 import shutil
 import signal
 import sys
+import termios
 import time
 from collections.abc import Awaitable
 from typing import Any, Final, TextIO, TypeVar
@@ -222,15 +223,24 @@ class PlainConsole:
         return line.decode("utf-8", "replace").removesuffix("\r") if line or end else None
 
     async def _answer(self, prompt: str) -> str | None:
-        """Return the next line that was typed when the prompt could be read; None at the end of the input."""
-        while b"\n" in self._input or select.select([0], [], [], 0)[0]:
+        """Return the next line that was begun when the prompt could be read, and not pasted; None at the end."""
+        while self._has_line():
             if (early := await self._line("")) is None:
                 return None
             self._set_aside(early)
+        self._input += _half_typed()
+        meant = not self._input
         shown = time.monotonic()
-        while (line := await self._line(prompt)) is not None and time.monotonic() < shown + READABLE_S:
+        while (line := await self._line(prompt)) is not None:
+            more = self._has_line()
+            if meant and not more and time.monotonic() >= shown + READABLE_S:
+                break
             self._set_aside(line)
+            meant = not more
         return line
+
+    def _has_line(self) -> bool:
+        return b"\n" in self._input or bool(select.select([0], [], [], 0)[0])
 
     def _set_aside(self, line: str) -> None:
         self._ahead.append(line)
@@ -258,6 +268,20 @@ def _read() -> bytes:
     try:
         return os.read(0, 2**16)
     except OSError:
+        return b""
+
+
+def _half_typed() -> bytes:
+    """Take from the terminal what was typed of a line that is not finished."""
+    try:
+        lines = termios.tcgetattr(0)
+        keys = [*lines[:3], lines[3] & ~termios.ICANON, *lines[4:]]
+        try:
+            termios.tcsetattr(0, termios.TCSANOW, keys)
+            return _read() if select.select([0], [], [], 0)[0] else b""
+        finally:
+            termios.tcsetattr(0, termios.TCSANOW, lines)
+    except termios.error:  # it is gone
         return b""
 
 

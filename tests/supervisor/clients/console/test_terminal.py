@@ -535,14 +535,18 @@ def test_plain_lines_on_a_terminal_ask_about_calls(home: Path, root: Path, daemo
             assert "! A  .git/hooks/x  8 B: protected, because git runs it\n│   M  a.py" in screen
             say(console, typed)
             assert daemon.answered() == answer
-        console.type("early" + ENTER + "y" + ENTER)
+        console.type("early" + ENTER + "y" + ENTER + "y")
         daemon.ask("run_cmd", '{"command": "ls"}', "because of nothing")
         console.until("(not an answer, but for after this turn: y)\nrun it? [y/N/e]")
+        console.type(
+            ENTER, lambda screen: screen.endswith("turn: y)\nrun it? [y/N/e]") and screen.count("turn: y)") == 2
+        )
+        console.type("yes" + ENTER + "pasted" + ENTER, "turn: pasted)\nrun it? [y/N/e]")
         say(console, ["what?", "n", "later"])
         assert daemon.answered() == {"option": "reject_once", extensions.REMARK: "later"}
         daemon.reply("Done.\x1b[2J")
         console.until("Done.\\x1b[2J")
-        for line in ("early", "y", "what?"):
+        for line in ("early", "y", "y", "yes", "pasted", "what?"):
             assert daemon.prompt() == line
             daemon.end()
         console.type("again" + ENTER)
