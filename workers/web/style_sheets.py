@@ -20,9 +20,11 @@ _PROPERTY_NAMES: Final = (
     "display visibility opacity color background background-color background-image font font-size position left top "
     "right bottom inset margin margin-left margin-top text-indent clip clip-path width height max-width max-height "
     "overflow overflow-x overflow-y transform scale translate filter content-visibility zoom letter-spacing "
-    "line-height -webkit-text-fill-color"
+    "line-height -webkit-text-fill-color padding-left padding-top contain"
 )
 _PROPERTIES: Final = frozenset(_PROPERTY_NAMES.split())
+_LOGICAL: Final = re.compile(r"(margin|padding|inset)-(inline|block)(-start|)|(max-|)(inline|block)-size")
+"""Names by the direction of a text, here that of English; CSS Logical Properties and Values, level 1."""
 _STYLE: Final = re.compile(r"<!--|<(style|script|textarea|title|template|noscript|iframe|svg)\b", re.IGNORECASE)
 _COMMENT: Final = re.compile(r"/\*.*?(?:\*/|\Z)|<!--|-->", re.DOTALL)
 _STRING: Final = re.compile(r"""("[^"\n]*"|'[^'\n]*')""")
@@ -135,13 +137,25 @@ def declared(text: str) -> dict[str, tuple[str, bool]]:
         if not colon:
             continue
         name = unescaped(name).strip()
-        name = name if name.startswith("--") else name.lower()
+        name = name if name.startswith("--") else _physical(name.lower())
         if name in _PROPERTIES or name.startswith("--"):
             plain, mark, _ = unescaped(value).lower().strip().partition("!")
             important = bool(mark)
             if important or not values.get(name, ("", False))[1]:
                 values[name] = plain.strip(), important
     return values
+
+
+def _physical(name: str) -> str:
+    """Return the name of a property by the sides of the screen."""
+    found = _LOGICAL.fullmatch(name)
+    if found is None:
+        return name
+    kind, way, _start, most, extent = found.groups()
+    if extent:
+        return f"{most}{'width' if extent == 'inline' else 'height'}"
+    side = "left" if way == "inline" else "top"
+    return side if kind == "inset" else f"{kind}-{side}"
 
 
 def at_rule_counts(head: str) -> bool:

@@ -12,7 +12,7 @@ from workers.web.css_colours import BLACK, WHITE, Colour, colour, contrast
 from workers.web.css_selectors import PageElement
 from workers.web.style_sheets import StyleSheets
 
-UNSEEN_NAMES: Final = frozenset({"noscript", "noframes", "noembed", "template"})
+UNSEEN_NAMES: Final = frozenset({"noscript", "noframes", "noembed", "template", "datalist", "rp"})
 """Elements that no browser shows which runs scripts."""
 _LENGTH: Final = re.compile(
     r"([-+]?(?:[0-9]{1,9}\.?[0-9]{0,6}|\.[0-9]{1,6}))(px|r?em|ex|ch|pt|pc|cm|mm|in|v[wh]|vmin|vmax|%)?"
@@ -49,10 +49,15 @@ _SIZES: Final[Mapping[str, float]] = {
 _VAR: Final = re.compile(r"var\(\s*(--[-\w]+)\s*(?:,([^()]*))?\)")
 _EMPTY_CLIP: Final = re.compile(
     r"inset\(\s*(?:[5-9][0-9]|100)[0-9.]*%|(?:circle|ellipse)\(\s*0|rect\((?:\s*(?:0|1px|0px|auto)[,\s]*){4}\)|polygon\((?:\s*0\S*\s+0[^,)]*,?)+\)"
+    r"|inset\(\s*[0-9]{3,9}px|xywh\([^()]*\s0[a-z%]*\s+0[a-z%]*\s*\)"
 )
-_SCALE: Final = re.compile(r"scale(?:3d|x|y)?\(\s*0*(?:\.0\d*)?\s*[,)]")
-_AWAY: Final = re.compile(r"translate(?:3d|x|y)?\(([^()]*)\)")
-_TRANSPARENT: Final = re.compile(r"opacity\(\s*(?:0?\.0\d*|0|[0-9](?:\.\d*)?%)\s*\)")
+_SCALE: Final = re.compile(
+    r"scale(?:3d|x|y)?\(\s*0*(?:\.0\d*)?\s*[,)]|matrix\((?:\s*0(?:\.0\d*)?\s*,){4}|rotate[xy]\(\s*-?(?:90|270)deg"
+)
+_AWAY: Final = re.compile(r"(?:translate(?:3d|x|y)?|matrix(?:3d)?)\(([^()]*)\)")
+_TRANSPARENT: Final = re.compile(
+    r"opacity\(\s*(?:0?\.0\d*|0|[0-9](?:\.\d*)?%)\s*\)|blur\(\s*(?:[5-9]|\d\d+)[\d.]*px|contrast\(\s*0%?\s*\)"
+)
 _UNSHOWN: Final = frozenset({"hidden", "popover", "aria-hidden"})
 _FONT_SIZE: Final = re.compile(r"(?:^|\s)(?:(0)()(?=[/\s])|([0-9.]{1,9})(px|r?em|pt|%))")
 _BODY: Final = re.compile("<body", re.IGNORECASE)
@@ -164,7 +169,7 @@ def _computed(values: Mapping[str, str], outer: Look, tag: str, attributes: Mapp
 def _is_away(values: Mapping[str, str]) -> bool:
     """Say whether an element stands where no screen is."""
     placed = values.get("position", "static") not in ("static", "")
-    names = ["margin", "margin-left", "margin-top"]
+    names = ["margin", "margin-left", "margin-top", "padding-left", "padding-top"]
     names += ["left", "top", "right", "bottom", "inset", "translate"] if placed or "translate" in values else []
     moved = [*(values.get(name, "") for name in names), *_AWAY.findall(values.get("transform", ""))]
     lengths = [_number(each) for value in moved for each in _LENGTH.findall(value)]
@@ -177,8 +182,8 @@ def _is_cut_off(values: Mapping[str, str]) -> bool:
         return True
     if _SCALE.search(values.get("transform", "")) or values.get("scale", "1").split()[:1] in (["0"], ["0%"]):
         return True
-    overflow = " ".join(values.get(name, "") for name in ("overflow", "overflow-x", "overflow-y"))
-    cut = any(word in overflow for word in ("hidden", "clip", "scroll", "auto"))
+    overflow = " ".join(values.get(name, "") for name in ("overflow", "overflow-x", "overflow-y", "contain"))
+    cut = any(word in overflow for word in ("hidden", "clip", "scroll", "auto", "paint", "strict", "content"))
     sizes = (_pixels(values[name], 16) for name in _EXTENTS if name in values)
     return cut and any(size is not None and size <= 1 for size in sizes)
 

@@ -10,7 +10,7 @@ from workers.errors import ToolError
 from workers.files.edit_file import edit_file
 from workers.files.write_file import write_file
 from workers.tool import Proposal, Tool, ToolContext
-from workers.tree.obeyed_names import folded, name_table, obeyed, rank, short_name
+from workers.tree.obeyed_names import folded, makers_of, name_table, obeyed, rank, short_name
 from workers.tree.root import Root
 from workers.treediff.comparison import Difference
 from workers.treediff.effects_of import build_effects
@@ -123,3 +123,12 @@ def test_a_module_of_the_root_that_python_would_take_for_its_own_is_asked_about(
 @pytest.mark.parametrize("path", [".unheard", "a/.unheard/x", ".Unheard.json", ".un\u200dheard"])
 def test_a_file_tool_asks_about_a_name_with_a_dot_that_nobody_knows(context: ToolContext, path: str) -> None:
     assert level_in(write_file, context, path) == "asked"
+
+
+@pytest.mark.parametrize(
+    "name", ["sitecustomize.py", "usercustomize.py", "build/sitecustomize.py", "a/usercustomize/b"]
+)
+def test_what_python_runs_at_its_start_is_nobodys_work_outside_of_an_environment(name: str) -> None:
+    assert obeyed(name)
+    assert not makers_of(name)
+    assert "python" in makers_of(f".venv/lib/{name}")

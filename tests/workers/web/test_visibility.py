@@ -26,6 +26,10 @@ color:transparent|color:hwb(0 100% 0%)|color:lab(100% 0 0)|color:oklch(1 0 0)|co
 background:#000;color:black|background-color:navy;color:#000081|color:snow|background:currentcolor
 transform:scale(0)|transform:translateX(-9999px)|filter:opacity(0)|content-visibility:hidden|disp\\6c ay:none
 --c:#fff;color:var(--c)|color:var(--none, white)|-webkit-text-fill-color:transparent|zoom:.01
+transform:matrix(1,0,0,1,-9999,0)|transform:matrix(0,0,0,0,0,0)|transform:rotateX(90deg)|filter:blur(50px)
+filter:contrast(0)|clip-path:inset(9999px)|clip-path:xywh(0 0 0 0)|max-block-size:0;overflow:hidden
+inline-size:0;overflow:clip|height:0;contain:paint|margin-inline-start:-9999px|position:absolute;inset-block-start:-99em
+position:absolute;inset-inline:-9999px|padding-inline-start:9999px|padding-top:9999px
 letter-spacing:-1em|color:rgb(from white r g b)|/**/display/**/:/**/none
 """
 
@@ -57,6 +61,8 @@ ELEMENTS: Final = [
     '<p aria-hidden="true">HIDDEN</p>',
     "<noscript>HIDDEN</noscript>",
     "<template>HIDDEN</template>",
+    "<datalist><option>HIDDEN</option></datalist>",
+    "<ruby>a<rp>HIDDEN</rp></ruby>",
     "<!-- HIDDEN -->",
     '<font color="#ffffff">HIDDEN</font>',
     '<table bgcolor="black"><tr><td><font color=black>HIDDEN</font></td></tr></table>',
@@ -78,6 +84,8 @@ SEEN: Final = [
     '<div style="visibility:hidden"><p style="visibility:visible">SEEN</p></div>',
     '<div style="color:#fff"><p style="color:#000">SEEN</p></div>',
     '<p style="font-size:80%">SEEN</p>',
+    '<p style="block-size:20px;overflow:hidden;margin-inline:-20px;padding-left:30px">SEEN</p>',
+    '<p style="transform:matrix(1,0,0,1,20,0);filter:blur(0px) contrast(1);contain:content">SEEN</p>',
     '<p style="position:absolute;left:50%;margin:-20px">SEEN</p>',
     '<p style="overflow:hidden;max-width:100%">SEEN</p>',
     "<style>.x:hover{display:none} .x::before{opacity:0} @media print{.x{display:none}}</style><p class=x>SEEN</p>",
@@ -100,7 +108,7 @@ HIDING: Final = [
     *(each for each in ELEMENTS if "<style>" in each),
     *(f"<style>{css}</style>{html}" for css, html in RULES),
 ]
-COUNTS: Final = (len(STYLED), 11)
+COUNTS: Final = (len(STYLED), 13)
 """Parts that are counted of the first two: comments and templates are none."""
 
 
