@@ -94,11 +94,7 @@ def sources_of(
     if row is None:
         return (source("foreign_tool", foreign=True),)
     if row.runs:
-        paths = dict.fromkeys((*_WORDS.findall(arguments), *_BEFORE_A_COLON.findall(text)))
-        printed = "\n".join(each for each in _object(text).values() if isinstance(each, str)) or text
-        texts = chain([("", printed)], ((path, "") for path in islice(paths, _PATHS)))
-        tainted = any(written_by(path, b"", each) == "tainted" for path, each in texts)
-        foreign = foreign_root or any(map(is_foreign_path, paths)) or tainted
+        foreign = foreign_root or _is_of_strangers(arguments, text, written_by)
         return (msgspec.structs.replace(source("output", foreign), name=_command(given)[:_NAME]),)
     if not row.private:
         return (source("page", foreign=True),)
@@ -117,6 +113,15 @@ def sources_of(
     name = f"{ended.tool} {name}"
     rest = source("foreign_file" if strange else "file", strange)
     return (rest, *(each for each in others if each.kind != "file"))
+
+
+def _is_of_strangers(arguments: str, text: str, written_by: WrittenBy) -> bool:
+    """Say whether a command, or what it printed, names or holds what strangers wrote."""
+    paths = dict.fromkeys((*_WORDS.findall(arguments), *_BEFORE_A_COLON.findall(text)))
+    printed = "\n".join(each for each in _object(text).values() if isinstance(each, str)) or text
+    texts = chain([("", printed)], ((path, "") for path in islice(paths, _PATHS)))
+    tainted = any(written_by(path, b"", each) == "tainted" for path, each in texts)
+    return tainted or any(map(is_foreign_path, paths))
 
 
 def sources_of_parts(parts: Sequence[tuple[str, str]]) -> tuple[Source, ...]:
