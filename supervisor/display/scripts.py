@@ -2,7 +2,8 @@
 
 Rule: a word is a run of letters. One that mixes scripts is told, and so is one of another script whose letters all look
 like Latin ones. Those of Japanese, Korean and Chinese are written beside each other and Latin. Letters that are
-variants of a to z, such as those of formulas and of full width, are a script of their own.
+variants of a to z, such as those of formulas and of full width, are a script of their own. A text that looks like its
+composed form (NFC) and is another one is told, too.
 """
 
 import re
@@ -32,7 +33,7 @@ _LOOKS_LATIN: Final = frozenset(
 
 
 def disguised(text: str) -> str:
-    """Return which scripts a word of a text mixes, or pretends; "" where none does."""
+    """Return which scripts a word of a text mixes, or pretends, or that it is not composed; "" where none does."""
     if text.isascii():
         return ""
     for found in _WORD.finditer(text):
@@ -50,7 +51,7 @@ def disguised(text: str) -> str:
             and (_LOOKS_LATIN.issuperset(word) or scripts[0].islower())
         ):
             return f"all {scripts[0]}"
-    return ""
+    return "" if unicodedata.is_normalized("NFC", text) else "letters in parts"
 
 
 def _script(char: str) -> str:

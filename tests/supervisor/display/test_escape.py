@@ -76,6 +76,8 @@ NAMES: Final = [
     ("\u217dlean \u0444\u0430\u0439\u043b2", "\u217dlean \u0444\u0430\u0439\u043b2 [mixes Latin and variant letters]"),
     ("\u0444\u0430\u0439\u043b2 \u0663\u0645 x\u00b2", "\u0444\u0430\u0439\u043b2 \u0663\u0645 x\u00b2"),
     ("g\u0131t", "g\u0131t [mixes Latin and phonetic letters]"),
+    ("e\u0301t\u00e9.py", "e\u0301t\u00e9.py [letters in parts]"),
+    ("\u00e9t\u00e9 \u304c \u0915\u093e.py", "\u00e9t\u00e9 \u304c \u0915\u093e.py"),
     (
         "docs/\u0437\u0430\u043c\u0435\u0442\u043a\u0438 caf\u00e9 app\u65e5\u672c.md",
         "docs/\u0437\u0430\u043c\u0435\u0442\u043a\u0438 caf\u00e9 app\u65e5\u672c.md",
