@@ -5,6 +5,7 @@ Rule: pure. What came from the file is cut, and shown so that no terminal acts o
 
 import json
 import re
+import types
 import typing
 from collections.abc import Collection
 from typing import Annotated, Any, Final
@@ -70,7 +71,7 @@ def problem_in(given: Any, wanted: Any, path: _Path = ()) -> str:
         wanted: a type, as `msgspec.convert` takes it.
         path: the keys that lead to the value.
     """
-    bare = wanted.__origin__ if typing.get_origin(wanted) is Annotated else wanted
+    bare = _bare(wanted)
     if isinstance(given, dict) and _is_struct(bare) and (problem := _misnamed(given, bare, path)):
         return problem
     if isinstance(given, str) and (names := _choices(inspect.type_info(wanted))) and given not in names:
@@ -86,6 +87,14 @@ def problem_in(given: Any, wanted: Any, path: _Path = ()) -> str:
             return f"{_called(path)}: {str(error).partition(' - at `$')[0]}".removeprefix(": ")
         return f"{_called(path) or 'it'} is {shown(given)}; it must be {type_words(wanted)}."
     return ""
+
+
+def _bare(wanted: Any) -> Any:
+    """Return a type without what annotates it, and without the None of what may be left out."""
+    bare = wanted.__origin__ if typing.get_origin(wanted) is Annotated else wanted
+    members = [each for each in typing.get_args(bare) if each is not type(None)]
+    is_union = typing.get_origin(bare) in {typing.Union, types.UnionType}
+    return _bare(members[0]) if is_union and len(members) == 1 else bare
 
 
 def _is_struct(wanted: Any) -> bool:
@@ -109,8 +118,8 @@ def _parts(given: Any, bare: Any, path: _Path) -> list[tuple[Any, Any, _Path]]:
     """Return what a value consists of, with the types that its parts must have."""
     origin, arguments = typing.get_origin(bare), typing.get_args(bare)
     if isinstance(given, dict) and _is_struct(bare):
-        types = {field.encode_name: field.type for field in msgspec.structs.fields(bare)}
-        return [(value, types[key], (*path, key)) for key, value in given.items()]
+        wanted = {field.encode_name: field.type for field in msgspec.structs.fields(bare)}
+        return [(value, wanted[key], (*path, key)) for key, value in given.items()]
     if isinstance(given, dict) and origin is dict:
         return [(value, arguments[1], (*path, key)) for key, value in given.items()]
     if isinstance(given, list) and origin is tuple:
