@@ -13,6 +13,7 @@ from rich import markdown as rich_markdown
 from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
 from rich.segment import Segment
 from rich.syntax import Syntax
+from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
@@ -62,12 +63,24 @@ class _CodeBlock(rich_markdown.CodeBlock):
             yield Text("  ").append_text(line)
 
 
+class _FoldedTable(rich_markdown.TableElement):
+    """What is too long for its column goes on in the next row: an address is seen to its end."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for table in super().__rich_console__(console, options):
+            if isinstance(table, Table):
+                for column in table.columns:
+                    column.overflow = "fold"
+            yield table
+
+
 class _TerminalMarkdown(rich_markdown.Markdown):
     elements: ClassVar[dict[str, type[rich_markdown.MarkdownElement]]] = {
         **rich_markdown.Markdown.elements,
         "heading_open": _Heading,
         "fence": _CodeBlock,
         "code_block": _CodeBlock,
+        "table_open": _FoldedTable,
     }
 
     def __init__(self, text: str) -> None:
@@ -76,11 +89,14 @@ class _TerminalMarkdown(rich_markdown.Markdown):
             if token.type == "html_block":
                 token.type, token.tag = "code_block", "code"
             for child in token.children or ():
+                title = f' "{child.attrs["title"]}"' if child.attrs.get("title") else ""
                 if child.type == "html_inline":
                     child.type = "text"
                 elif child.type == "image":  # shown as it is written: a picture's address says what its words may not
                     child.type, child.tag, child.children = "text", "", None
-                    child.content = f"![{child.content}]({child.attrs.get('src', '')})"
+                    child.content = f"![{child.content}]({child.attrs.get('src', '')}{title})"
+                elif title:
+                    child.attrs["href"] = f"{child.attrs.get('href', '')}{title}"
 
 
 class RichMarkdown:

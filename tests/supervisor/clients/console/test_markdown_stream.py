@@ -106,3 +106,9 @@ def test_a_picture_shows_its_address() -> None:
     shown = without_styles(whole("See ![the plan](https://evil.example/?q=1) and [![x](b.png)](https://c.example).\n"))
     assert "![the plan](https://evil.example/?q=1)" in shown
     assert "![x](b.png) (https://c.example)" in shown
+    titled = without_styles(whole("![a](b.png 'one') and [c](https://d.example 'two').\n"))
+    assert '![a](b.png "one") and c (https://d.example "two").' in titled
+    address = f"https://evil.example/?q={'1' * 200}end"
+    for cell in (address, f"![x]({address})", f"[x]({address})"):
+        rows = without_styles(whole(f"|a|b|\n|-|-|\n|{cell}|d|\n")).split()
+        assert address in "".join(row for row in rows if row != "d")
