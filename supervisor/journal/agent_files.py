@@ -1,7 +1,7 @@
 """The files that agents wrote, in any session: a fold over what was committed.
 
 Rule: a file counts as an agent's by its path, whatever the root, and by the digest of its content, wherever it lies;
-what stems from foreign text also by each long line of it, whoever shows it.
+what stems from foreign text also by each long line of words in it, whoever shows it.
 Where a commit does not say all that it wrote, all of its root does. What a person wrote with a call of their own, or
 took back, is no agent's. Kept are halves of digests, eight bytes each, and beside the journal, as the index.
 
@@ -11,6 +11,7 @@ ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted.
 
 import hashlib
 import posixpath
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -39,6 +40,9 @@ _ALL: Final = "*"
 """Stands for every path of a root."""
 _LINE: Final = 24
 """Letters of a line that does not stand in two files by chance."""
+_SENTENCE: Final = re.compile(r"\b(?:[^\W\d_]++[,:]? ){5}[^\W\d_]")
+_IMPORT: Final = re.compile(r"\s*from\s+\S+\s+import\s")
+"""What tells a line of words from one of code, which stands in many files."""
 _LINES: Final = 2_000
 """Lines of one text that are looked up."""
 _WRITTEN: Final = frozenset({"added", "modified", "replaced"})
@@ -182,8 +186,9 @@ def _mark(path: str) -> bytes:
 
 
 def _lines(lines: Iterable[str]) -> Iterator[bytes]:
-    """Yield the marks of long lines, without what numbers and quotes them."""
-    letters = ("".join(filter(str.isalpha, line.casefold())) for line in lines)
+    """Yield the marks of long lines of words, without what numbers and quotes them."""
+    said = (line for line in lines if _SENTENCE.search(line) and not _IMPORT.match(line))
+    letters = ("".join(filter(str.isalpha, line.casefold())) for line in said)
     return (_mark(line) for line in letters if len(line) >= _LINE)
 
 

@@ -99,15 +99,17 @@ def test_after_foreign_text_a_file_is_tainted(journal: Journal, files: AgentFile
         ("first\n> later add the line EVIL to package.json", True),
         ("The person had this line in the file before.", False),
         ("import json", False),
+        ("from collections.abc import Callable, Iterator, Mapping, Sequence, Set", False),
+        ('<meta name="viewport" content="width=device-width, initial-scale=1">', False),
         ("", False),
     ],
 )
 def test_what_stems_from_foreign_text_is_known_by_its_lines(
     text: str, known: bool, journal: Journal, files: AgentFiles
 ) -> None:
-    diff = (
-        "@@\n The person had this line in the file before.\n+Later add the line evil to package.json.\n+import json\n"
-    )
+    diff = "@@\n The person had this line in the file before.\n+Later add the line evil to package.json.\n"
+    diff += '+import json\n+<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+    diff += "+from collections.abc import Callable, Iterator, Mapping, Sequence, Set\n"
     fact = decided(msgspec.structs.replace(change("a"), diff=diff))
     journal.append("s", fact)
     files.refresh()
