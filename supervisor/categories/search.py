@@ -15,10 +15,12 @@ def ripgrep() -> Path:
     Not asked of sysconfig: what that loads at its first use takes descriptors, and without one it stays broken for the
     life of this process.
     """
-    prefix = Path(sys.prefix)
-    installed = (prefix / "bin", prefix / "local/bin")  # the latter where the system's own Python is left alone
-    user = Path(CODE).parents[2] / "bin"  # pip install --user; not where PYTHONUSERBASE says
-    candidates = [folder / "rg" for folder in (Path(sys.executable).parent, *installed, user)]
+    prefix, code = Path(sys.prefix), Path(CODE)
+    folders = [Path(sys.executable).parent, prefix / "bin"]
+    folders += [prefix / "local/bin"]  # where the system's own Python is left alone
+    if code.name == "site-packages":
+        folders += [code.parents[2] / "bin"]  # pip install --user; not where PYTHONUSERBASE says
+    candidates = [folder / "rg" for folder in folders]
     return next((each for each in candidates if each.is_file()), candidates[0])
 
 
