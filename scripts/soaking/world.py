@@ -66,7 +66,7 @@ tools = ["read_file", "list_files", "search_files", "fetch_url", "write_file", "
 
 _KNOWN: Final = frozenset(
     {"config.toml", "daemon.lock", "daemon.sock", "kept", "logs", "sessions.lock", "rules.json"}
-    | {f"journal.{end}" for end in ("db", "db-wal", "db-shm", "index", "new")}
+    | {f"journal.{end}" for end in ("db", "db-wal", "db-shm", "index", "agents", "new")}
 )
 """What there may be in a home."""
 _RESCUED: Final = "strongroom-rescued-"

@@ -246,7 +246,7 @@ async def _commit(call: CallStarted, proposal: PendingProposal, pools: Pools, pa
         return None
     except WorkerDied as death:
         ended = outcomes.worker_died(call, death, proposal.decide_timeout, committing=True)
-        found = await settle(pools, proposal.effects, pack)
+        found = await settle(pools, proposal.effects, pack) if await proposal.is_gone() else None
         left: list[str] = []
         with suppress(OSError):
             left = drafts_in(pools.root.place)
