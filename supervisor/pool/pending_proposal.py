@@ -21,9 +21,6 @@ _DECIDED: Final = (messages.Done, messages.Failed)
 _FREED_AT_ONCE: Final = 2_000
 """Changes after whose commit a worker serves on: what more have replaced takes seconds to free on a busy disk."""
 
-_GONE_S: Final = 10.0
-"""Seconds that a worker which was killed may take to end: in the middle of a commit it may wait for a disk."""
-
 
 class PendingProposal:
     """The answer of `Pool.propose` where a call would change something."""
@@ -105,12 +102,6 @@ class PendingProposal:
             await trio.sleep_forever()
         finally:
             commit.deadline = trio.current_time() + self._checkout.spec.commit_grace
-
-    async def is_gone(self) -> bool:
-        """Wait a little, also when cancelled, until a worker that died can do nothing more; say whether that is so."""
-        with trio.move_on_after(_GONE_S, shield=True):
-            await self._process.gone.wait()
-        return self._process.gone.is_set()
 
     def abandon(self) -> None:
         """End the worker, unless the proposal was decided."""

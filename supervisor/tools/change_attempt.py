@@ -28,7 +28,6 @@ from supervisor.tools import outcomes
 from supervisor.tools.approval import ApprovalDecision
 from supervisor.tools.call_context import CallContext
 from supervisor.tools.catalog import Offer
-from supervisor.tools.commit_fate import settle, settled
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.session_rules import SessionRules
 from supervisor.undo.packs import PackStore
@@ -246,9 +245,7 @@ async def _commit(call: CallStarted, proposal: PendingProposal, pools: Pools, pa
         return None
     except WorkerDied as death:
         ended = outcomes.worker_died(call, death, proposal.decide_timeout, committing=True)
-        found = await settle(pools, proposal.effects, pack) if await proposal.is_gone() else None
         left: list[str] = []
         with suppress(OSError):
             left = drafts_in(pools.root.place)
-        unknown = outcomes.with_notes(ended, *outcomes.interrupted_commit(left, pack))
-        return settled(call, unknown, found)
+        return outcomes.with_notes(ended, *outcomes.interrupted_commit(left, pack))
