@@ -194,7 +194,7 @@ def _unswept(directory: int) -> Iterator[None]:
 
 
 def _take(directory: int, name: str, draft: int) -> None:
-    """Remove a draft, but not what a commit has left in the middle of its renames: another worker settles that."""
+    """Remove a draft, but not what a commit has left in the middle of its renames: the next commit keeps that."""
     mode = os.fstat(draft).st_mode
     if stat.S_ISREG(mode):
         os.unlink(name, dir_fd=directory)
