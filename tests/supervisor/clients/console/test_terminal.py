@@ -41,8 +41,13 @@ def ask(console: Terminal, daemon: FakeDaemon, command: str, reason: str = "poli
 
 
 def boxed(columns: int) -> Callable[[str], bool]:
-    """Return whether a box of this width is on a screen."""
-    return lambda screen: any(line[:1] + line[-1:] == "╭╮" and len(line) == columns for line in screen.split("\n"))
+    """Return whether a whole box of this width is on a screen: it may be caught while it is drawn."""
+
+    def is_whole(screen: str) -> bool:
+        edges = [line[:1] + line[-1:] for line in screen.split("\n") if len(line) == columns]
+        return all(each in edges for each in ("╭╮", "││", "╰╯"))
+
+    return is_whole
 
 
 def test_an_empty_line_does_nothing_and_escape_leaves_the_terminal_as_it_was(
