@@ -46,5 +46,12 @@ def test_ripgrep_is_found_beside_python_or_where_pip_puts_programs(there: list[s
     assert found(tmp_path, ASK, str(tmp_path / "python/bin/python"), str(tmp_path / "prefix"), code) == str(wanted)
 
 
+@pytest.mark.parametrize("code", ["/", "/src", "/srv/src"])
+def test_ripgrep_is_found_from_a_checkout_near_the_top(code: str, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/rg").write_text("")
+    assert found(tmp_path, ASK, str(tmp_path / "bin/python"), str(tmp_path), code) == str(tmp_path / "bin/rg")
+
+
 def test_without_descriptors_at_the_first_search_later_ones_find_it_all_the_same(tmp_path: Path) -> None:
     assert found(tmp_path, ASK_TWICE).endswith("/rg")
