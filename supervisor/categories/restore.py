@@ -49,7 +49,7 @@ ROW: Final = CategoryRow(
     config=UndoConfig,
     limits=CategoryLimits(memory_mb=1024, file_mb=1024, call_s=180.0),
     fit_limits=_fit_limits,
-    inputs=lambda _sections, locations, _network: RestoreInputs(str(locations.packs), str(locations.packs / "scratch")),
+    inputs=lambda _sections, locations, _traits: RestoreInputs(str(locations.packs), str(locations.packs / "scratch")),
     works_on_packs=True,
     stands_on="It needs the root, and the directory `kept` of the home, which must be this user's alone.",
     degraded="once taken over, it can change modes and times of files elsewhere",

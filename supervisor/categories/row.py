@@ -49,6 +49,13 @@ class Locations(NamedTuple):
     """The directory of undo packs."""
 
 
+class ProfileTraits(NamedTuple):
+    """What of a profile the inputs of a category depend on."""
+
+    network: tuple[str, ...] = ()
+    """Hosts that a person may let a command reach, each "host:port"."""
+
+
 class Library(NamedTuple):
     """A library, or a program that comes as one; `strongroom doctor` imports it for real."""
 
@@ -85,8 +92,8 @@ class CategoryRow(msgspec.Struct, frozen=True):
     """The default of `[limits.CATEGORY]`."""
     fit_limits: Callable[[CategoryLimits, Sections], CategoryLimits] = lambda limits, _sections: limits
     """Widens limits to what its section demands."""
-    inputs: Callable[[Sections, Locations, tuple[str, ...]], Inputs] = lambda _sections, _locations, _network: Inputs()
-    """Makes what its workers are given; the last argument is the profile's network."""
+    inputs: Callable[[Sections, Locations, ProfileTraits], Inputs] = lambda _sections, _locations, _traits: Inputs()
+    """Makes what its workers are given."""
     works_on_packs: bool = False
     """Its workers open the directory of undo packs as they start."""
     libraries: tuple[Library, ...] = ()

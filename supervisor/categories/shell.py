@@ -14,7 +14,7 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from supervisor.categories.row import CategoryLimits, CategoryRow, Locations, Sections, TrialCall
+from supervisor.categories.row import CategoryLimits, CategoryRow, Locations, ProfileTraits, Sections, TrialCall
 from supervisor.categories.web import ca_file
 from supervisor.errors import ConfigError
 from supervisor.system import safe_files
@@ -176,11 +176,11 @@ def _fit_limits(limits: CategoryLimits, sections: Sections) -> CategoryLimits:
     return msgspec.structs.replace(limits, call_s=max(limits.call_s, call_s))
 
 
-def _inputs(sections: Sections, locations: Locations, network: tuple[str, ...]) -> ShellInputs:
+def _inputs(sections: Sections, locations: Locations, traits: ProfileTraits) -> ShellInputs:
     section = sections.section(ShellConfig)
     toolchains = find_toolchains(section.toolchains, locations.home)
-    authorities = ca_file(sections, locations) if network else ""
-    return ShellInputs(section.programs, *toolchains, section.timeout_s, section.disk_mb, network, authorities)
+    authorities = ca_file(sections, locations) if traits.network else ""
+    return ShellInputs(section.programs, *toolchains, section.timeout_s, section.disk_mb, traits.network, authorities)
 
 
 ROW: Final = CategoryRow(

@@ -12,7 +12,7 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from supervisor.categories.row import CategoryRow, Library, Locations, Sections
+from supervisor.categories.row import CategoryRow, Library, Locations, ProfileTraits, Sections
 from supervisor.errors import ConfigError, reason
 from supervisor.system import safe_files
 from workers.url import UrlError, host_name
@@ -166,7 +166,7 @@ def check_certificates(name: str | None, section: str, config_file: Path) -> Non
         raise ConfigError(f"{where} holds no certificate (PEM).")
 
 
-def _inputs(sections: Sections, locations: Locations, _network: tuple[str, ...]) -> WebInputs:
+def _inputs(sections: Sections, locations: Locations, _traits: ProfileTraits) -> WebInputs:
     web = sections.section(WebConfig)
     return WebInputs(web.fetch_s, web.http, ca_file(sections, locations))
 

@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from supervisor.categories.row import ProfileTraits
 from supervisor.config.config_keys import ProfileConfig
 from supervisor.config.own_places import refuse_own_places
 from supervisor.config.repositories import NO_NAMES, Names, Repositories, environment, real_directory
@@ -68,6 +69,11 @@ class Profile:
         tools, ask = (tuple(tool for tool in each if tool not in unavailable_tools) for each in (self.tools, self.ask))
         why = tuple(unavailable_tools.items())
         return replace(self, own_tools=tools, own_ask=ask, unavailable_tools=why, complete=self)
+
+    @property
+    def traits(self) -> ProfileTraits:
+        """What the inputs of its workers depend on."""
+        return ProfileTraits(self.network)
 
     def context(self) -> Context:
         """Return what the agent and every tool are told about where they are."""

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from supervisor.categories.row import CategoryLimits, Locations
+from supervisor.categories.row import CategoryLimits, Locations, ProfileTraits
 from supervisor.config.config_keys import Config
 from supervisor.system import safe_files
 from workers.wire.messages import Inputs
@@ -21,6 +21,7 @@ from workers.wire.messages import Inputs
 _XDG_VARIABLES: Final = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
 _NOTHING: Final = re.compile(rb"(?:[ \t]*(?:#[\t -~]*)?(?:\r?\n|\Z))*")
 """A text without a key, for which nothing needs to be imported that knows the keys."""
+_NO_TRAITS: Final = ProfileTraits()
 _LOGIN: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 
 
@@ -91,11 +92,11 @@ class Settings:
         limits = row.fit_limits(self.config.limits.get(category, row.limits), self.config)
         return msgspec.structs.replace(limits, soft_memory_mb=min(limits.soft_memory_mb, limits.memory_mb * 3 // 4))
 
-    def inputs(self, category: str, network: tuple[str, ...] = ()) -> Inputs:
-        """Return what the workers of a category are given; `network` is the profile's."""
+    def inputs(self, category: str, traits: ProfileTraits = _NO_TRAITS) -> Inputs:
+        """Return what the workers of a category are given for a profile."""
         from supervisor.categories.rows import ROWS
 
-        return ROWS[category].inputs(self.config, self.locations, network)
+        return ROWS[category].inputs(self.config, self.locations, traits)
 
 
 def load(environ: Mapping[str, str] = os.environ, *, read: bool = True) -> Settings:

@@ -244,7 +244,7 @@ def child_spec(settings: Settings, profile: Profile, category: str, broker: Brok
         call_timeout=limits.call_s,
         soft_memory_mb=limits.soft_memory_mb,
         disk_mb=settings.config.section(ShellConfig).disk_mb if category in SANDBOXED else 0,
-        inputs=settings.inputs(category, profile.network),
+        inputs=settings.inputs(category, profile.traits),
         stands_on=str(settings.packs) if ROWS[category].works_on_packs else "",
         broker=_connections(settings, profile, category, broker),
     )
