@@ -33,7 +33,7 @@ LEFT_BEHIND: Final = 2 * 2**30
 class UpperLayer:
     """One upper layer over one root."""
 
-    def __init__(self, root_fd: int, upper_fd: int, since_ns: int) -> None:
+    def __init__(self, root_fd: int, upper_fd: int, since_ns: int, *, times: bool = False) -> None:
         """Take both.
 
         Args:
@@ -41,10 +41,12 @@ class UpperLayer:
             upper_fd: A descriptor of the upper layer, to be read, which has the root's mode and attributes but for what
                 shall change, and marks what is gone as an overlay does (`overlay`). `close` closes it.
             since_ns: When what is above was begun (time.time_ns): what the root has from later is somebody else's.
+            times: Whether another time alone is a change.
         """
         self._root = root_fd
         self._upper = upper_fd
         self._since_ns = since_ns
+        self._times = times
         self._held: list[int] = []
         self._found: tuple[Effects, TreeDiff] | None = None
 
@@ -126,7 +128,8 @@ class UpperLayer:
         """Compare the two, once."""
         if self._found is None:
             above = Ration(LEFT_BEHIND, LEFT_BEHIND, strict=True, keeps=KEPT)
-            comparison = Comparison(self._upper, self._root, above=above, below=of_root(keeps=KEPT), until=until)
+            below = of_root(keeps=KEPT)
+            comparison = Comparison(self._upper, self._root, above=above, below=below, until=until, times=self._times)
             try:
                 comparison.run()
                 contents = _reader(self._root, ours=False), _reader(self._upper, ours=True)

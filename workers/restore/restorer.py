@@ -177,7 +177,7 @@ class Restorer(msgspec.Struct, frozen=True):
             scratch = stack.enter_context(scratch_directory(self.scratch, len(plan.steps)))
             upper = RestoredLayer(scratch, root, partial(content, file))
             upper.build(plan.steps.values())
-            layer = UpperLayer(root.fd, os.dup(scratch), since_ns)
+            layer = UpperLayer(root.fd, os.dup(scratch), since_ns, times=True)
             stack.callback(layer.close)
             effects = layer.effects()
             _check_still(layer.differences, plan, upper.made)

@@ -4,7 +4,8 @@ Rule: nothing is trusted to be small or shallow, no link is followed, and one di
 time. The walk is in the order of names, a directory before what is in it. Directories of the upper layer that cannot be
 read are made so, once their mode has been noted: a comparison is made once.
 
-A difference is `inner` when its directory is itself new or gone: then it belongs to the last one before it that is not.
+Another time alone is no difference, unless an undo gives it back. A difference is `inner` when its directory is itself
+new or gone: then it belongs to the last one before it that is not.
 
     upper layer             root               what it is
     whiteout                anything           gone, a directory with all that is in it
@@ -19,6 +20,8 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Final, NamedTuple
+
+import msgspec
 
 from workers.changes.effects import NodeState, What
 from workers.errors import CannotRehearse, TooMuch
@@ -70,8 +73,19 @@ _Step = tuple[Difference | None, _Task | None]
 class Comparison:
     """One walk over an upper layer and the root; `differences` and `unchanged` are what it finds."""
 
-    def __init__(self, upper: int, root: int, *, above: Ration, below: Ration, until: float = math.inf) -> None:
-        """Take the descriptors of both directories, which stay the caller's, and when to give up (time.monotonic)."""
+    def __init__(
+        self, upper: int, root: int, *, above: Ration, below: Ration, until: float = math.inf, times: bool = False
+    ) -> None:
+        """Take the descriptors of both directories, which stay the caller's.
+
+        Args:
+            upper: The upper layer.
+            root: What it lies over.
+            above: For digests of the former.
+            below: For those of the latter.
+            until: When to give up (time.monotonic).
+            times: Whether another time alone is a difference.
+        """
         self.differences: list[Difference] = []
         self.unchanged: dict[int, tuple[str, Node]] = {}
         """Inode in the upper layer of a file with several names -> one of them that the root has just so."""
@@ -80,6 +94,7 @@ class Comparison:
         self._above = above
         self._below = below
         self._until = until
+        self._times = times
         self._device = os.fstat(root).st_dev
         self._names = 0
 
@@ -166,11 +181,16 @@ class Comparison:
     def _difference(self, task: _Task, path: str, before: Node | None, after: Node | None) -> Difference | None:
         if before is None and after is None:
             return None
-        if before is None or after is None or before.state != after.state:
+        if before is None or after is None or not (before.state == after.state or self._only_touched(before, after)):
             return Difference(path, before, after, task.inner)
         if after.links > 1 and after.state.kind == "file":
             self.unchanged.setdefault(after.inode, (path, before))
         return None
+
+    def _only_touched(self, before: Node, after: Node) -> bool:
+        """Say whether only the time is another; a file with other names has it together with them."""
+        untimed = msgspec.structs.replace(after.state, mtime_ns=before.state.mtime_ns)
+        return not self._times and after.links == 1 and before.state == untimed
 
     def _below_of(
         self, task: _Task, path: str, before: Node | None, after: Node | None, place: tuple[int, str]

@@ -23,7 +23,7 @@ ROWS = (
     Row("a file deleted", "rm a b", "Restored 2 files."),
     Row("a file of more than a piece", "head -c 3000000 /dev/urandom > big; rm sparse", "Restored 2 files."),
     Row("a mode", "chmod 600 text; chmod 700 d/sub", "Restored 1 file and 1 directory."),
-    Row("a mode of the root", "chmod 750 .; echo x > d/x", "Restored 1 file and 1 directory."),
+    Row("a mode of the root", "chmod 750 .; echo xx > d/x", "Restored 1 file and 1 directory."),
     Row("no right at all", "rm -rf e; chmod 000 text d", "Restored 2 files and 2 directories."),
     Row("a link", "ln -s text new; ln -sfn b link; rm dangling", "Restored 2 files, removed 1 file."),
     Row("a directory tree deleted", "rm -rf d", "Restored 4 files and 3 directories."),
@@ -34,7 +34,7 @@ ROWS = (
     Row("another name of a file", "ln text d/too", "Removed 1 file."),
     Row("attributes", "setfattr() { python3 -c \"import os; os.setxattr('$1', 'user.$2', b'new')\"; }\n"
         "setfattr b note; setfattr d x; setfattr text long; rm -rf e", "Restored 3 files and 2 directories."),
-    Row("times", "touch -h text link", "Restored 2 files."),
+    Row("times", "chmod 600 text; touch -d 2001-02-03 text; touch b", "Restored 1 file."),
     Row("a FIFO", "mkfifo -m 620 f; rm pipe", "Restored 1 file, removed 1 file."),
     Row("a name that is not UTF-8", r"mkdir $'d\xff'; mv text $'d\xff/\xc3'; ln -s $'\xff' l",
         "Restored 1 file, removed 2 files and 1 directory."),

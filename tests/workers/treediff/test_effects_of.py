@@ -32,7 +32,6 @@ WORDS = (
     ("rm text; mkdir text", "text", "replaced"),
     ("chmod 600 text", "text", "mode"),
     ('python3 -c \'import os; os.setxattr("text", "user.x", b"1")\'', "text", "attributes"),
-    ("touch text", "text", "times"),
     ("chmod 700 d", "d", "mode"),
     ("chmod 700 .", ".", "mode"),
 )
@@ -50,6 +49,7 @@ NOTHING = (
     'python3 -c \'open("text", "r+")\'',
     "touch text; touch -d '2001-02-03 04:05:06.789' text",
     "chmod 600 text; chmod 644 text",
+    "touch -h text link d .; touch -d 2001-02-03 a; cp text t; cat t > text; rm t",
     "echo x > new; rm new",
     "mkdir n; rmdir n",
     "mv text t; mv t text",
@@ -64,6 +64,10 @@ def test_a_tree_that_ends_as_it_began_is_no_change(rehearsing: Rehearsing, tree:
     before = snapshot(tree)
     assert rehearsing.commit() == Committed(0)
     assert snapshot(tree) == before
+
+
+def test_another_time_is_told_where_the_file_gets_another_name(rehearsing: Rehearsing, tree: Path) -> None:
+    assert {each.what for each in told(rehearsing, tree, "touch text; ln text too").values()} == {"times", "added"}
 
 
 def test_the_roots_own_mode_and_attributes_are_no_change(rehearsing: Rehearsing, tree: Path) -> None:

@@ -36,6 +36,7 @@ from workers.shell.run.directory_moves import NOTIFY
 from workers.shell.sandbox import doors, private_root
 from workers.shell.sandbox.command_mounts import show_root_itself
 from workers.shell.sandbox.lock_steps import COMMAND, PROXY, WORKER
+from workers.shell.sandbox.quiet_variables import QUIET
 from workers.shell.shell_inputs import ShellInputs
 from workers.wire import messages
 
@@ -57,6 +58,7 @@ _ENVIRONMENT: Final = MappingProxyType(
         # There is no network, and trying again and again takes longer than a command may.
         "CARGO_NET_RETRY": "0",
         "npm_config_fetch_retries": "0",
+        **QUIET,
     }
 )
 """Of every command, besides the PATH; it is built from nothing."""
