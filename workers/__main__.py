@@ -54,9 +54,9 @@ def run(supervisor: int, categories: Mapping[str, Category]) -> int:
     if not isinstance(start, messages.Start) or start.version != messages.VERSION or start.category not in categories:
         pipe.send(messages.Refused("version", f"this worker speaks version {messages.VERSION} of the wire"))
         return 1
-    category = categories[start.category]
+    category, pipe.plan = categories[start.category], start.plan
     tools = by_name(category.tools)
-    root = Root(start.root_fd, os.umask(0))
+    root = Root(start.root_fd, os.umask(0), plan=start.plan)
     faults = _faults(start)
     try:
         confinement = category.confinement()

@@ -28,6 +28,9 @@ _ANSWERS = (ToolError, RehearsalRefused, MemoryError)
 class Pipe:
     """The private ends of the two pipes to the supervisor; blocking."""
 
+    plan = False
+    """Whether this worker only rehearses: then a message by which anything would change is a breach of the contract."""
+
     def __init__(self, incoming: int, outgoing: int) -> None:
         self._incoming = incoming
         self._outgoing = outgoing
@@ -130,6 +133,8 @@ def _answer(
         there_is = f"No tool {call.tool!r}. There is: {', '.join(tools)}."
         _send(pipe, call, messages.Failed(call.id, "unknown_tool", there_is))
         return
+    if pipe.plan and call.without_rehearsal:
+        raise frames.FrameError("a call without a rehearsal, where nothing may change")
     if call.fault is not None:
         if arrange is None:
             raise frames.FrameError("a fault, where none was allowed")
@@ -164,10 +169,10 @@ def _propose(pipe: Pipe, call: messages.Call, proposal: Proposal) -> None:
             message = pipe.receive()
         if message is None:
             return
-        if not isinstance(message, messages.Decide) or message.id != call.id:
+        if not isinstance(message, messages.Decide) or message.id != call.id or (pipe.plan and message.commit):
             raise frames.FrameError(f"{type(message).__name__} while a call was to be decided")
         try:
-            answer = _done(call, proposal.commit() if message.commit else "")
+            answer = _done(call, proposal.commit() if message.commit else proposal.discarded())
         except _ANSWERS as error:
             answer = _declined(call, error)
         _send(pipe, call, answer)

@@ -88,6 +88,10 @@ class Proposal:
         """
         raise NotImplementedError
 
+    def discarded(self) -> Result:
+        """Return what the rehearsal has shown, where none of its changes are made."""
+        return ""
+
     def close(self) -> None:
         """Let go of what is held for it, which nobody waits for; what was not committed leaves everything as it is."""
 

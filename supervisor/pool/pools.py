@@ -6,6 +6,8 @@ then the descriptor.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
 
 import trio
 
@@ -13,6 +15,9 @@ from supervisor.errors import WorkerUnavailable
 from supervisor.pool.open_root import OpenRoot
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec
+
+PLAN: Final = " (plan)"
+"""Behind a category's name: its workers that rehearse and commit nothing, whatever they are asked."""
 
 
 class Pools:
@@ -42,7 +47,7 @@ class Pools:
         return self._pools
 
     def pool(self, category: str) -> Pool:
-        """Return the category's pool; opening it starts its first worker.
+        """Return the category's pool, with `PLAN` behind its name one that only rehearses; opening it starts a worker.
 
         Raises:
             RootGone: the root directory has been deleted.
@@ -59,7 +64,8 @@ class Pools:
             self._nursery.start_soon(self._close_outdated, pool)
             pool = None
         if pool is None:
-            pool = self._pools[category] = Pool(self._specs(category), self.root.descriptor)
+            spec = self._specs(category.removesuffix(PLAN))
+            pool = self._pools[category] = Pool(replace(spec, plan=category.endswith(PLAN)), self.root.descriptor)
             self._nursery.start_soon(pool.workers.run)
         return pool
 

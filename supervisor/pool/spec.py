@@ -116,5 +116,7 @@ class ChildSpec:
     """Those that the command line asked for."""
     restart: Restart = field(default_factory=Restart)
     command: tuple[str, ...] = field(default_factory=worker_command)
+    plan: bool = False
+    """Its workers rehearse, and commit nothing: the root is read-only to them."""
     template: WorkerTemplate | None = None
     """Forks workers of that command; None where each is spawned."""

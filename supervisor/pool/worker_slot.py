@@ -222,7 +222,7 @@ class WorkerSlot:
             spec.category,
             spec.context,
             process.root_fd,
-            spec.writable,
+            spec.writable and not spec.plan,
             spec.limits,
             spec.allow_degraded,
             spec.call_timeout,
@@ -230,6 +230,7 @@ class WorkerSlot:
             process.broker_fd,
             spec.faults is not None,
             None if spec.faults is None else spec.faults.fault_of_start(spec.category),
+            spec.plan,
         )
         try:
             ready = await process.channel.exchange(frames.frame(start))

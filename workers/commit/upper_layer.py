@@ -165,7 +165,13 @@ class LayerProposal(Proposal):
     """What an upper layer would change."""
 
     def __init__(
-        self, effects: Effects, layer: UpperLayer, held: ExitStack, again: str, result: Callable[[str], Result]
+        self,
+        effects: Effects,
+        layer: UpperLayer,
+        held: ExitStack,
+        again: str,
+        result: Callable[[str], Result],
+        rehearsed: Result = "",
     ) -> None:
         """Take them over.
 
@@ -175,12 +181,14 @@ class LayerProposal(Proposal):
             held: Everything that is let go of after the decision, the layer as well.
             again: What to do where a commit did not take place, a sentence.
             result: Makes the call's result of what is to be remarked on a commit that did; empty if nothing is.
+            rehearsed: The result where nothing is committed.
         """
         super().__init__(effects)
         self._layer = layer
         self._held = held
         self._again = again
         self._result = result
+        self._rehearsed = rehearsed
 
     def originals(self, each: int, total: int) -> Iterator[Replaced | bytes]:
         """Read what a commit would change."""
@@ -189,6 +197,10 @@ class LayerProposal(Proposal):
     def commit(self) -> Result:
         """Apply exactly these effects to the root."""
         return self._result(committed(self._layer.commit(), self._again))
+
+    def discarded(self) -> Result:
+        """Return what was printed, where that is all that remains."""
+        return self._rehearsed
 
     def close(self) -> None:
         """Let go of the layer."""

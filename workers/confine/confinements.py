@@ -43,6 +43,8 @@ class Confinement(msgspec.Struct, frozen=True):
     write_access: int
     read_calls: tuple[Allow, ...]
     write_calls: tuple[Allow, ...]
+    plan_calls: tuple[Allow, ...] = ()
+    """What a writer that only rehearses needs of them."""
     namespaces: int = 0
     """CLONE_NEW* of the namespaces that it gets of its own, empty ones; with that of processes, it is the first one."""
     denies: tuple[Deny, ...] = ()
@@ -62,9 +64,9 @@ class Confinement(msgspec.Struct, frozen=True):
         """Return the Landlock rights beneath the root."""
         return self.read_access | (self.write_access if writable else 0)
 
-    def calls(self, *, writable: bool) -> tuple[Allow, ...]:
+    def calls(self, *, writable: bool, plan: bool = False) -> tuple[Allow, ...]:
         """Return the allowlist of system calls."""
-        return self.read_calls + (self.write_calls if writable else ())
+        return self.read_calls + (self.write_calls if writable else self.plan_calls if plan else ())
 
 
 def _calls(names: str) -> tuple[Allow, ...]:
@@ -97,12 +99,16 @@ _READ_FILES: Final = (
     Allow("ioctl", (Only(1, (_FIOCLEX,)),)),
 )
 
+_LOOK_AT_FILES: Final = _calls("flistxattr fgetxattr geteuid getegid")
+"""What a new file shall get of the one that it replaces."""
+
 _WRITE_FILES: Final = (
     *_calls("mkdirat unlinkat renameat"),
     Allow("renameat2", (Only(4, (0, _RENAME_NOREPLACE, _RENAME_EXCHANGE)),)),
     *_calls("fsync fdatasync flock"),
     # What a new file gets of the one that it replaces: by a descriptor, so of the root, and no other owner.
-    *_calls("flistxattr fgetxattr fsetxattr fremovexattr geteuid getegid"),
+    *_LOOK_AT_FILES,
+    *_calls("fsetxattr fremovexattr"),
     Allow("fchown", (Only(1, (_SAME_OWNER,)),)),
 )
 
@@ -117,6 +123,7 @@ FILES: Final = Confinement(
     | landlock.REFER,
     read_calls=PYTHON + _READ_FILES,
     write_calls=_WRITE_FILES,
+    plan_calls=_LOOK_AT_FILES,
 )
 """The root and nothing else: no links, devices, sockets or FIFOs, no other process, no network."""
 
@@ -154,6 +161,7 @@ RESTORE: Final = Confinement(
     write_access=FILES.write_access | landlock.MAKE_SYM | landlock.MAKE_FIFO | landlock.MAKE_SOCK,
     read_calls=PYTHON + _READ_FILES,
     write_calls=_WRITE_FILES + _COMMIT,
+    plan_calls=_WRITE_FILES + _COMMIT,
     opens=("link outside", "symlink outside"),
 )
 """The root, what was kept (to read), and a scratch directory: the rules for these two come with the category, and its

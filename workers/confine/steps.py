@@ -105,7 +105,7 @@ def _landlock(context: StepContext) -> str:
 
 
 def _seccomp(context: StepContext) -> str:
-    seccomp.load(context.policy.calls(writable=context.start.writable))
+    seccomp.load(context.policy.calls(writable=context.start.writable, plan=context.start.plan))
     return "seccomp"
 
 

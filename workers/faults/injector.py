@@ -58,6 +58,7 @@ class _Faulty(Pipe):
         if fault.name not in ACTS and fault.name not in ANSWERS:
             raise frames.FrameError(f"there is no fault {fault.name!r}")
         super().__init__(*pipe.descriptors)
+        self.plan = pipe.plan
         self._pipe = pipe
         self._scene = scene
         self._fault = fault

@@ -61,7 +61,8 @@ def look(place: ParentDir, keep: int) -> Old | None:
     status = place.status()
     if status is None:
         return None
-    os.close(place.open(os.O_WRONLY))  # the kernel says whether this file may be written
+    if not place.plan:
+        os.close(place.open(os.O_WRONLY))  # the kernel says whether this file may be written
     try:
         file = place.open(os.O_RDONLY)
     except PermissionError:

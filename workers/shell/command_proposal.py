@@ -158,7 +158,7 @@ class CommandOverlay:
         def committed(remark: str) -> ResultWithNote:
             return ResultWithNote(result.value, "; ".join(filter(None, (result.note, remark))))
 
-        return LayerProposal(effects, self.layer, self._held, "Run it again.", committed)
+        return LayerProposal(effects, self.layer, self._held, "Run it again.", committed, result)
 
     def _show(self, path: str) -> None:
         """Show the overlay as the root: the `Place` of this command.
@@ -179,7 +179,7 @@ def run_command(context: ToolContext, file: str, arguments: Sequence[bytes]) -> 
         RehearsalRefused: there is no overlay, which was so before the command began.
     """
     engine: CommandRunner = context.engine
-    if not engine.start.writable:
+    if not (engine.start.writable or engine.start.plan):
         return _run_program(context, engine, file, arguments)[0]
     if context.without_rehearsal:
         guarded = msgspec.structs.replace(engine, place=show_guarded_root)

@@ -34,6 +34,8 @@ class ParentDir(msgspec.Struct, frozen=True):
     name: str
     path: str
     missing: tuple[str, ...] = ()
+    plan: bool = False
+    """Nothing will be written here, and the process has no right to: the kernel cannot be asked whether one could."""
 
     def status(self) -> os.stat_result | None:
         """Return the status of the regular file here, or None where there is nothing.
@@ -61,6 +63,8 @@ class ParentDir(msgspec.Struct, frozen=True):
         Raises:
             OSError: no file can be made here.
         """
+        if self.plan:
+            return mode
         flags = os.O_WRONLY | os.O_TMPFILE | os.O_EXCL
         try:
             with closing(open_beneath(self.parent, ".", flags, links=False, mode=mode)) as file:
@@ -103,7 +107,7 @@ def looking(root: Root, path: str) -> Iterator[ParentDir]:
         with closing(parent):
             if there == len(parts) - 1 and _has(parent, "HEAD"):
                 refuse_in_repository(path, parts[-1])
-            yield ParentDir(parent, parts[-1], "/".join(parts), parts[there:-1])
+            yield ParentDir(parent, parts[-1], "/".join(parts), parts[there:-1], root.plan)
 
 
 def path_to_parent(place: ParentDir) -> PathToParent:

@@ -221,8 +221,10 @@ def sync_directory(directory: int) -> None:
 class Root:
     """The one directory of a worker. It owns `fd` for the life of the process."""
 
-    def __init__(self, fd: int, umask: int) -> None:
+    def __init__(self, fd: int, umask: int, *, plan: bool = False) -> None:
         self.fd = fd
+        self.plan = plan
+        """Nothing in it will ever be changed by this process."""
         self.umask = umask
         """What the process was started with; by now its own is 0."""
         self.swept: set[tuple[int, int]] = set()

@@ -157,6 +157,8 @@ class Start(_Message, frozen=True):
     """Whether calls may come with a fault. Decided here, for a worker that is locked in can import nothing any more."""
     fault: Fault | None = None
     """What happens to this worker before it is ready."""
+    plan: bool = False
+    """It rehearses and commits nothing: `writable` is False then, and whoever asks it to commit breaks the contract."""
 
 
 class Call(_Message, frozen=True):

@@ -202,8 +202,10 @@ def test_an_index_of_git_that_differs_in_more_than_times_is_a_change(place: Plac
 
 def test_a_rejected_command_has_changed_nothing(place: Place) -> None:
     before = snapshot(place.root)
-    proposed = place.rehearse("rm -rf d .git; echo x >> a.txt; mkdir -p n/m; chmod 000 n; chmod 700 .; mv e f")
-    assert place.worker.decide(proposed, commit=False) == messages.Done(proposed.id, "")
+    proposed = place.rehearse("rm -rf d .git; echo x >> a.txt; mkdir -p n/m; chmod 000 n; chmod 700 .; mv e f; echo y")
+    ended = place.worker.decide(proposed, commit=False)
+    assert isinstance(ended, messages.Done)
+    assert msgspec.json.decode(ended.content) == {"stdout": "y\n", "stderr": "", "exit_code": 0}
     assert snapshot(place.root) == before
     assert shell(place.worker, "cat a.txt; ls -d n f 2>/dev/null; ls d")["stdout"].split() == ["alpha", "sub", "text"]
 

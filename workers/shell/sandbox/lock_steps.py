@@ -113,8 +113,9 @@ def _all_capabilities(_context: StepContext) -> str:
 
 def _landlock(context: StepContext) -> str:
     engine: CommandRunner = context.prepared.engine
+    writable = context.start.writable or context.start.plan  # of a plan the overlay is, over a root that is not
     rules = command_mounts.rules(
-        engine.layout, context.policy.access(writable=context.start.writable), context.policy.access(writable=True)
+        engine.layout, context.policy.access(writable=writable), context.policy.access(writable=True)
     )
     try:
         return f"landlock:{landlock.restrict(rules, engine.ports)}"
