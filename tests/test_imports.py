@@ -38,6 +38,7 @@ FROM_WORKERS: Final = {
     "workers.faults.kinds",
     "workers.shell.run.output",
     "workers.shell.command_line",
+    "workers.shell.no_input",
     "workers.errors",
     "workers.restore.restore_inputs",
     "workers.search.search_inputs",

@@ -143,6 +143,7 @@ def _answer(
         context,
         output=lambda text: pipe.send(messages.Output(call.id, text)),
         queued_s=call.queued_s,
+        call_s=call.call_s,
         without_rehearsal=call.without_rehearsal,
         network=call.network,
         upload=call.upload,

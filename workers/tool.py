@@ -38,6 +38,8 @@ class ToolContext(msgspec.Struct, frozen=True):
     """What the category's `prepare` made; its tools know what it is."""
     queued_s: float = 0.0
     """Seconds of the call's time that had gone by when it began."""
+    call_s: float = 0.0
+    """Seconds that the call may take; 0 where it is as `Start` says."""
     without_rehearsal: bool = False
     """A person lets it change things without a rehearsal: then no `Proposal` is asked for."""
     network: bool = False

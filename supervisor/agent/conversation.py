@@ -313,6 +313,7 @@ class Conversation:
     async def _run_one_by_one(self, calls: Sequence[CallStarted], context: TurnCallContext) -> None:
         """Run calls one after the other: one that changes something sees what those before it have changed."""
         for call in calls:
+            self._partial_output.begin(call.call)
             ended = self._partial_output.completed(await self.router.run(call, context))
             await self._record(context.bounded(call, ended))
 

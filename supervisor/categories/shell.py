@@ -18,7 +18,7 @@ from supervisor.categories.row import CategoryLimits, CategoryRow, Locations, Pr
 from supervisor.categories.web import ca_file
 from supervisor.errors import ConfigError
 from supervisor.system import safe_files
-from workers.shell.shell_inputs import ShellInputs
+from workers.shell.shell_inputs import ENDS_S, ShellInputs
 
 _KNOWN: Final = (
     "~/.rustup/toolchains/DEFAULT",
@@ -42,9 +42,6 @@ _ALL_KNOWN: Final = "known"
 _LONGEST: Final = 2**20
 """Bytes of settings that are read."""
 _PASSWORDS: Final = "/etc/shadow"
-
-_COMMAND_ENDS_S: Final = 5.0
-"""Seconds that a shell worker has, after a command's time is up, to end it and to answer."""
 
 
 class ShellConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,6 +89,15 @@ class ShellConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "themselves, with all that they may do, and without undo."
         ),
     ] = False
+    max_timeout_s: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=3600,
+            description="The most seconds that a call may ask for, with its argument `timeout_s`; at least those of "
+            "`timeout_s` here.",
+        ),
+    ] = 600.0
 
 
 class Toolchains(NamedTuple):
@@ -172,7 +178,7 @@ def _holds_private_files(real: str, home: Path) -> bool:
 
 def _fit_limits(limits: CategoryLimits, sections: Sections) -> CategoryLimits:
     """A call always has the time that a command has."""
-    call_s = sections.section(ShellConfig).timeout_s + _COMMAND_ENDS_S
+    call_s = sections.section(ShellConfig).timeout_s + ENDS_S
     return msgspec.structs.replace(limits, call_s=max(limits.call_s, call_s))
 
 
@@ -180,7 +186,16 @@ def _inputs(sections: Sections, locations: Locations, traits: ProfileTraits) -> 
     section = sections.section(ShellConfig)
     toolchains = find_toolchains(section.toolchains, locations.home)
     authorities = ca_file(sections, locations) if traits.network else ""
-    return ShellInputs(section.programs, *toolchains, section.timeout_s, section.disk_mb, traits.network, authorities)
+    most = max(section.timeout_s, section.max_timeout_s)
+    return ShellInputs(
+        section.programs,
+        *toolchains,
+        section.timeout_s,
+        section.disk_mb,
+        traits.network,
+        authorities,
+        max_timeout_s=most,
+    )
 
 
 ROW: Final = CategoryRow(
@@ -188,7 +203,7 @@ ROW: Final = CategoryRow(
     section="shell",
     config=ShellConfig,
     check=_check,
-    limits=CategoryLimits(memory_mb=2048, processes=384, open_files=1024, file_mb=1024),
+    limits=CategoryLimits(memory_mb=2048, cpu_s=36_000, processes=384, open_files=1024, file_mb=1024),
     fit_limits=_fit_limits,
     inputs=_inputs,
     trial=TrialCall("run_cmd", b'{"command": "echo rehearsed > made"}', makes="made"),

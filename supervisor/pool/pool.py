@@ -91,7 +91,7 @@ class Pool:
             WorkerUnavailable: no worker could be had; nothing ran.
             WorkerDied: the worker ended in mid-call; with an effect, its outcome is unknown.
         """
-        call = messages.Call(_new_id(), tool, args, without_rehearsal=effect, network=network)
+        call = messages.Call(_new_id(), tool, args, call_s=timeout or 0.0, without_rehearsal=effect, network=network)
         answer = await self._run(call, timeout, output, _CALLED, retries=0 if effect else 1)
         assert isinstance(answer, _CALLED)
         return answer
@@ -114,9 +114,8 @@ class Pool:
         held = self.checkout.held
         if len(held) >= _HELD_AT_MOST:
             raise WorkerUnavailable(f"{_HELD_AT_MOST} calls wait for a person's decision already.")
-        answer = await self._run(
-            messages.Call(_new_id(), tool, args, network=network, upload=upload), timeout, output, _PROPOSED, retries=0
-        )
+        call = messages.Call(_new_id(), tool, args, call_s=timeout or 0.0, network=network, upload=upload)
+        answer = await self._run(call, timeout, output, _PROPOSED, retries=0)
         if isinstance(answer, PendingProposal) and len(held) > 1 and sum(held.values()) > _HELD_BYTES:
             await answer.decide(commit=False)
             message = (
@@ -136,7 +135,7 @@ class Pool:
     ) -> messages.Done | messages.Failed | messages.Unrehearsable | PendingProposal:
         """Run a call, under an id of its own, on some worker; again on another one that died by itself."""
         began = trio.current_time()
-        deadline = began + (self.spec.call_timeout if timeout is None else timeout)
+        deadline = began + (timeout or self.spec.call_timeout)
         checkout = self.checkout
         call = self._with_fault(call)
         if self._looks >= _LOOKS:

@@ -134,6 +134,7 @@ class SessionResources:
             self.packs,
             shell.escalation,
             shell.timeout_s,
+            max(shell.timeout_s, shell.max_timeout_s),
             dict(settings.login),
             self._orphans,
             settings.config.section(WebConfig),

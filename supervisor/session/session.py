@@ -181,6 +181,7 @@ class Session:
         """Record a call, run it, and record its end."""
         await self._writer.append(self.id, started)
         context = _SingleCallContext(self._writer, self.id, started, self._show)
+        context.partial_output.begin(started.call)
         try:
             ended = await run(context)
         except BaseException:

@@ -75,14 +75,21 @@ class ToolAvailability:
 
 
 def no_answer(
-    call: CallStarted, error: WorkerError | FrameTooLarge, pools: Pools, category: str, *, committing: bool = False
+    call: CallStarted,
+    error: WorkerError | FrameTooLarge,
+    pools: Pools,
+    category: str,
+    *,
+    seconds: float | None = None,
+    committing: bool = False,
 ) -> CallEnded:
-    """Return the end of a call that no worker of a category has answered."""
+    """Return the end of a call that no worker of a category has answered, in `seconds` or in the usual time."""
     if isinstance(error, FrameTooLarge):
         message = f"The arguments have {error.size} bytes; at most {FRAME_LIMIT} can be sent. Send less."
         return outcomes.failed(call, "too_large", message, size=error.size)
     if isinstance(error, WorkerDied):
-        return outcomes.worker_died(call, error, pools.opened[category].spec.call_timeout, committing=committing)
+        seconds = seconds or pools.opened[category].spec.call_timeout
+        return outcomes.worker_died(call, error, seconds, committing=committing)
     return outcomes.unavailable(call, error)
 
 

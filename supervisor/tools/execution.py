@@ -27,7 +27,7 @@ from supervisor.tools.approval import ApprovalDecision, Approvals
 from supervisor.tools.availability import no_answer
 from supervisor.tools.call_context import CallContext
 from supervisor.tools.catalog import Offer
-from supervisor.tools.change_attempt import ChangeAttempt, Next, discard, raw_arguments
+from supervisor.tools.change_attempt import ChangeAttempt, Next, call_s, discard, raw_arguments
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.exfiltration.origins import explained, obeyed, words_of
 from supervisor.tools.outcomes import denied, failed, with_persons_part, worker_answered
@@ -110,12 +110,18 @@ class Execution:
     async def _attempt(self, attempt: ChangeAttempt) -> ChangeAttempt | CallEnded:
         """Rehearse a call, and do what is decided; return its end, or the next attempt."""
         call, offer = attempt.call, attempt.offer
+        seconds = call_s(call, self._services)
         try:
             proposal = await self._pools.pool(offer.category).propose(
-                offer.name, raw_arguments(call), output=attempt.show, network=attempt.network, upload=attempt.upload
+                offer.name,
+                raw_arguments(call),
+                timeout=seconds,
+                output=attempt.show,
+                network=attempt.network,
+                upload=attempt.upload,
             )
         except (WorkerError, frames.FrameTooLarge) as error:
-            return no_answer(call, error, self._pools, offer.category)
+            return no_answer(call, error, self._pools, offer.category, seconds=seconds)
         if isinstance(proposal, messages.Unrehearsable):
             attempt.verdict = verdict = self._rules.judge_unrehearsed(call, network=attempt.network)
             if verdict.decision == "deny":
@@ -224,12 +230,18 @@ class Execution:
     async def _run_on_root(self, attempt: ChangeAttempt) -> CallEnded:
         """Run a call that cannot be rehearsed on the root itself."""
         call, offer = attempt.call, attempt.offer
+        seconds = call_s(call, self._services)
         try:
             answer = await self._pools.pool(offer.category).call(
-                offer.name, raw_arguments(call), effect=True, output=attempt.show, network=attempt.network
+                offer.name,
+                raw_arguments(call),
+                effect=True,
+                timeout=seconds,
+                output=attempt.show,
+                network=attempt.network,
             )
         except (WorkerError, frames.FrameTooLarge) as error:
-            return no_answer(call, error, self._pools, offer.category, committing=True)
+            return no_answer(call, error, self._pools, offer.category, seconds=seconds, committing=True)
         return worker_answered(call, answer)
 
     async def _edited(self, attempt: ChangeAttempt) -> ChangeAttempt | CallEnded:

@@ -27,7 +27,9 @@ class ChangeServices:
     escalation: bool = False
     """Whether a person may let one command run unconfined."""
     timeout_s: float = 30.0
-    """Seconds that such a command has."""
+    """Seconds that a command has."""
+    max_timeout_s: float = 600.0
+    """Those that its call may ask for."""
     login: Mapping[str, str] = field(default_factory=dict)
     """What of the person's environment it is given."""
     orphans: Orphans | None = None

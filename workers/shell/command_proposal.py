@@ -28,11 +28,13 @@ from workers.errors import CannotRehearse, RehearsalRefused, ToolError, TooMuch
 from workers.shell.command_line import exit_result, not_started
 from workers.shell.command_runner import MARGIN_S, CommandRunner
 from workers.shell.git_index import is_index, same
+from workers.shell.no_input import remarks
 from workers.shell.run.attempts import remark
 from workers.shell.run.command import CommandOutcome, NotStarted, run
 from workers.shell.sandbox.command_mounts import show_root_itself
 from workers.shell.sandbox.guarded_root import show_guarded_root
 from workers.shell.sandbox.private_root import HELD, LAYERS, in_memory
+from workers.shell.shell_inputs import granted_s
 from workers.tool import Proposal, ResultWithNote, ToolContext
 from workers.tree.attributes import INTERNAL, attributes_of, set_attributes
 from workers.tree.root import DIRECTORY, closing, open_beneath
@@ -57,6 +59,8 @@ _TOO_MUCH: Final = {
     "memory": "used more than {memory_mb} MB of memory in all",
     "processes": "had more than {processes} processes",
 }
+
+_SHORTEST_S: Final = 0.1
 
 _LARGEST_INDEX: Final = 2**26
 """Bytes of git's index that are looked through."""
@@ -171,14 +175,22 @@ class CommandOverlay:
         mounts.detach(LAYERS)
 
 
-def run_command(context: ToolContext, file: str, arguments: Sequence[bytes]) -> ResultWithNote | Proposal:
+def run_command(
+    context: ToolContext, file: str, arguments: Sequence[bytes], wanted_s: float | None = None
+) -> ResultWithNote | Proposal:
     """Run a program and tell how it ended: on an overlay of the root, unless that is the root itself for a reason.
+
+    It may take `wanted_s` seconds, or the usual time.
 
     Raises:
         ToolError: it could not be started, or it was ended.
         RehearsalRefused: there is no overlay, which was so before the command began.
     """
     engine: CommandRunner = context.engine
+    granted = granted_s(wanted_s, engine.timeout_s, engine.max_timeout_s)
+    left = (context.call_s or engine.start.call_s) - context.queued_s - MARGIN_S
+    until = time.monotonic() + left
+    engine = msgspec.structs.replace(engine, timeout_s=max(_SHORTEST_S, min(granted, left)))
     if not (engine.start.writable or engine.start.plan):
         return _run_program(context, engine, file, arguments)[0]
     if context.without_rehearsal:
@@ -187,7 +199,6 @@ def run_command(context: ToolContext, file: str, arguments: Sequence[bytes]) -> 
             return _run_program(context, guarded, file, arguments)[0]
         except CannotRehearse as error:
             raise ToolError("resource_limit", f"Nothing was run: {error}.") from error
-    until = time.monotonic() + engine.start.call_s - context.queued_s - MARGIN_S
     try:
         overlay = CommandOverlay(engine)
         try:
@@ -239,8 +250,10 @@ def _run_program(
             raise (TooMuch if error.failure.errno else CannotRehearse)(error.failure.message) from error
         raise _start_error(error, arguments) from error
     if ended.ended != "exited":
-        raise _ended(engine, ended)
+        raise _ended(engine, ended, remarks(arguments[-1], 0, ended.stdout, ended.stderr))
     result, notes = exit_result(ended.code, ended.stdout, ended.stderr, _LIMITS)
+    notes += remarks(arguments[-1], ended.code, ended.stdout, ended.stderr)
+    notes += [f"it had run for {ended.seconds:.3g} s"] if ended.code < 0 else []
     if ended.code and engine.place not in _ON_THE_ROOT:
         notes += [hint for text, hint in _HINTS.items() if text in ended.stderr.lower()]
     if context.network and not network:
@@ -266,8 +279,8 @@ def _uploaded(outcome: CommandOutcome) -> dict[str, Any]:
     return {"uploaded": sum(each.up for each in outcome.traffic)} if outcome.traffic else {}
 
 
-def _ended(engine: CommandRunner, outcome: CommandOutcome) -> ToolError:
-    why, stdout, stderr = outcome.ended, outcome.stdout, outcome.stderr
+def _ended(engine: CommandRunner, outcome: CommandOutcome, remarks: Sequence[str]) -> ToolError:
+    why, stdout, stderr, most = outcome.ended, outcome.stdout, outcome.stderr, engine.max_timeout_s
     printed = {"stdout": stdout, "stderr": stderr, **_uploaded(outcome)}
     done = (
         "; what it had done until then stays." if engine.place in _ON_THE_ROOT else ". None of its changes were kept."
@@ -275,7 +288,10 @@ def _ended(engine: CommandRunner, outcome: CommandOutcome) -> ToolError:
     left = f"It was killed with everything it had started{done}"
     printed_text = " Its output until then is in stdout and stderr." if stdout or stderr else " It had printed nothing."
     if why == "timeout":
-        limit = f"The command did not end within {engine.timeout_s:g} s."
-        return ToolError("timeout", f"{limit} {left}{printed_text} Run less at once.", **printed)
+        limit = f"The command did not end within the {engine.timeout_s:.3g} s that it had."
+        asked = "".join(f" Note: {each}." for each in remarks)
+        more = f", or give it longer: timeout_s, {most:g} at most" if engine.timeout_s < most else ""
+        return ToolError("timeout", f"{limit} {left}{printed_text} Run less at once{more}.{asked}", **printed)
     what = _TOO_MUCH[why].format(memory_mb=engine.start.limits.memory_mb, processes=engine.start.limits.processes)
+    what = f"{what}, after {outcome.seconds:.3g} s"
     return ToolError("resource_limit", f"The command {what}. {left}{printed_text} Run less at once.", **printed)

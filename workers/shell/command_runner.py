@@ -49,6 +49,8 @@ class CommandRunner(msgspec.Struct, frozen=True):
     path: tuple[str, ...]
     environment: Mapping[str, str]
     timeout_s: float
+    """Of a command that does not say how long it may take; of one that runs, what it was given."""
+    max_timeout_s: float
     locks: tuple[tuple[str, Step], ...]
     """What a command is locked in with, in its own process, before it becomes the program."""
     filter: Filter

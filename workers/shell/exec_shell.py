@@ -4,6 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from workers.shell.shell_inputs import TimeLimit
 from workers.tool import Args, Proposal, ResultWithNote, ToolContext, tool
 
 
@@ -15,6 +16,7 @@ class ExecArgs(Args, frozen=True):
         tuple[str, ...],
         Meta(description='Its arguments, one each, for example ["commit", "-m", "two words"]. No shell reads them.'),
     ] = ()
+    timeout_s: TimeLimit | None = None
 
 
 @tool(ExecArgs, effect=True, kind="execute", subject="command", runs="program", profiles=("project",))
@@ -23,12 +25,12 @@ def exec_shell(args: ExecArgs, context: ToolContext) -> ResultWithNote | Proposa
 
     Allowed are, unless the operator chose others: git cargo npm yarn pnpm node bun ls find grep mkdir rm mv cp touch.
     There is no shell: no pipes, redirections, variables or wildcards. The program sees the root and the system's
-    programs, not the person's home; it has no network, no terminal and no input, a fresh HOME and /tmp, and a time
-    limit, after which it is killed with everything that it started. What it changes in the root is kept only if that is
-    approved; of a command that is killed nothing is kept. A non-zero exit code is a result like any other.
+    programs, not the person's home; it has no network, no terminal and no input, a fresh HOME and /tmp, and `timeout_s`
+    seconds, after which it is killed with everything that it started. What it changes in the root is kept only if that
+    is approved; of a command that is killed nothing is kept. A non-zero exit code is a result like any other.
     """
     from workers.shell.command_line import encoded, find_allowed
     from workers.shell.command_proposal import run_command
 
     file = find_allowed(args.command, context.engine.programs, context.engine.path)
-    return run_command(context, file, [encoded(each) for each in (args.command, *args.args)])
+    return run_command(context, file, [encoded(each) for each in (args.command, *args.args)], args.timeout_s)

@@ -5,6 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from workers.errors import ToolError
+from workers.shell.shell_inputs import TimeLimit
 from workers.tool import Args, Proposal, ResultWithNote, ToolContext, tool
 
 
@@ -12,6 +13,7 @@ class CommandArgs(Args, frozen=True):
     """What the shell shall run."""
 
     command: Annotated[str, Meta(description='Text for the shell, for example "ls src | wc -l".')]
+    timeout_s: TimeLimit | None = None
 
 
 @tool(CommandArgs, effect=True, kind="execute", subject="command", runs="script", profiles=("operator",))
@@ -19,9 +21,9 @@ def run_cmd(args: CommandArgs, context: ToolContext) -> ResultWithNote | Proposa
     """Run a command line with the system shell in the root, and return what it printed and its exit code.
 
     It sees the root and the system's programs, not the person's home; it has no network, no terminal and no input, a
-    fresh HOME and /tmp, and a time limit, after which it is killed with everything that it started; what it leaves
-    running in the background is killed when it ends. What it changes in the root is kept only if that is approved; of a
-    command that is killed nothing is kept. A non-zero exit code is a result like any other.
+    fresh HOME and /tmp, and `timeout_s` seconds, after which it is killed with everything that it started; what it
+    leaves running in the background is killed when it ends. What it changes in the root is kept only if that is
+    approved; of a command that is killed nothing is kept. A non-zero exit code is a result like any other.
     """
     from workers.shell.command_line import encoded, system_shell
     from workers.shell.command_proposal import run_command
@@ -29,4 +31,4 @@ def run_cmd(args: CommandArgs, context: ToolContext) -> ResultWithNote | Proposa
     if not args.command.strip():
         raise ToolError("invalid_arguments", "The command is empty. Send the text that the shell shall run.")
     file = system_shell()
-    return run_command(context, file, [file.rpartition("/")[2].encode(), b"-c", encoded(args.command)])
+    return run_command(context, file, [file.rpartition("/")[2].encode(), b"-c", encoded(args.command)], args.timeout_s)

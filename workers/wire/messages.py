@@ -169,6 +169,8 @@ class Call(_Message, frozen=True):
     args: bytes
     queued_s: float = 0.0
     """Seconds of its time that have gone by before it reached the worker."""
+    call_s: float = 0.0
+    """Seconds that it may take, where that is not what `Start` says."""
     without_rehearsal: bool = False
     """A person has said that it may change things without having been rehearsed."""
     network: bool = False

@@ -31,6 +31,7 @@ from supervisor.tools.unconfined.warden import CommandRequest
 from workers.catalog import CATEGORIES
 from workers.errors import ToolError
 from workers.shell.command_line import SYSTEM_PATH, encoded, find_program, system_shell
+from workers.shell.shell_inputs import granted_s
 from workers.wire import frames, messages
 
 Outcome = messages.Done | messages.Failed
@@ -67,7 +68,9 @@ async def run_unconfined(
     """
     try:
         environment = login_environment(root, services.login)
-        command = command_line(tool, arguments, environment["PATH"])
+        given = _decoded(tool, arguments)
+        command = command_line(tool, given, environment["PATH"])
+        seconds = granted_s(given.timeout_s, services.timeout_s, services.max_timeout_s)
     except ToolError as error:
         return messages.Failed(0, error.kind, error.message, error.details)
     try:
@@ -80,10 +83,10 @@ async def run_unconfined(
             0, "worker_unavailable", f"Nothing was run: {error.strerror} ({error.filename or 'fork'})."
         )
     variables = tuple((os.fsencode(name), os.fsencode(value)) for name, value in environment.items())
-    request = CommandRequest(command[0], command[1], variables, root_fd, services.timeout_s)
+    request = CommandRequest(command[0], command[1], variables, root_fd, seconds)
     answer: Outcome | None = None
     try:
-        with trio.move_on_after(services.timeout_s + _ENDS_S):
+        with trio.move_on_after(seconds + _ENDS_S):
             answer = await warden.obey(request, output)
     finally:
         await warden.end()
@@ -117,7 +120,19 @@ def login_environment(root: str, login: Mapping[str, str]) -> dict[str, str]:
     return {**basics, **known, **given, "PATH": ":".join(outside) or _DEFAULT_PATH}
 
 
-def command_line(tool: str, arguments: str, path: str) -> tuple[str, tuple[bytes, ...]]:
+def _decoded(tool: str, arguments: str) -> Any:
+    """Return a call's arguments, as its tool takes them.
+
+    Raises:
+        ToolError: `invalid_arguments`.
+    """
+    try:
+        return msgspec.json.decode(arguments, type=_ARGUMENTS[tool])
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise ToolError("invalid_arguments", f"Invalid arguments for {tool}: {error}.") from error
+
+
+def command_line(tool: str, given: Any, path: str) -> tuple[str, tuple[bytes, ...]]:
     """Return the program's file, and its arguments, the first of which is its name.
 
     A program with a slash in its name is a file, seen from the root.
@@ -125,10 +140,6 @@ def command_line(tool: str, arguments: str, path: str) -> tuple[str, tuple[bytes
     Raises:
         ToolError: nothing can be run that way.
     """
-    try:
-        given = msgspec.json.decode(arguments, type=_ARGUMENTS[tool])
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise ToolError("invalid_arguments", f"Invalid arguments for {tool}: {error}.") from error
     command = given.command
     if not command.strip():
         raise ToolError("invalid_arguments", "The command is empty. Send the text that shall run.")

@@ -24,6 +24,7 @@ import msgspec
 from supervisor.system.descendants import become_subreaper, children, end_all, reap
 from workers import kernel
 from workers.shell.command_line import exit_result, not_started
+from workers.shell.no_input import remarks
 from workers.shell.run.output import CommandOutput
 from workers.wire import frames, messages
 
@@ -138,7 +139,7 @@ def _obey(request: CommandRequest) -> messages.Done | messages.Failed:
     exited = watch.until_the_end()
     status = end_all(child, watch.status)
     watch.left = len(children(os.getpid()))
-    return watch.outcome(os.waitstatus_to_exitcode(status)) if exited else watch.overdue(request)
+    return watch.outcome(os.waitstatus_to_exitcode(status), arguments[-1]) if exited else watch.overdue(request)
 
 
 class _SignalWatch:
@@ -178,11 +179,12 @@ class _SignalWatch:
                 return False
             self.status = reap(self._child, self.status)
 
-    def outcome(self, code: int) -> messages.Done:
+    def outcome(self, code: int, command: bytes) -> messages.Done:
         """Return the answer for a command that exited by itself; a negative `code` is a signal's number."""
         self.output.read_rest(self._now)
         result, notes = exit_result(code, *self.output.texts())
         notes.insert(0, NOTE)
+        notes += remarks(command, code, result["stdout"], result["stderr"])
         if self.left:
             notes.append(self._survivors())
         return messages.Done(0, msgspec.json.encode(result).decode(), "json", "; ".join(notes))
@@ -193,8 +195,8 @@ class _SignalWatch:
         out, err = self.output.texts()
         kept = " What it printed until then is in stdout and stderr." if out or err else " It had printed nothing."
         message = (
-            f"The command did not end within {request.timeout_s:g} s. It {NOTE}. It was killed with everything that it "
-            f"had started; what it did until then is done.{kept} Run less at once."
+            f"The command did not end within the {request.timeout_s:g} s that it had. It {NOTE}. It was killed with "
+            f"everything that it had started; what it did until then is done.{kept} Run less at once."
         )
         message += f" {self._survivors()}." if self.left else ""
         return messages.Failed(0, "timeout", message, {"stdout": out, "stderr": err})

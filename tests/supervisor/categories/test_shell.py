@@ -8,6 +8,7 @@ import pytest
 from supervisor.categories.shell import find_toolchains
 from supervisor.config.settings import load
 from supervisor.errors import ConfigError
+from workers.shell.shell_inputs import ShellInputs
 
 KEPT = Path("/nonexistent/journal")
 
@@ -95,7 +96,18 @@ def test_a_call_has_the_time_that_a_command_has_and_more(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "text", ['programs = ["a/b"]', 'programs = [""]', "timeout_s = 0", "disk_mb = 0", "tiemout_s = 1"]
+    ("text", "most"), [("", 600), ("max_timeout_s = 60", 60), ("timeout_s = 900", 900), ("max_timeout_s = 10", 30)]
+)
+def test_a_command_may_ask_for_as_long_as_the_operator_says(text: str, most: float, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(f"[shell]\n{text}\n")
+    inputs = load({"STRONGROOM_HOME": str(tmp_path)}).inputs("shell")
+    assert isinstance(inputs, ShellInputs)
+    assert inputs.max_timeout_s == most
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['programs = ["a/b"]', 'programs = [""]', "timeout_s = 0", "max_timeout_s = 3601", "disk_mb = 0", "tiemout_s = 1"],
 )
 def test_nonsense_about_the_shell_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text(f"[shell]\n{text}\n")

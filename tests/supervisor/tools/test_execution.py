@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +30,7 @@ from supervisor.session.session import Session
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion, Approve
 from supervisor.tools.catalog import unoffered
 from supervisor.tools.outcomes import interrupted_commit
+from supervisor.tools.partial_output import PartialOutput
 from supervisor.tools.router import Router
 from supervisor.tools.services import ChangeServices
 from supervisor.undo.packs import PackStore
@@ -37,10 +39,11 @@ from tests.supervisor.bench import begun
 from tests.supervisor.pool.harness import until
 from tests.supervisor.recording_context import RecordingContext
 from workers.tree.drafts import drafts_in
-from workers.wire.messages import Context
+from workers.wire.messages import Context, ErrorKind
 
 PATIENCE: Final = 60
 PROJECT: Final = Profile("project", "", ("exec_shell", "write_file"))
+UNASKED: Final = Profile("unasked", "", ("run_cmd",))
 OPERATOR: Final = Profile("operator", "", ("run_cmd",), own_ask=("run_cmd",))
 
 Say = Callable[[ApprovalQuestion], ApprovalDecision]
@@ -589,3 +592,41 @@ async def test_changes_that_wait_for_people_have_a_limit_in_memory(site: Site, m
     assert ended.kind == "resource_limit"
     assert "Nothing was changed." in ended.content
     assert site.files == {"a.txt": "old\n"}
+
+
+TIMES: Final = [(None, "timeout"), (0.5, "timeout"), (20, None)]
+
+
+@pytest.mark.parametrize(("asked", "kind"), TIMES)
+async def test_a_command_has_the_time_that_it_asks_for(site: Site, asked: float | None, kind: str | None) -> None:
+    """The usual time of a call, and so of its worker, is over long before."""
+    services = replace(site.services, timeout_s=0.3, max_timeout_s=60)
+    with trio.fail_after(PATIENCE):
+        await site.pools.pool("shell").ready()
+    pool = site.pools.pool("shell")
+    pool.spec = replace(pool.spec, call_timeout=0.3)
+    command = {"command": "sleep 0.6", **({"timeout_s": asked} if asked else {})}
+    router = site.router(UNASKED, services=services)
+    ended = await site.call(router, "run_cmd", msgspec.json.encode(command).decode())
+    assert ended.kind == kind
+    if kind == "timeout":
+        assert f"within {0.3 if asked is None else 0.5}" in ended.content.replace("the ", "")
+
+
+CUT_OFF: Final = [
+    ("cancelled", {}, "Stopped. That was 2.5 s after it began.", {"output": "begun\n"}, 2.5),
+    ("timeout", {"stdout": "all"}, "Stopped.", {"stdout": "all"}, 0.0),
+    ("denied", {}, "Stopped.", {}, 0.0),
+]
+
+
+@pytest.mark.parametrize(("kind", "given", "content", "details", "seconds"), CUT_OFF)
+def test_of_a_call_that_is_cut_off_it_is_told_what_it_printed_and_how_long_it_ran(
+    kind: ErrorKind, given: dict[str, str | int], content: str, details: dict[str, str | int], seconds: float
+) -> None:
+    times = iter([10.0, 12.5])
+    partial = PartialOutput(lambda: next(times))
+    partial.begin("c")
+    partial.add("c", "begun\n")
+    ended = partial.completed(CallEnded(1, "c", "run_cmd", False, "Stopped.", kind=kind, details=given))
+    assert (ended.content, ended.details, ended.seconds) == (content, details, seconds)

@@ -1,6 +1,7 @@
 """The two tools, against a real worker: what they accept, what they answer, and what a command leaves behind."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from msgspec.structs import replace
 
 from tests.raw_worker import RawWorker, receive, send
 from tests.workers.shell.conftest import LIMITS, open_shell, shell, write
+from workers.shell.no_input import NOTE
+from workers.shell.run.output import SHOWN_AT_ONCE
 from workers.wire import messages
 
 
@@ -91,12 +94,71 @@ def test_a_command_has_no_more_time_than_a_call(project: Path) -> None:
         assert worker.failed("run_cmd", {"command": "sleep 1000"}).kind == "timeout"
 
 
+GIVEN = [
+    ("what it asks for", {"timeout_s": 0.2}, {}, "within the 0.2 s that it had"),
+    ("more than is usual", {"timeout_s": 0.6}, {"call_s": 7.0}, "within the 0.6 s that it had"),
+    ("what is left of its call's time", {"timeout_s": 5}, {"call_s": 5.0, "queued_s": 3.5}, "within the 0.5 s that it"),
+    ("the usual time", {}, {}, "within the 0.4 s that it had"),
+]
+
+
+@pytest.mark.parametrize(("asked", "of_call", "says"), [row[1:] for row in GIVEN], ids=[row[0] for row in GIVEN])
+def test_a_command_says_how_long_it_had(
+    asked: dict[str, float], of_call: dict[str, float], says: str, project: Path
+) -> None:
+    with open_shell(project, timeout_s=0.4, call_s=6.0) as worker:
+        answer = worker.failed("run_cmd", {"command": "echo begun; sleep 1000", **asked}, **of_call)
+    assert answer.kind == "timeout"
+    assert says in answer.message
+    assert "timeout_s, 600 at most" in answer.message
+    assert answer.details["stdout"] == "begun\n"
+
+
+@pytest.mark.parametrize("tool", ["run_cmd", "exec_shell"])
+def test_a_command_that_asks_for_too_long_is_told_the_most(tool: str, worker: RawWorker) -> None:
+    answer = worker.failed(tool, {"command": "ls", "timeout_s": 600.5})
+    assert answer.kind == "invalid_arguments"
+    assert "600 s at most (max_timeout_s of [shell])" in answer.message
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", '"9"', "1e400", "true"])
+def test_a_time_that_is_none_is_no_argument(seconds: str, worker: RawWorker) -> None:
+    given = b'{"command": "ls", "timeout_s": %s}' % seconds.encode()
+    assert worker.failed("run_cmd", given).kind == "invalid_arguments"
+
+
+def test_what_floods_its_output_is_shown_and_kept_within_bounds(worker: RawWorker) -> None:
+    flood = {"command": "echo first; yes | head -c 100000000; printf '\\303'; sleep 0.1; printf '\\244 last'"}
+    send(worker.process, messages.Call(9, "run_cmd", msgspec.json.encode(flood)))
+    *shown, done = rest(worker)
+    assert isinstance(done, messages.Done)
+    kept = msgspec.json.decode(done.content)["stdout"]
+    assert len(kept) < 70_000
+    assert (kept[:6], kept[-6:]) == ("first\n", "ä last")
+    assert max(len(each.text) for each in shown if isinstance(each, messages.Output)) < SHOWN_AT_ONCE + 100
+
+
+WAITS = [
+    ("cat", "no output; its input was empty"),
+    ("read x", "no output; its input was empty"),
+    ("printf 'Go on? '; read x || exit 3", NOTE),
+    ("/usr/bin/python3 -c 'input()'", NOTE),
+]
+
+
+@pytest.mark.parametrize(("command", "note"), WAITS)
+def test_a_command_that_waits_for_input_gets_its_end_at_once_and_says_so(
+    command: str, note: str, worker: RawWorker
+) -> None:
+    assert worker.done("run_cmd", {"command": command}).note == note
+
+
 def test_memory_is_counted_over_all_processes(project: Path) -> None:
     hog = 'import os, time; open("n", "w"); os.fork(); os.fork(); data = bytearray(40 << 20); time.sleep(1000)'
     with open_shell(project, replace(LIMITS, memory_mb=96)) as worker:
         answer = worker.failed("run_cmd", {"command": f"/usr/bin/python3 -c '{hog}'"})
     assert answer.kind == "resource_limit"
-    assert "96 MB" in answer.message
+    assert re.search(r"96 MB of memory in all, after \d\S* s", answer.message)
     assert not (project / "n").exists()
 
 

@@ -49,6 +49,8 @@ class CommandOutcome(NamedTuple):
     """Its exit code; negative, the signal that killed it. Of no meaning unless it exited."""
     stdout: str
     stderr: str
+    seconds: float
+    """How long it ran."""
     refused: tuple[Attempt, ...] = ()
     """What it tried in vain, where that is told."""
     refused_left_out: int = 0
@@ -105,7 +107,7 @@ def run(
             raise NotStarted(msgspec.json.decode(failure, type=StartFailure))
         code = os.waitstatus_to_exitcode(status)
         traffic = _traffic(proxy, attempts, upload) if proxy else ()
-        return CommandOutcome(ended, code, *texts, attempts.refused(), attempts.left_out, traffic)
+        return CommandOutcome(ended, code, *texts, watch.seconds, attempts.refused(), attempts.left_out, traffic)
     finally:
         end_all()
         attempts.close()

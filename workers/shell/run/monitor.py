@@ -51,7 +51,7 @@ class CommandMonitor:
         self._streams = streams
         self.output = CommandOutput(streams, show)
         self._attempts = attempts
-        self._now = time.monotonic()
+        self._now = self._began = time.monotonic()
         self._deadline = self._now + engine.timeout_s
         self._look = self._now + _LOOK_EVERY
 
@@ -77,6 +77,11 @@ class CommandMonitor:
                     return over
         finally:
             os.close(exited)
+
+    @property
+    def seconds(self) -> float:
+        """How long it ran, as of the last look."""
+        return self._now - self._began
 
     def texts(self) -> tuple[str, str]:
         """Return what is kept of both streams, with what they still hold now that nobody writes any more."""

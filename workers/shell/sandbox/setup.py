@@ -29,7 +29,7 @@ from workers.confine.seccomp import ARCHITECTURES, Instruction
 from workers.confine.steps import Enforced, Prepared
 from workers.shell import command_proposal  # noqa: F401 - of the tools, imported before nothing can be imported any more
 from workers.shell.command_line import SYSTEM_PATH
-from workers.shell.command_runner import MARGIN_S, CommandRunner, Filter, Network
+from workers.shell.command_runner import CommandRunner, Filter, Network
 from workers.shell.run.attempts import notify_sockets
 from workers.shell.run.command import NotStarted, try_locks
 from workers.shell.run.directory_moves import NOTIFY
@@ -39,8 +39,6 @@ from workers.shell.sandbox.lock_steps import COMMAND, PROXY, WORKER
 from workers.shell.sandbox.quiet_variables import QUIET
 from workers.shell.shell_inputs import ShellInputs
 from workers.wire import messages
-
-_SHORTEST_S: Final = 0.1
 
 _ENVIRONMENT: Final = MappingProxyType(
     {
@@ -85,7 +83,8 @@ def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
         inputs.programs,
         path,
         {**_ENVIRONMENT, "PATH": ":".join(path)},
-        max(_SHORTEST_S, min(inputs.timeout_s, start.call_s - MARGIN_S)),
+        inputs.timeout_s,
+        inputs.max_timeout_s,
         COMMAND,
         Filter(_filter((*SHELL.denies, *ON_THE_ROOT_ITSELF))),
         show_root_itself,

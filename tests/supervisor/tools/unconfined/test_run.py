@@ -148,7 +148,10 @@ async def test_a_root_that_is_gone_runs_nothing(tmp_path: Path) -> None:
 
 async def test_a_timeout_ends_the_whole_tree_and_keeps_what_was_printed(root: Path) -> None:
     shown: list[str] = []
-    answer = await run("run_cmd", root, ChangeServices(timeout_s=0.5), shown.append, command=LONG)
+    services = ChangeServices(timeout_s=99, max_timeout_s=0.5)
+    refused = await failed("run_cmd", root, services, command=LONG, timeout_s=1)
+    assert (refused.kind, "0.5 s at most" in refused.message) == ("invalid_arguments", True)
+    answer = await run("run_cmd", root, services, shown.append, command=LONG, timeout_s=0.5)
     assert isinstance(answer, messages.Failed)
     assert (answer.kind, answer.details["stdout"]) == ("timeout", "".join(shown))
     assert all(map(is_gone, numbers("".join(shown))))
