@@ -14,6 +14,7 @@ from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import RuleRevoked
 from supervisor.rules.rule import sentence
+from supervisor.rules.shipped import SHIPPED
 
 _SCOPES: Final = MappingProxyType({"session": "for this session", "always": "for this profile and root"})
 
@@ -55,4 +56,4 @@ async def rule_lines(context: MethodContext, session: OpenSession, revoke: str, 
         if each.outdated or each.identity != session.session.pools.root.mark:
             held = "counts no longer, for it was made by an older version, or for another directory with this path"
         lines.append(f"{number}. {each.id}, {held}: {sentence(each.rule)}")
-    return lines or ["There are no rules here: a person is asked about every change that a command would make."]
+    return [*lines, *(f"shipped: {sentence(rule)}" for rule in SHIPPED)]

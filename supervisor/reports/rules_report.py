@@ -26,6 +26,7 @@ from supervisor.journal.index import utc
 from supervisor.journal.journal import JournalEntry, open_journal
 from supervisor.rules.judge_effects import count_changed, judge_effects
 from supervisor.rules.rule import Rule, sentence
+from supervisor.rules.shipped import SHIPPED, or_shipped
 from supervisor.rules.started_programs import started_by
 from supervisor.rules.store import RuleStore, StoredRule
 from supervisor.tools.call_policy import COMMANDS
@@ -34,6 +35,9 @@ from workers.changes.effects import Effects
 _OUTDATED: Final = "COUNTS NO LONGER, an older version made it; revoke it, and approve again what you want:  "
 _WIDTH: Final = 60
 """Characters of a command in a row."""
+
+_SHIPPED: Final = "shipped"
+"""In place of an id."""
 
 Then = Literal["allowed", "yes", "no", "edited", "nobody", "denied"]
 """How it was decided: by a rule, or because nothing changed; by a person; because there was nobody; by a rule."""
@@ -101,21 +105,21 @@ def listing(settings: Settings, today: dt.date) -> list[ListedRule]:
     """
     configured = [(str(number), rule, None) for number, rule in enumerate(settings.config.rules, 1)]
     made = [(each.id, each.rule, each) for each in RuleStore(settings.rules_file).listing()]
+    shipped = [(_SHIPPED, rule, None) for rule in SHIPPED]
     return [
         ListedRule(
             *(name, rule.decision, sentence(rule), not rule.counts(today), rule, standing),
             outdated=standing is not None and standing.outdated,
         )
-        for name, rule, standing in (*configured, *made)
+        for name, rule, standing in (*configured, *made, *shipped)
     ]
 
 
 def as_text(rules: Sequence[ListedRule], settings: Settings) -> str:
     """Return the listing for people."""
-    configured = [each for each in rules if each.standing is None]
+    configured = [each for each in rules if each.standing is None and each.id != _SHIPPED]
+    shipped = [each for each in rules if each.id == _SHIPPED]
     made = [each for each in rules if each.standing is not None]
-    if not rules:
-        return "There are no rules: a person is asked about every change that a command would make."
     lines = []
     if configured:
         lines += [f"In {one_line(str(settings.config_file), 4096)}; the first one that matches decides:"]
@@ -123,6 +127,7 @@ def as_text(rules: Sequence[ListedRule], settings: Settings) -> str:
     if made:
         lines += [*([""] if lines else []), "Made when approving; `strongroom rules revoke ID` removes one:"]
         lines += [line for each in made for line in (_line(each), *_origin(each.standing))]
+    lines += [*([""] if lines else []), "Comes with Strongroom, for what no other decides:", *map(_line, shipped)]
     return "\n".join(lines)
 
 
@@ -146,6 +151,11 @@ def revoke(settings: Settings, wanted: str) -> str:
         ConfigError: there is none with that id, or the file cannot be used.
         JournalError: it is revoked, and that could not be recorded.
     """
+    if wanted == _SHIPPED:
+        raise ConfigError(
+            f"Rule {wanted} cannot be revoked. To be asked about what git ignores, write in {settings.config_file}: "
+            '[[rules]] with decision = "ask" and ignored = true.'
+        )
     if wanted in map(str, range(1, len(settings.config.rules) + 1)):
         raise ConfigError(f"Rule {wanted} stands in {settings.config_file}: remove it there.")
     gone = RuleStore(settings.rules_file).revoke(wanted)
@@ -211,7 +221,8 @@ def _judged(
     arguments = effective(call)
     day = dt.datetime.fromtimestamp(entry.at).astimezone().date()
     trial_text = msgspec.structs.replace(effects, left_out={})
-    verdict = judge_effects(rules, started_by(call.tool, arguments, network=network), trial_text, day)
+    started = started_by(call.tool, arguments, network=network)
+    verdict = or_shipped(judge_effects(rules, started, trial_text, day), started, trial_text, day)
     now: Now = verdict.decision
     reason = verdict.reason
     if now == "allow" and effects.left_out:

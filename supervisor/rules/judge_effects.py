@@ -133,6 +133,7 @@ class _JudgedCommand:
             and (rule.network or not self._tried_network)
             and (rule.programs is None or self._runs_only(rule.programs))
             and (rule.git is None or (self._started.git is not None and {*self._started.git} <= {*rule.git}))
+            and not (rule.ignored and any(not change.ignored for _path, change in self._essential))
             and self._kinds_covered(rule)
             and self._all_match(compiled(rule.writes), compiled(rule.deletes))
         )
@@ -174,6 +175,8 @@ class _JudgedCommand:
         if rule.kinds is not None:
             wanted = {*rule.kinds}
             changes = [each for each, kinds in zip(changes, self._all_kinds(), strict=True) if kinds & wanted]
+        if rule.ignored:
+            changes = [each for each in changes if each.change.ignored]
         if not rule.writes and not rule.deletes:
             return bool(changes or left_out)
         if any((rule.writes and what != "deleted") or (rule.deletes and what in _DELETED) for what in left_out):

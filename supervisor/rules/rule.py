@@ -110,6 +110,14 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         ),
     ] = None
 
+    ignored: Annotated[
+        bool,
+        Meta(
+            description="true: only what git ignores, and does not track, as its lists and its index said before the "
+            "command. A rule that comes with Strongroom allows such changes; one that asks or denies comes before it."
+        ),
+    ] = False
+
     def counts(self, today: dt.date) -> bool:
         """Say whether it has not expired."""
         return self.until is None or today <= self.until
@@ -220,7 +228,10 @@ def listed(names: Sequence[str], last: str = "and") -> str:
 
 def _allow_sentence(rule: Rule) -> str:
     who = _joined(_who(rule)) if rule.programs else "any program"
-    if rule.writes:
+    anything = rule.ignored and rule.writes == rule.deletes == ("**",)
+    if anything:
+        what = "add, change and delete what git ignores"
+    elif rule.writes:
         what = f"add or change {listed(rule.writes)} and delete {listed(rule.deletes) if rule.deletes else 'nothing'}"
     else:
         what = f"delete {listed(rule.deletes) if rule.deletes else 'nothing'} and add or change nothing"
@@ -229,6 +240,8 @@ def _allow_sentence(rule: Rule) -> str:
         many += f" and at most {in_bytes(rule.max_bytes)}"
     if rule.kinds is not None:
         many += f", only {_kinds(rule)}"
+    if rule.ignored and not anything:
+        many += ", only what git ignores"
     if rule.git is not None:
         moved = sorted({path.partition("/.git/refs/")[2] for path in (f"/{each}" for each in rule.writes)} - {""})
         many += f", moving {'no ref' if not moved else f'no ref but {listed(moved)}'}"
@@ -257,6 +270,7 @@ def _touched(rule: Rule, write: str, delete: str, change: str) -> str:
     if rule.network:
         parts.append(f"{change} anything after trying the network")
     text = ", or ".join(parts) or f"{change} anything"
+    text += " that git ignores" if rule.ignored else ""
     return text if rule.kinds is None else f"{text}, as to {_kinds(rule)}"
 
 

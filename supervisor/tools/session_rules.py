@@ -16,6 +16,7 @@ from supervisor.pool.open_root import OpenRoot
 from supervisor.pool.pools import Pools
 from supervisor.rules.judge_effects import Verdict, judge_effects, judge_unrehearsed, protected_changes
 from supervisor.rules.rule import Rule
+from supervisor.rules.shipped import or_shipped
 from supervisor.rules.started_programs import started_by
 from supervisor.rules.suggest import suggested_rule
 from supervisor.system.off_loop import off_loop
@@ -61,8 +62,8 @@ class SessionRules:
             return Verdict("allow", f"profile {profile.name} allows {tool}")
         if verdict.decision == "ask" and verdict.rule is None and (by_people := self._by_people(today)):
             by_person = await off_loop(size, judge_effects, by_people, started, effects, today)
-            return by_person if by_person.decision == "allow" else verdict
-        return verdict
+            verdict = by_person if by_person.decision == "allow" else verdict
+        return await off_loop(size, or_shipped, verdict, started, effects, today)
 
     async def cannot_undo(self, effects: Effects, pools: Pools) -> str:
         """Return why the commit of these effects could not be undone, or not all of it; empty where it can be."""

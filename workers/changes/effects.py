@@ -102,6 +102,8 @@ class Change(_EffectsRecord, frozen=True):
     """Somebody else changed it while the command ran: a commit is refused."""
     encoding: str = ""
     """What the diff was decoded from, in words; empty for UTF-8."""
+    ignored: bool = False
+    """Git ignores it, before and after, by what its lists and its index said before the command."""
 
 
 class Attempt(_EffectsRecord, frozen=True):

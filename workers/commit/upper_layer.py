@@ -20,6 +20,7 @@ from workers.kernel import let_go
 from workers.tool import Proposal, Replaced, Result
 from workers.tree.attributes import attributes_of, shortened
 from workers.tree.git_config import GitConfigs
+from workers.tree.git_ignore import GitIgnore
 from workers.tree.root import closing, open_beneath, parent_of, shown
 from workers.treediff.comparison import Comparison, Difference
 from workers.treediff.effects_of import Content, build_effects, committable
@@ -138,7 +139,8 @@ class UpperLayer:
                     raise CannotRehearse(why)
                 configs = GitConfigs(self._root)
                 effects = build_effects(
-                    found, comparison.unchanged, contents, self._since_ns, self._has, configs, self._leaves
+                    *(found, comparison.unchanged, contents, self._since_ns, self._has, configs, self._leaves),
+                    ignore=GitIgnore(self._root),
                 )
             except OSError as error:
                 raise CannotRehearse(

@@ -27,7 +27,6 @@ from workers.confine.mounts import NO_DEVICES, NO_SUID
 from workers.errors import CannotRehearse, RehearsalRefused, ToolError, TooMuch
 from workers.shell.command_line import exit_result, not_started
 from workers.shell.command_runner import MARGIN_S, CommandRunner
-from workers.shell.git_index import is_index, same
 from workers.shell.no_input import remarks
 from workers.shell.run.attempts import remark
 from workers.shell.run.command import CommandOutcome, NotStarted, run
@@ -37,6 +36,7 @@ from workers.shell.sandbox.private_root import HELD, LAYERS, in_memory
 from workers.shell.shell_inputs import granted_s
 from workers.tool import Proposal, ResultWithNote, ToolContext
 from workers.tree.attributes import INTERNAL, attributes_of, set_attributes
+from workers.tree.git_index import is_index, same
 from workers.tree.root import DIRECTORY, closing, open_beneath
 from workers.treediff import overlay
 

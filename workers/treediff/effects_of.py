@@ -18,6 +18,7 @@ from workers.changes.diff import DIFFS, TEXT, Budget, Diff, shares, shortened, w
 from workers.changes.effects import CHANGES, Change, Effects, NodeState, What, new_executable_bits
 from workers.changes.readable import HEAD, Compared, Readable, binary, compare, encoding_of, left_out, too_large
 from workers.tree.git_config import GitConfigs
+from workers.tree.git_ignore import GitIgnore
 from workers.tree.protected import Protection, protection_of
 from workers.treediff.comparison import Difference
 from workers.treediff.snapshot import Node, spoken
@@ -50,6 +51,7 @@ def build_effects(
     there: Callable[[str], bool],
     configs: GitConfigs | None = None,
     leaves: Callable[[str], bool] = lambda _path: False,
+    ignore: GitIgnore | None = None,
 ) -> Effects:
     """Return the effects that these differences are.
 
@@ -61,6 +63,7 @@ def build_effects(
         there: Says of a path whether the root has something there.
         configs: What the repositories of the root name.
         leaves: Says of a path whether the root's links lead it out.
+        ignore: What git ignores in the root.
     """
     left_there = {path for path, _before, after, _inner in differences if after is not None}
     first = _first_names(differences, unchanged)
@@ -70,7 +73,11 @@ def build_effects(
         found = protection_of(of.path, lambda path: path in left_there or there(path), configs)
         return found._replace(reason="") if of.inner and found.of_parent else found
 
-    changes = _with_moves([_change(each, first, since_ns, protection(each), leaves) for each in differences])
+    found = [_change(each, first, since_ns, protection(each), leaves) for each in differences]
+    if ignore is not None:
+        pairs = zip(differences, found, strict=True)
+        found = [msgspec.structs.replace(one, ignored=True) if _ignored(each, ignore) else one for each, one in pairs]
+    changes = _with_moves(found)
     everything = hashlib.sha256()
     for change in sorted(changes, key=_by_path):
         everything.update(_encoder.encode(change))
@@ -90,6 +97,16 @@ def build_effects(
         everything.digest(),
         sum(each.after.size for each in changes if each.after and each.what in {"added", "modified", "replaced"}),
         dict(omitted),
+    )
+
+
+def _ignored(difference: Difference, ignore: GitIgnore) -> bool:
+    """Say whether git ignores what was there, and what is."""
+    path, before, after, _inner = difference
+    return path != "." and all(
+        ignore.ignores(path, is_directory=each.state.kind == "dir", was_there=before is not None)
+        for each in (before, after)
+        if each is not None
     )
 
 

@@ -46,6 +46,15 @@ def made(strongroom: Strongroom) -> StoredRule:
     )
 
 
+SHIPPED_LINES: Final = (
+    "Comes with Strongroom, for what no other decides:",
+    (
+        "  shipped  any program may add, change and delete what git ignores, any number of files, also after trying "
+        "the network"
+    ),
+)
+
+
 def test_rules_are_listed_with_what_they_cover_and_where_they_come_from(
     strongroom: Strongroom, made: StoredRule
 ) -> None:
@@ -63,6 +72,8 @@ def test_rules_are_listed_with_what_they_cover_and_where_they_come_from(
         ),
         "        in /x\\x07 \\u202eevil, profile project",
         f"        made {made.made} by console, in the call toolu_1 of the session 20261121-s",
+        "",
+        *SHIPPED_LINES,
     ]
 
 
@@ -83,16 +94,18 @@ def test_the_listing_is_a_document_too(strongroom: Strongroom, made: StoredRule)
         ("1", "deny", False),
         ("2", "allow", True),
         (made.id, "allow", False),
+        ("shipped", "allow", False),
     ]
     assert msgspec.convert(found[2]["rule"], Rule) == MADE
     assert found[2]["standing"]["root"] == made.root
 
 
-def test_an_empty_list_of_rules_says_what_that_means(strongroom: Strongroom) -> None:
+def test_what_comes_with_strongroom_is_listed_and_not_revoked(strongroom: Strongroom) -> None:
     done = strongroom.run("rules")
-    none = "There are no rules: a person is asked about every change that a command would make.\n"
-    assert (done.code, done.out) == (0, none)
+    assert (done.code, done.out.splitlines()) == (0, [*SHIPPED_LINES])
     assert not strongroom.home.exists()
+    done = strongroom.run("rules", "revoke", "shipped")
+    assert (done.code, "ignored = true" in done.err) == (2, True)
 
 
 def test_a_revoked_rule_is_gone(strongroom: Strongroom, made: StoredRule) -> None:

@@ -118,7 +118,7 @@ NOT_COVERED: Final = [
     "git worktree add -q ../root/tree other",
     "git replace HEAD HEAD~1",
     "git notes add -m x",
-    "FILTER_BRANCH_SQUELCH_WARNING=1 git filter-branch -f --msg-filter 'cat; echo x' HEAD",
+    "git commit -qam x; FILTER_BRANCH_SQUELCH_WARNING=1 git filter-branch -f --msg-filter 'cat; echo x' HEAD",
     "git stash",
     "git gc -q --prune=now",
     "git repack -qad",

@@ -12,14 +12,19 @@ import pytest
 
 from supervisor.rules.judge_effects import Verdict, blocked_attempts, judge_effects, summary
 from supervisor.rules.rule import Rule, problem_of, sentence
+from supervisor.rules.shipped import or_shipped
 from supervisor.rules.started_programs import Started
 from supervisor.rules.suggest import suggested_rule
 from tests.supervisor.changes import FILE, NETWORK, TODAY, change, effects
-from workers.changes.effects import Attempt, Change, Effects, NodeState, What
+from workers.changes.effects import Attempt, Change, Effects, NodeState, Traffic, What
 
 
 def allow(programs: tuple[str, ...] | None = None, **more: Any) -> Rule:
     return Rule("allow", programs, **more)
+
+
+def ignored(text: str, **more: Any) -> Change:
+    return change(text, ignored=True, **more)
 
 
 def decided(rules: Rule | Sequence[Rule], found: Effects, programs: Sequence[str] | None = ("git",)) -> str:
@@ -70,6 +75,36 @@ COVERED: Final = [
 @pytest.mark.parametrize(("rule", "found", "expected"), [row[1:] for row in COVERED], ids=[row[0] for row in COVERED])
 def test_a_rule_allows_what_it_covers_entirely(rule: Rule, found: Effects, expected: str) -> None:
     assert decided(rule, found) == expected
+
+
+NO_X: Final = Rule("deny", writes=("x/**",), ignored=True)
+NOT_OURS: Final = Rule("ask", ignored=True)
+IGNORED: Final = [
+    ("an output", (), effects(ignored("+ build/a"), ignored("~ build/b"), ignored("- build/c")), "allow"),
+    ("with its directory", (), effects("+ out/", ignored("+ out/a.o")), "allow"),
+    ("a directory alone", (), effects("+ out/"), "ask"),
+    ("a program that was built", (), effects(ignored("+ app", script=False)), "allow"),
+    ("what is not ignored beside", (), effects(ignored("+ build/a"), "~ .gitignore"), "ask"),
+    ("what programs obey", (), effects(ignored("+ .env", protected="a program takes it")), "ask"),
+    ("what its makers made", (), effects(ignored("+ node_modules/x", protected="Node.js loads it")), "allow"),
+    ("a network that was tried", (), effects(ignored("+ build/a"), refused=NETWORK), "allow"),
+    ("a network that was had", (), effects(ignored("+ build/a"), traffic=(Traffic("x:443", 1, 1),)), "ask"),
+    ("what was not told", (), effects(ignored("+ build/a"), left_out={"added": 1}), "ask"),
+    ("a rule that asks about it", (NOT_OURS,), effects(ignored("+ build/a")), "ask"),
+    ("a rule that denies a path", (Rule("deny", writes=("build/**",)),), effects(ignored("+ build/a")), "deny"),
+    ("a rule about what is ignored there", (NO_X,), effects(ignored("+ x/a")), "deny"),
+    ("the same, elsewhere", (NO_X,), effects(ignored("+ y/a")), "allow"),
+    ("the same, tracked", (NO_X,), effects("+ x/a"), "ask"),
+]
+
+
+@pytest.mark.parametrize(("rules", "found", "expected"), [row[1:] for row in IGNORED], ids=[row[0] for row in IGNORED])
+def test_what_git_ignores_is_allowed_where_nobody_says_otherwise(
+    rules: Sequence[Rule], found: Effects, expected: str
+) -> None:
+    started = Started(("npm",))
+    verdict = judge_effects(rules, started, found, TODAY)
+    assert or_shipped(verdict, started, found, TODAY).decision == expected
 
 
 MADE: Final = [
@@ -356,6 +391,7 @@ def test_the_sentence_says_every_part_of_a_rule() -> None:
         "kinds": ("content", "link"),
         "max_bytes": None,
         "git": ("add", "commit"),
+        "ignored": True,
     }
     assert list(parts) == list(Rule.__struct_fields__)
     others = {sentence(msgspec.structs.replace(whole, **{key: value})) for key, value in parts.items()}

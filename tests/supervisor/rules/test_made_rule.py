@@ -26,10 +26,10 @@ TREE: Final = {
     "src/b.py": "b = 1\n",
     "tools/format.sh": "for each in src/a.py src/b.py; do echo '# formatted' >> $each; done\n",
     "tools/install.sh": (
-        "mkdir -p modules/links; for at in $(seq 9); do dir=modules/m$at; mkdir -p $dir; echo $at > $dir/index.js\n"
+        "mkdir -p modules/links; for at in $(seq 9); do dir=modules/m$at; mkdir -p $dir; date +%s%N > $dir/index.js\n"
         "printf '#!/bin/sh\\n' > $dir/run; chmod 755 $dir/run; ln -sf ../m$at/run modules/links/m$at; done\n"
     ),
-    "tools/build.sh": "rm -rf out/*; for at in 1 2 3 4 5 6 7 8 9; do mkdir -p out/d; echo $at > out/d/$at.o; done\n",
+    "tools/build.sh": "rm -rf out/*; for at in 1 2 3 4 5 6 7 8 9; do mkdir -p out/d; date +%s%N > out/d/$at.o; done\n",
     "out/d/old.o": "old\n",
 }
 

@@ -1,0 +1,119 @@
+"""Git's index: what it names, and comparison of two versions without the times and numbers that git caches of files.
+
+Rule: pure, of untrusted bytes; what is not understood is not the same, and names nothing. Git writes its index anew
+when it merely looked (`git diff`), with other times of the same files: nobody needs to be asked about that, and nothing
+is lost without it.
+Source: Documentation/gitformat-index.txt of git.
+"""
+
+import hashlib
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+_HEADER: Final = struct.Struct(">4sII")
+_REMEMBERED: Final = ((0, 24), (28, 40))
+"""Of an entry: its times, device and inode; after the mode, its user, group and size."""
+_FIXED: Final = 40
+_EXTENDED: Final = 0x40
+"""In the first byte of an entry's flags: there are two bytes more."""
+_WITH_EXTENDED: Final = 3
+_PREFIXED: Final = 4
+"""Versions of the format: from which on flags may be extended, and in which names are cut short."""
+_MORE: Final = 0x80
+_EXTENSION: Final = struct.Struct(">4sI")
+_ELSEWHERE: Final = frozenset({b"link", b"sdir"})
+"""Extensions with which other paths count as well: of another file, and all of a directory."""
+
+
+def is_index(path: str) -> bool:
+    """Say whether a path, relative to the root, is where git keeps an index."""
+    *parents, name = path.split("/")
+    return name == "index" and ".git" in parents
+
+
+def same(before: bytes, after: bytes) -> bool:
+    """Say whether both are indexes with the same entries and extensions."""
+    try:
+        return _essence(before) == _essence(after)
+    except (ValueError, IndexError, struct.error):
+        return False
+
+
+class _Entry(NamedTuple):
+    at: int
+    mode: bytes
+    blob: bytes
+    """The object's name."""
+    name: bytes
+    end: int
+
+
+def entries_of(data: bytes) -> Mapping[bytes, tuple[bytes, bytes]] | None:
+    """Return the mode and the object's name of each path in an index; None where it does not name all of them."""
+    try:
+        found, end = {}, _HEADER.size
+        for entry in _entries(data):
+            found[entry.name], end = (entry.mode, entry.blob), entry.end
+        while end < len(data) - _name_size(data):
+            name, size = _EXTENSION.unpack_from(data, end)
+            if name in _ELSEWHERE:
+                return None
+            end += _EXTENSION.size + size
+    except (ValueError, IndexError, struct.error):
+        return None
+    return found
+
+
+def _essence(data: bytes) -> bytes:
+    """Return an index without what git remembers of the files, and without its checksum.
+
+    Raises:
+        ValueError, IndexError, struct.error: it is none.
+    """
+    essence = bytearray(data[: -_name_size(data)])
+    for entry in _entries(data):
+        for start, end in _REMEMBERED:
+            essence[entry.at + start : entry.at + end] = bytes(end - start)
+    return bytes(essence)
+
+
+def _entries(data: bytes) -> Iterator[_Entry]:
+    """Yield the entries of an index; raises like `_essence`."""
+    name_size = _name_size(data)
+    signature, version, entries = _HEADER.unpack_from(data)
+    if signature != b"DIRC" or version > _PREFIXED:
+        raise ValueError("no index of a known version")
+    at, name = _HEADER.size, b""
+    for _ in range(entries):
+        if at + _FIXED > len(data) - name_size:
+            raise ValueError("an entry is cut off")
+        flags = at + _FIXED + name_size
+        start = flags + (4 if version >= _WITH_EXTENDED and data[flags] & _EXTENDED else 2)
+        kept = 0
+        if version == _PREFIXED:
+            kept, start = _cut_from(data, start)
+            kept = max(0, len(name) - kept)
+        end = data.index(0, start)
+        name = name[:kept] + data[start:end]
+        end += 1 if version == _PREFIXED else (at - end) % 8 or 8
+        yield _Entry(at, data[at + 24 : at + 28], data[at + _FIXED : flags], name, end)
+        at = end
+
+
+def _cut_from(data: bytes, at: int) -> tuple[int, int]:
+    """Return how much of the name before is cut off, and where the rest of this one begins."""
+    count = data[at] & ~_MORE
+    while data[at] & _MORE:
+        at += 1
+        count = ((count + 1) << 7) + (data[at] & ~_MORE)
+    return count, at + 1
+
+
+def _name_size(data: bytes) -> int:
+    """Return how many bytes the name of an object has, from the checksum, which is made the same way."""
+    for make in (hashlib.sha1, hashlib.sha256):
+        size = make().digest_size
+        if make(data[:-size], usedforsecurity=False).digest() == data[-size:]:
+            return size
+    raise ValueError("no checksum")
