@@ -1,0 +1,94 @@
+"""Source distributions and tarballs, fetched by name with the clients of this machine, as they are set up here."""
+
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from scripts.proving.catalog import Origin, Project
+
+_PATIENCE_S: Final = 180
+
+
+class NotReached(Exception):
+    """The registry does not give it, or there is no client for it. Its text is the last line that was said."""
+
+
+def lay_out(project: Project, place: Path) -> None:
+    """Put a project's files into an empty directory.
+
+    Raises:
+        NotReached: they cannot be had.
+    """
+    _FETCH[project.origin](project, place)
+
+
+def _make(project: Project, place: Path) -> None:
+    for name, text in project.files.items():
+        file = place / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+
+def _pypi(project: Project, place: Path) -> None:
+    words = ("--no-deps", "--no-binary", project.name, "--dest", str(place), project.name)
+    _run([sys.executable, "-m", "pip", "download", "--quiet", *words], place)
+    _unpack(next(place.glob("*.tar.gz"), None), place)
+
+
+def _npm(project: Project, place: Path) -> None:
+    _run(["npm", "pack", "--silent", project.name], place)
+    _unpack(next(place.glob("*.tgz"), None), place)
+
+
+def _crates(project: Project, place: Path) -> None:
+    """Fetch a crate as the dependency of an empty one."""
+    user = place / ".user"
+    _run(["cargo", "init", "--quiet", "--vcs", "none", "--name", "user", str(user)], place)
+    _run(["cargo", "add", "--quiet", project.name], user)
+    _run(["cargo", "vendor", "--quiet", "--versioned-dirs", str(place / ".all")], user)
+    source = next((place / ".all").glob(f"{project.name}-*"))
+    shutil.rmtree(user)
+    for each in source.iterdir():
+        each.rename(place / each.name)
+    shutil.rmtree(place / ".all")
+    (place / ".cargo-checksum.json").unlink(missing_ok=True)
+
+
+_FETCH: Final[Mapping[Origin, Callable[[Project, Path], None]]] = MappingProxyType(
+    {"made": _make, "pypi": _pypi, "npm": _npm, "crates": _crates}
+)
+
+
+def _unpack(archive: Path | None, place: Path) -> None:
+    """Unpack the one directory of an archive into the place where it lies."""
+    if archive is None:
+        raise NotReached("there is no source distribution")
+    with tarfile.open(archive) as packed:
+        packed.extractall(place, filter="data")
+    archive.unlink()
+    (top,) = place.iterdir()
+    for each in top.iterdir():
+        each.rename(place / each.name)
+    top.rmdir()
+
+
+def _run(command: Sequence[str], place: Path) -> None:
+    try:
+        done = subprocess.run(
+            command,
+            cwd=place,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE_S,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NotReached(str(error)) from error
+    if done.returncode:
+        raise NotReached((done.stderr.strip() or done.stdout.strip() or "it failed").splitlines()[-1])
