@@ -103,7 +103,7 @@ FILE_TOOLS: Final[list[tuple[str, Way]]] = [
     ),
 ]
 COMMANDS: Final[list[tuple[str, Way]]] = [
-    ("exec_shell", lambda trial: trial.call("exec_shell", command="mv", args=["a.txt", "secret"])),
+    ("exec_shell", lambda trial: trial.call("exec_shell", command="rm", args=["secret"])),
     ("exec_shell, a mode", lambda trial: trial.call("run_cmd", command="chmod 600 secret")),
     ("run_cmd", lambda trial: trial.call("run_cmd", command="echo x > d; mv d secret")),
     ("run_cmd, asked about", lambda trial: trial.call("run_cmd", ASKING, command="rm secret")),
