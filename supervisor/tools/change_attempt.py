@@ -220,10 +220,12 @@ def recorded_effects(effects: Effects) -> Effects:
     return msgspec.structs.replace(effects, changes=tuple(changes), left_out=dict(left_out))
 
 
-async def discard(proposal: PendingProposal) -> None:
-    """Let the worker forget what it rehearsed."""
+async def discard(proposal: PendingProposal) -> str:
+    """Let the worker forget what it rehearsed; return what that printed, JSON, "" where nothing is known of it."""
     with suppress(WorkerError):
-        await proposal.decide(commit=False)
+        answer = await proposal.decide(commit=False)
+        return answer.content if isinstance(answer, messages.Done) and answer.form == "json" else ""
+    return ""
 
 
 async def _keep(

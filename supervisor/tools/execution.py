@@ -30,7 +30,7 @@ from supervisor.tools.catalog import Offer
 from supervisor.tools.change_attempt import ChangeAttempt, Next, call_s, discard, raw_arguments
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.exfiltration.origins import explained, obeyed, words_of
-from supervisor.tools.outcomes import denied, failed, with_persons_part, worker_answered
+from supervisor.tools.outcomes import denied, failed, with_output, with_persons_part, worker_answered
 from supervisor.tools.session_rules import SessionRules
 from supervisor.tools.unconfined.run import run_unconfined
 from workers.changes.effects import Effects
@@ -135,10 +135,10 @@ class Execution:
             decided = await self._decide(attempt, proposal.effects)
             if decided is Next.COMMIT:
                 return await attempt.commit(proposal, self._pools, self._rules)
-            await discard(proposal)
+            printed = await discard(proposal)
         finally:
             proposal.abandon()  # nothing happens where it was decided
-        return await self._proceed(attempt, decided)
+        return await self._proceed(attempt, decided, printed=printed)
 
     # --- decided by policy, rules, or the person ------------------------------------------------------------------
 
@@ -202,8 +202,17 @@ class Execution:
 
     # --- done as it was decided -----------------------------------------------------------------------------------
 
-    async def _proceed(self, attempt: ChangeAttempt, decided: Next, unrehearsed: str = "") -> ChangeAttempt | CallEnded:
-        """Do what was decided where no rehearsal is committed; `unrehearsed` says why there was none."""
+    async def _proceed(
+        self, attempt: ChangeAttempt, decided: Next, unrehearsed: str = "", printed: str = ""
+    ) -> ChangeAttempt | CallEnded:
+        """Do what was decided where no rehearsal is committed.
+
+        Args:
+            attempt: that was decided about.
+            decided: how.
+            unrehearsed: why there was no rehearsal.
+            printed: the result of the one there was, which a no leaves to the model, JSON.
+        """
         match decided:
             case Next.EDITED:
                 return await self._edited(attempt)
@@ -218,7 +227,7 @@ class Execution:
             case Next.DENY:
                 await attempt.record(committed=False, unrehearsed=unrehearsed)
                 verdict, approval = attempt.verdict, attempt.approval
-                return denied(
+                ended = denied(
                     attempt.call,
                     verdict.reason,
                     approval.remark if approval is not None else "",
@@ -226,6 +235,7 @@ class Execution:
                     asked=approval is not None,
                     rehearsed=not unrehearsed,
                 )
+                return with_output(ended, printed)
 
     async def _run_on_root(self, attempt: ChangeAttempt) -> CallEnded:
         """Run a call that cannot be rehearsed on the root itself."""

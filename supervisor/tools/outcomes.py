@@ -31,6 +31,7 @@ CALLS_ANSWERED: Final = 256
 RESULTS_AT_MOST: Final = 16 * 2**20
 """Bytes that the results of one turn have together."""
 
+_PRINTED: Final = ("stdout", "stderr", "exit_code", "signal")
 _UNTOUCHED: Final = "Nothing of it was committed."
 _NOT_STARTED: Final = "The turn ended before this call was started. Nothing was done."
 
@@ -79,6 +80,17 @@ def denied(
         return failed(call, "denied", f"{was_not}, and the person declined and said: {remark}")
     who = "the person declined" if asked else "nobody is here to be asked"
     return failed(call, "denied", f"{was_not}, and {who}. Do without it.")
+
+
+def with_output(ended: CallEnded, result: str) -> CallEnded:
+    """Return the end of a command that was rehearsed in vain, with what it printed; `result` is that of its worker."""
+    try:
+        found = msgspec.json.decode(result or "{}")
+    except (msgspec.DecodeError, RecursionError):
+        found = None
+    printed = found if isinstance(found, dict) else {}
+    details = {key: value for key, value in printed.items() if key in _PRINTED and isinstance(value, str | int)}
+    return msgspec.structs.replace(ended, details={**ended.details, **details})
 
 
 def abandoned(call: CallStarted, why: str, otherwise: ErrorKind, decided: CallDecided | None = None) -> CallEnded:

@@ -239,6 +239,27 @@ async def test_a_yes_for_always_holds_in_other_sessions_until_it_is_revoked(site
     assert (await site.run(site.router(say=no), "touch", "b")).kind == "denied"
 
 
+DENIERS: Final[list[tuple[str, Say | None, tuple[Rule, ...]]]] = [
+    ("a person", lambda _ask: ApprovalDecision(approved=False, remark="later"), ()),
+    ("nobody is there", None, ()),
+    ("a rule", None, (Rule("deny", writes=("b",)),)),
+]
+
+
+@pytest.mark.parametrize(("say", "rules"), [row[1:] for row in DENIERS], ids=[row[0] for row in DENIERS])
+async def test_a_no_discards_the_changes_and_leaves_what_was_printed(
+    site: Site, say: Say | None, rules: tuple[Rule, ...]
+) -> None:
+    services = ChangeServices(rules, site.services.rule_store, site.services.packs)
+    router = site.router(Profile("operator", str(site.root), ("run_cmd",)), say, services)
+    command = "echo 192 passed; echo 1 warning >&2; touch b; exit 3"
+    ended = await site.call(router, "run_cmd", msgspec.json.encode({"command": command}).decode())
+    assert ended.kind == "denied"
+    assert {**ended.details} == {"stdout": "192 passed\n", "stderr": "1 warning\n", "exit_code": 3}
+    assert [source.kind for source in ended.sources] == ["output"]
+    assert not (site.root / "b").exists()
+
+
 async def test_what_the_operator_wants_to_be_asked_about_is_asked_each_time(site: Site) -> None:
     say: Say = lambda _ask: ApprovalDecision(approved=True, scope="session")  # noqa: E731
     services = ChangeServices((Rule("ask", writes=("b",)),), site.services.rule_store, site.services.packs)

@@ -209,17 +209,17 @@ def said(client: Lines, session: str, prompt: str) -> str:
 def test_a_rule_for_the_session_is_listed_and_revoked_in_it(
     daemon: DaemonProcess, client: Lines, project: Path
 ) -> None:
-    turn = Turn(daemon, client, project, "rehearsing", ["touch", "r.txt"])
+    turn = Turn(daemon, client, project, "rehearsing", ["touch", "session.txt"])
     client.choose(turn.asked("effects"), "allow_session")
     turn.wait()
-    assert ", for this session: touch may add or change r.txt and delete nothing" in said(
+    assert ", for this session: touch may add or change session.txt and delete nothing" in said(
         client, turn.session, "/rules"
     )
     other = client.new_session(project, model="offline", profile="rehearsing")
-    assert "r.txt" not in said(client, other, "/rules")
+    assert "session.txt" not in said(client, other, "/rules")
     revoked = client.request(extensions.RULES_METHOD, {"sessionId": turn.session, "revoke": "1"})
-    assert revoked["lines"][0].startswith("revoked: touch may add or change r.txt")
-    assert "r.txt" not in said(client, turn.session, "/rules")
+    assert revoked["lines"][0].startswith("revoked: touch may add or change session.txt")
+    assert "session.txt" not in said(client, turn.session, "/rules")
     (fact,) = daemon.facts_of(turn.session, RuleRevoked)
     (decided,) = daemon.facts_of(turn.session, CallDecided)
     assert fact.call == decided.call
