@@ -7,6 +7,7 @@ something is proposed first, and nothing else is heard of until that is decided.
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 
 import msgspec
 
@@ -139,8 +140,10 @@ def _answer(
         if arrange is None:
             raise frames.FrameError("a fault, where none was allowed")
         pipe, tool = arrange(call.fault, pipe, tool)
+    later = ExitStack()
     here = msgspec.structs.replace(
         context,
+        later=later.callback,
         output=lambda text: pipe.send(messages.Output(call.id, text)),
         queued_s=call.queued_s,
         call_s=call.call_s,
@@ -149,12 +152,13 @@ def _answer(
         upload=call.upload,
     )
     answer: messages.Up | Proposal
-    try:
-        result = tool.run(tool.decode(call.args), here)
-        answer = result if isinstance(result, Proposal) else _done(call, result)
-    except _ANSWERS as error:
-        answer = _declined(call, error)
-    _send(pipe, call, answer)
+    with later:
+        try:
+            result = tool.run(tool.decode(call.args), here)
+            answer = result if isinstance(result, Proposal) else _done(call, result)
+        except _ANSWERS as error:
+            answer = _declined(call, error)
+        _send(pipe, call, answer)
 
 
 def _propose(pipe: Pipe, call: messages.Call, proposal: Proposal) -> None:

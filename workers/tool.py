@@ -36,6 +36,8 @@ class ToolContext(msgspec.Struct, frozen=True):
     output: Callable[[str], None] = lambda _text: None
     engine: Any = None
     """What the category's `prepare` made; its tools know what it is."""
+    later: Callable[[Callable[[], None]], None] = lambda act: act()
+    """Takes what is to be done once the answer is on its way."""
     queued_s: float = 0.0
     """Seconds of the call's time that had gone by when it began."""
     call_s: float = 0.0

@@ -3,7 +3,7 @@
 Rule: data, read from `wire.Start` and what the supervisor found; nothing here has been looked for.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
@@ -60,5 +60,7 @@ class CommandRunner(msgspec.Struct, frozen=True):
     """The same where an overlay of the root is shown."""
     network: Network | None = None
     """What a command is given besides once a person has said so; None where the profile names no hosts."""
+    hold: Callable[[int], bool] = lambda _pid: True
+    """Keeps what the process of a command sees as the root, so that its end waits for no unmounting; says whether."""
     ports: tuple[int, ...] = ()
     """Those that a command may connect to: the proxy's."""

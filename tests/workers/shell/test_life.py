@@ -117,10 +117,10 @@ result = [held, open('/proc/self/mounts').read()]
 def test_a_worker_is_as_good_after_a_command_as_before(tmp_path: Path) -> None:
     with open_shell(tmp_path, command=hostile_command(category="shell")) as worker:
         before = worker.attack(STATE)
-        for command in (":", "exit 1", "kill -9 $$", "(sleep 1000 &)", "nonsense", "sleep 1000 & disown"):
+        for command in (":", "exit 1", "kill -9 $$", "(sleep 1000 &)", "nonsense", "sleep 1000 & disown", "sleep 0.2"):
             shell(worker, command)
         for commit in (True, False):
-            proposed = propose(worker, f"mkdir {commit}")
+            proposed = propose(worker, f"sleep 0.2; mkdir {commit}")
             assert isinstance(worker.decide(proposed, commit=commit), messages.Done)
         after = worker.attack(STATE)
         assert children(children(worker.process.pid)[0]) == []

@@ -19,6 +19,7 @@ from workers.shell.run.output import CommandOutput
 
 Ended = Literal["exited", "timeout", "memory", "processes"]
 
+_FIRST_LOOK: Final = 0.01
 _LOOK_EVERY: Final = 0.1
 """Seconds between two looks at what is used."""
 _MEGABYTE: Final = 2**20
@@ -53,7 +54,8 @@ class CommandMonitor:
         self._attempts = attempts
         self._now = self._began = time.monotonic()
         self._deadline = self._now + engine.timeout_s
-        self._look = self._now + _LOOK_EVERY
+        self._look = self._now + _FIRST_LOOK
+        self._held = False
 
     def until_the_end(self) -> Ended:
         """Return when the command has exited, or must be ended, and why."""
@@ -95,6 +97,7 @@ class CommandMonitor:
         if self._now < self._look:
             return ""
         self._look = self._now + _LOOK_EVERY
+        self._held = self._held or self._engine.hold(self._child)
         _reap_strangers(self._child)
         limits = self._engine.start.limits
         memory, processes = _used(limits.memory_mb * _MEGABYTE)
