@@ -1,10 +1,11 @@
 """A call of a program as the line that a person reads and edits. Pure.
 
 Rule: the line and the call say the same, to the character: words are quoted where they must be, and no shell reads
-them. A call that no line can say has none.
+them. A call that no line can say has none. How long it may take is no part of the line, and stays with the call.
 """
 
 import json
+import math
 import shlex
 from typing import Any
 
@@ -18,7 +19,7 @@ def words_of(tool: str, arguments: str) -> str | None:
     row = find_tool(tool)
     if row is None or row.runs != "program":
         return None
-    match _object(arguments):
+    match _untimed(arguments)[0]:
         case {"command": str(command), **rest} if set(rest) <= {"args"}:
             given = rest.get("args", [])
             if isinstance(given, list) and all(isinstance(each, str) for each in given):
@@ -34,8 +35,8 @@ def _quoted(word: str) -> str:
     return f'"{escaped}"'
 
 
-def as_arguments(words: str) -> str:
-    """Return the arguments that a line of words says, as JSON.
+def as_arguments(words: str, before: str = "{}") -> str:
+    """Return the arguments that a line of words says, as JSON; with the time of those that they were `before`.
 
     Raises:
         ValueError: a quote is not closed, or there is no word.
@@ -43,7 +44,7 @@ def as_arguments(words: str) -> str:
     command, *args = shlex.split(words) or [""]
     if not command:
         raise ValueError("there is no program")
-    return json.dumps({"command": command, "args": args}, ensure_ascii=False)
+    return json.dumps({"command": command, "args": args, **time_of(before)}, ensure_ascii=False)
 
 
 def text_of(tool: str, arguments: str) -> str:
@@ -52,7 +53,7 @@ def text_of(tool: str, arguments: str) -> str:
     if words is not None:
         return words
     row = find_tool(tool)
-    match _object(arguments):
+    match _untimed(arguments)[0]:
         case {"command": str(script), **rest} if row is not None and row.runs == "script" and not rest:
             return script
     return arguments
@@ -66,6 +67,20 @@ def title_of(tool: str, arguments: str, width: int = 100) -> str:
     row = find_tool(tool)
     about = _object(arguments).get(row.subject) if row is not None else None
     return one_line(f"{tool} {name(about)}" if isinstance(about, str) else tool, width)
+
+
+def time_of(arguments: str) -> dict[str, float]:
+    """Return what of a command's arguments says how long it may take; nothing where that is no number."""
+    return _untimed(arguments)[1]
+
+
+def _untimed(arguments: str) -> tuple[dict[str, Any], dict[str, float]]:
+    """Return a command's arguments without their time, and that."""
+    given = _object(arguments)
+    time = given.pop("timeout_s", None)
+    if isinstance(time, int | float) and not isinstance(time, bool) and 0 < time < math.inf:
+        return given, {"timeout_s": time}
+    return _object(arguments), {}
 
 
 def _object(arguments: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ escapes; where a person types one, the text is shown again before it is sent.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -13,7 +13,7 @@ import msgspec
 from supervisor.acp import extensions
 from supervisor.clients.console.styled_text import pretty
 from supervisor.display.changes import counted_unseen
-from supervisor.display.command_text import as_arguments, words_of
+from supervisor.display.command_text import as_arguments, time_of, words_of
 from supervisor.display.escape import name, visible
 from supervisor.display.unique_names import unique_names
 
@@ -99,19 +99,23 @@ class ApprovalForm:
     def __init__(self, request: extensions.ApprovalRequest) -> None:
         self.request = request
         self.key, self.text = "", ""
+        self._time = time_of(request.arguments)
         self._words = words_of(request.tool, request.arguments)
         if self._words is not None and _seen(self._words):
             self.text = self._words
         else:
             self._words = None
-            self.key, self.text = _laid_out(request.arguments)
+            self.key, self.text = _laid_out(request.arguments, self._time)
         self.edited: str | None = None
         self._given = self.text
 
     @property
     def label(self) -> str:
         """What the text is."""
-        return self.key or ("words, no shell" if self._words is not None else "arguments, JSON")
+        kind = self.key or ("words, no shell" if self._words is not None else "")
+        return (
+            "".join([kind, *(f", {each:g} s at most" for each in self._time.values())]) if kind else "arguments, JSON"
+        )
 
     def is_changed(self, text: str) -> bool:
         """Say whether a text is another than what was asked about."""
@@ -175,11 +179,11 @@ class ApprovalForm:
         """
         if self._words is not None:
             try:
-                return as_arguments(text)
+                return as_arguments(text, self.request.arguments)
             except ValueError as error:
                 raise ValueError(f"These are not the words of a command: {error}.") from error
         if self.key:
-            return json.dumps({self.key: text}, ensure_ascii=False)
+            return json.dumps({self.key: text, **self._time}, ensure_ascii=False)
         try:
             found = json.loads(text, object_pairs_hook=unique_names, parse_constant=_refused)
         except (ValueError, RecursionError) as error:
@@ -189,14 +193,15 @@ class ApprovalForm:
         return text.translate(_ON_ONE_LINE)
 
 
-def _laid_out(arguments: str) -> tuple[str, str]:
-    """Return the one argument that is edited by itself, and the text for the box."""
+def _laid_out(arguments: str, besides: Container[str]) -> tuple[str, str]:
+    """Return the one argument that is edited by itself, with none `besides`, and the text for the box."""
     try:
         given = json.loads(arguments or "{}", object_pairs_hook=unique_names)
     except (ValueError, RecursionError):
         return "", pretty(arguments) or visible(arguments)
-    if isinstance(given, dict) and len(given) == 1:
-        [(key, value)] = given.items()
+    named = [item for item in given.items() if item[0] not in besides] if isinstance(given, dict) else []
+    if len(named) == 1:
+        [(key, value)] = named
         if isinstance(value, str) and _seen(value) and _seen(key) and key:
             return key, value
     return "", pretty(arguments or "{}") or visible(arguments)

@@ -153,7 +153,9 @@ def filled(
     if words_of(request.tool, request.arguments) is None:
         return ApprovalDecision(approved=True, edited=msgspec.json.encode(result.content).decode(), by=by)
     try:
-        return ApprovalDecision(approved=True, edited=as_arguments(str(result.content[_WORDS])), by=by)
+        return ApprovalDecision(
+            approved=True, edited=as_arguments(str(result.content[_WORDS]), request.arguments), by=by
+        )
     except ValueError:
         return no
 

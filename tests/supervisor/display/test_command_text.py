@@ -25,6 +25,8 @@ def test_words_are_read_back_as_they_were(argv: list[str], line: str) -> None:
 
 OTHERS: Final = [
     ("run_cmd", '{"command": "ls -l"}', "ls -l"),
+    ("run_cmd", '{"command": "make", "timeout_s": 90}', "make"),
+    ("run_cmd", '{"command": "make", "timeout_s": 1e999}', '{"command": "make", "timeout_s": 1e999}'),
     ("read_file", '{"path": "a"}', '{"path": "a"}'),
     ("exec_shell", '{"command": "ls", "args": [1]}', '{"command": "ls", "args": [1]}'),
     ("exec_shell", '{"command": "ls", "more": []}', '{"command": "ls", "more": []}'),

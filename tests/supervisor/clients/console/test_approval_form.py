@@ -17,6 +17,8 @@ LAID_OUT: Final = [
     ("one text", '{"command": "ls -l"}', "command", "ls -l"),
     ("lines", '{"command": "a\\nb"}', "command", "a\nb"),
     ("several", '{"a": "x", "b": 1}', "", '{\n  "a": "x",\n  "b": 1\n}'),
+    ("a time that is none", '{"command": "a", "timeout_s": "9"}', "", '{\n  "command": "a",\n  "timeout_s": "9"\n}'),
+    ("a time", '{"command": "make", "timeout_s": 90.5}', "command", "make"),
     ("no text", '{"a": 1}', "", '{\n  "a": 1\n}'),
     ("controls", '{"command": "a\\u001b[2Jb"}', "", '{\n  "command": "a\\u001b[2Jb"\n}'),
     ("a tab", '{"command": "a\\tb"}', "", '{\n  "command": "a\\tb"\n}'),
@@ -39,6 +41,7 @@ def test_it_is_laid_out(arguments: str, key: str, text: str) -> None:
 
 
 EDITED: Final = [
+    ('{"timeout_s": 90, "command": "make"}', "make all", {"command": "make all", "timeout_s": 90}),
     ('{"command": "ls"}', 'ls "é"\npwd', {"command": 'ls "é"\npwd'}),
     ('{"command": "ls"}', "", {"command": ""}),
     ('{"a": 1, "b": 2}', '{\n\t"a": 1.0,\r\n "b": [2]}', {"a": 1.0, "b": [2]}),
@@ -111,6 +114,13 @@ def test_a_command_is_edited_as_words() -> None:
     assert found.label == "arguments, JSON"
     assert found.settle(found.text) == ""
     assert json.loads(found.edited or "") == {"command": "ls", "args": ["\u202ea"]}
+
+
+def test_a_command_keeps_its_time_when_it_is_edited() -> None:
+    found = command('{"command": "npm", "args": ["test"], "timeout_s": 120}')
+    assert (found.label, found.text) == ("words, no shell, 120 s at most", "npm test")
+    assert found.settle("npm t") == ""
+    assert json.loads(found.edited or "") == {"command": "npm", "args": ["t"], "timeout_s": 120}
 
 
 def test_words_that_would_not_be_seen_are_shown_as_json() -> None:
