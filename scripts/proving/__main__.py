@@ -24,13 +24,14 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these")
     parser.add_argument("--made", action="store_true", help="only those that are made here: no registry is asked")
     parser.add_argument("--profile", default="code", help="the profile of the sessions")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="the daemon's configuration")
     parser.add_argument("--keep", action="store_true", help="leave the projects and the journal to be looked at")
     options = parser.parse_args()
     chosen = [each for each in PROJECTS if not options.names or each.name in options.names]
     chosen = [each for each in chosen if each.origin == "made" or not options.made]
     base = Path(tempfile.mkdtemp(prefix="strongroom-projects-"))
     try:
-        return _prove(chosen, base, options.profile)
+        return _prove(chosen, base, options.profile, options.config)
     finally:
         if options.keep:
             print(f"everything is in {base}", file=sys.stderr)
@@ -38,10 +39,12 @@ def main() -> int:
             shutil.rmtree(base, ignore_errors=True)
 
 
-def _prove(projects: Sequence[Project], base: Path, profile: str) -> int:
+def _prove(projects: Sequence[Project], base: Path, profile: str, config: Path | None) -> int:
     print(_row(_HEAD), flush=True)
     outcomes = []
-    with DaemonProcess(base / "home", base) as daemon:
+    daemon = DaemonProcess(base / "home", base)
+    daemon.configure(config.read_text() if config is not None else "")
+    with daemon:
         for project in projects:
             if missing := [each for each in NEEDS[project.language] if shutil.which(each) is None]:
                 print(_row((project.name, project.language, f"no toolchain ({', '.join(missing)})")), flush=True)

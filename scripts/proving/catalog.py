@@ -34,7 +34,7 @@ NEEDS: Final[Mapping[Language, tuple[str, ...]]] = MappingProxyType(
 """The programs without which a project is left out."""
 
 _PIP: Final = "python3 -m venv .venv && .venv/bin/pip install -q --disable-pip-version-check"
-_TAPE: Final = "npm install --no-audit --no-fund --no-save --ignore-scripts tape@5"
+_TAPE: Final = "npm install --no-audit --no-fund --no-save --omit=dev --ignore-scripts tape@5"
 
 
 def _pypi(name: str, read: str, tests: str, needs: str = "") -> Project:

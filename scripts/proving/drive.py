@@ -61,13 +61,12 @@ def drive(project: Project, root: Path, daemon: DaemonProcess, profile: str) -> 
             ended = daemon.facts_of(session, CallEnded)[-1]
             steps[step], said[step] = _judged(ended)
         undone = client.request(extensions.UNDO_METHOD, {"sessionId": session, "scope": "session"})["steps"]
-    if steps["commit"] == GOOD and _git(root, "rev-list", "--count", "HEAD") + _git(root, "status", "-s") == "1":
-        steps["undo"] = GOOD
-    else:
+    left = _git(root, "status", "--short")
+    if _git(root, "rev-parse", "HEAD") != first or left:
         steps["undo"] = "failed"
-        said["undo"] = "; ".join(each["message"] for each in undone if not each["ok"]) or "the root is not as it was"
-    if _git(root, "rev-parse", "HEAD") != first:
-        steps["undo"], said["undo"] = "failed", "HEAD is not as it was"
+        said["undo"] = "; ".join(each["message"] for each in undone if not each["ok"]) or f"the root has {left[:200]!r}"
+    else:
+        steps["undo"] = GOOD
     reasons = {step: why for step, why in said.items() if steps[step] != GOOD}
     return Outcome(project, steps, reasons, tuple(asked), time.monotonic() - began)
 

@@ -128,4 +128,6 @@ def exit_result(
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
         result |= {"exit_code": _SIGNALLED - code, "signal": name}
         notes.append(f"killed by {name}" + (f": {causes[-code]}" if -code in causes else ""))
+    elif code - _SIGNALLED in causes:  # so a shell says it of what it ran
+        notes.append(f"killed by {signal.Signals(code - _SIGNALLED).name}: {causes[code - _SIGNALLED]}")
     return result, notes

@@ -268,7 +268,7 @@ def _run_program(
         raise _ended(engine, ended, remarks(arguments[-1], 0, ended.stdout, ended.stderr))
     result, notes = exit_result(ended.code, ended.stdout, ended.stderr, _LIMITS)
     notes += remarks(arguments[-1], ended.code, ended.stdout, ended.stderr)
-    notes += [f"it had run for {ended.seconds:.3g} s"] if ended.code < 0 else []
+    notes += [f"it had run for {ended.seconds:.3g} s"] if any(note.startswith("killed") for note in notes) else []
     if ended.code and engine.place not in _ON_THE_ROOT:
         notes += [hint for text, hint in _HINTS.items() if text in ended.stderr.lower()]
     if context.network and not network:

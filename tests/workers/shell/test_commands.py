@@ -153,6 +153,12 @@ def test_a_command_that_waits_for_input_gets_its_end_at_once_and_says_so(
     assert worker.done("run_cmd", {"command": command}).note == note
 
 
+def test_a_file_that_is_too_large_is_named_with_the_time_and_what_was_printed(worker: RawWorker) -> None:
+    answer = worker.done("run_cmd", {"command": "echo begun; head -c 99000000 /dev/zero > $HOME/big"})
+    assert re.match(r"killed by SIGXFSZ: .* file_mb of \[limits.shell\]; it had run for \S+ s", answer.note)
+    assert msgspec.json.decode(answer.content)["stdout"] == "begun\n"
+
+
 def test_memory_is_counted_over_all_processes(project: Path) -> None:
     hog = 'import os, time; open("n", "w"); os.fork(); os.fork(); data = bytearray(40 << 20); time.sleep(1000)'
     with open_shell(project, replace(LIMITS, memory_mb=96)) as worker:
