@@ -89,6 +89,9 @@ class SessionOptions(Object, frozen=True):
     """False: nobody is there to be asked; what policy asks about is denied."""
     modelless: bool = False
     """True: a session of single calls (`_strongroom/call`)."""
+    variables: dict[str, str] | None = None
+    """Of the person's environment: PATH, by which commands find programs; LANG, TZ, JAVA_HOME and files of
+    certificates. Others are ignored; by default, the daemon's own count."""
 
 
 class SessionCheck(Object, frozen=True):

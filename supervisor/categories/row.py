@@ -6,12 +6,15 @@ below the configuration: what it makes of a section is made from the section and
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from workers.wire.messages import Inputs, Limits
+
+if TYPE_CHECKING:
+    from supervisor.categories.surroundings import Surroundings
 
 _Section = TypeVar("_Section", bound=msgspec.Struct)
 
@@ -54,6 +57,8 @@ class ProfileTraits(NamedTuple):
 
     network: tuple[str, ...] = ()
     """Hosts that a person may let a command reach, each "host:port"."""
+    surroundings: "Surroundings | None" = None
+    """What commands have of the person; None where nobody has looked."""
 
 
 class Library(NamedTuple):

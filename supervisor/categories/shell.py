@@ -1,47 +1,23 @@
-"""The supervisor's half of the category `shell`, and `[shell]`: programs, and toolchains outside of the system's.
+"""The supervisor's half of the category `shell`, and `[shell]`: what commands are run with.
 
-Rule: each place is named one by one, and is a program's own directory; never a home, nor the directory of a program's
-settings, where it keeps its passwords. What the operator names replaces what is known here.
+Rule: what commands have of a person's programs is found by `surroundings`; here it is asked for, and handed to workers.
 """
 
 import os
-import re
-import tomllib
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Annotated, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
 
+from supervisor.categories.command_environment import check_variables
 from supervisor.categories.row import CategoryLimits, CategoryRow, Locations, ProfileTraits, Sections, TrialCall
+from supervisor.categories.shown_places import Kept, NotShown
+from supervisor.categories.surroundings import Survey, survey
+from supervisor.categories.toolchains import KNOWN, PATH, refuse_named
 from supervisor.categories.web import ca_file
 from supervisor.errors import ConfigError
-from supervisor.system import safe_files
 from workers.shell.shell_inputs import ENDS_S, ShellInputs
-
-_KNOWN: Final = (
-    "~/.rustup/toolchains/DEFAULT",
-    "~/.cargo/bin",
-    "~/.bun/bin",
-    "~/.deno/bin",
-    "~/.volta/bin",
-    "~/.volta/tools",
-    "~/.nvm/versions/node/*",
-    "~/.local/share/fnm/node-versions/*/installation",
-    "~/.local/share/pnpm",
-    "~/.local/share/mise/installs/node/*",
-    "~/.asdf/installs/nodejs/*",
-    "/opt/node*",
-)
-"""Where installers of the default programs put them, the first one counts; of several versions in one place the newest.
-Rust's own tools stand before its installer's stand-ins, which want to write where they are installed."""
-
-_DEFAULT: Final = "DEFAULT"
-_ALL_KNOWN: Final = "known"
-_LONGEST: Final = 2**20
-"""Bytes of settings that are read."""
-_PASSWORDS: Final = "/etc/shadow"
 
 
 class ShellConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -69,10 +45,11 @@ class ShellConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     toolchains: Annotated[
         tuple[str, ...],
         Meta(
-            description='Directories with programs outside of the system\'s, shown to be read and run; "known" stands '
-            "for those of Rust, Node, Bun and Deno that are there."
+            description='Directories with programs outside of the system\'s, shown to be read and run. "path" stands '
+            "for what the PATH of whoever opens a session finds, with the install prefixes of these programs; "
+            '"known" for what installers and version managers have left in the home, and for /opt.'
         ),
-    ] = ("known",)
+    ] = (PATH, KNOWN)
     disk_mb: Annotated[
         int,
         Meta(
@@ -98,82 +75,51 @@ class ShellConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "`timeout_s` here.",
         ),
     ] = 600.0
-
-
-class Toolchains(NamedTuple):
-    """The toolchains that a command sees besides the system."""
-
-    shown: tuple[str, ...]
-    """Directories, absolute and without links."""
-    path: tuple[str, ...]
-    """Those in which programs are looked up."""
+    env: Annotated[
+        dict[str, str],
+        Meta(
+            description="Variables that every command is given. Those by which programs load code may only name "
+            "paths in the root."
+        ),
+    ] = {}
 
 
 def _check(sections: Sections, locations: Locations) -> None:
-    """Refuse toolchains that no command may be shown.
+    """Refuse toolchains that no command may be shown, and variables that none may be given.
 
     Raises:
-        ConfigError: one is no directory, or holds a home or the journal.
+        ConfigError: a toolchain is no directory, or holds a home or the journal; a variable would load code.
     """
-    for each in sections.section(ShellConfig).toolchains:
-        if each == _ALL_KNOWN:
+    section = sections.section(ShellConfig)
+    check_variables(section.env, f"{locations.config_file}: `env` of [shell]")
+    for each in section.toolchains:
+        if each in (PATH, KNOWN):
             continue
         where = f"{locations.config_file}: the toolchain {each!r} of [shell]"
         expanded = os.path.expanduser(each)
         if not os.path.isabs(expanded) or not os.path.isdir(expanded):
             raise ConfigError(f"{where} is not the absolute path of a directory.")
-        if _holds_private_files(os.path.realpath(expanded), locations.home):
-            raise ConfigError(
-                f"{where} holds a home, the journal or /etc, which no command may see. Name the directory of the "
-                "programs themselves."
-            )
+        try:
+            refuse_named(os.path.realpath(expanded), kept_from_commands(locations))
+        except NotShown as error:
+            raise ConfigError(f"{where}: {error}. Name the directory of the programs themselves.") from error
 
 
-def find_toolchains(named: tuple[str, ...], home: Path) -> Toolchains:
-    """Return those of the toolchains `named` by the operator that exist; `home` holds the journal."""
-    wanted: list[str] = []
-    for each in named:
-        wanted += _known_toolchains() if each == _ALL_KNOWN else [os.path.realpath(os.path.expanduser(each))]
-    there = [each for each in wanted if os.path.isdir(each) and not _holds_private_files(each, home)]
-    return Toolchains(tuple(there), tuple(f"{each}/bin" if os.path.isdir(f"{each}/bin") else each for each in there))
+def kept_from_commands(locations: Locations, root: str = "") -> Kept:
+    """Return what no command in a root may see, besides what says so itself."""
+    own = (os.path.realpath(each) for each in (locations.home, locations.config_file.parent))
+    return Kept(os.path.realpath(os.path.expanduser("~")), tuple(own), root)
 
 
-def _known_toolchains() -> Iterator[str]:
-    for pattern in _KNOWN:
-        place = Path(os.path.expanduser(pattern))
-        found = [place]
-        if place.name == _DEFAULT:
-            found = _rustup_default(place.parent)
-        elif "*" in pattern:
-            found = _newest_version(place)
-        yield from map(os.path.realpath, found)
+def survey_programs(sections: Sections, locations: Locations, root: str, person: Mapping[str, str]) -> Survey:
+    """Return what commands in a root have of a person, of whose environment `person` is a part.
 
-
-def _rustup_default(toolchains: Path) -> list[Path]:
-    """Return the toolchain that rustup uses by default."""
-    try:
-        settings = tomllib.loads(safe_files.read_bytes(toolchains.parent / "settings.toml", _LONGEST).decode("utf-8"))
-    except (OSError, ValueError):
-        return []
-    name = settings.get("default_toolchain")
-    return [toolchains / name] if isinstance(name, str) and "/" not in name else []
-
-
-def _newest_version(pattern: Path) -> list[Path]:
-    """Return the match of a pattern with the highest version."""
-    parts = pattern.parts
-    star = next(at for at, part in enumerate(parts) if "*" in part)
-    try:
-        matches = [each for each in Path(*parts[:star]).glob(parts[star]) if each.joinpath(*parts[star + 1 :]).is_dir()]
-    except OSError:
-        return []
-    matches.sort(key=lambda each: [int(number) for number in re.findall("[0-9]+", each.name)])
-    return [matches[-1].joinpath(*parts[star + 1 :])] if matches else []
-
-
-def _holds_private_files(real: str, home: Path) -> bool:
-    inner = (os.path.realpath(os.path.expanduser("~")), os.path.realpath(home), _PASSWORDS)
-    return any(each == real or each.startswith(real.rstrip("/") + "/") for each in inner)
+    Raises:
+        ConfigError: a variable of `env` may not be given in this root.
+    """
+    shell = sections.section(ShellConfig)
+    kept = kept_from_commands(locations, root)
+    return survey(shell.toolchains, shell.env, kept, person, f"{locations.config_file}: `env` of [shell]")
 
 
 def _fit_limits(limits: CategoryLimits, sections: Sections) -> CategoryLimits:
@@ -184,16 +130,20 @@ def _fit_limits(limits: CategoryLimits, sections: Sections) -> CategoryLimits:
 
 def _inputs(sections: Sections, locations: Locations, traits: ProfileTraits) -> ShellInputs:
     section = sections.section(ShellConfig)
-    toolchains = find_toolchains(section.toolchains, locations.home)
-    authorities = ca_file(sections, locations) if traits.network else ""
+    has = traits.surroundings or survey_programs(sections, locations, "", {}).surroundings
+    named = ca_file(sections, locations)
     most = max(section.timeout_s, section.max_timeout_s)
     return ShellInputs(
         section.programs,
-        *toolchains,
+        has.shown,
+        has.path,
         section.timeout_s,
         section.disk_mb,
         traits.network,
-        authorities,
+        ca_files=(named, *has.ca_files) if named else has.ca_files,
+        environment=has.environment,
+        identity=has.identity,
+        venv_problem=has.venv_problem,
         max_timeout_s=most,
     )
 

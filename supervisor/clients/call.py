@@ -67,7 +67,7 @@ def open_calls(
     listener = approve_shown if approve else decline
     with connect_or_private(settings, listener, "call", starting=starting) as connected:
         connected.warn()
-        options = requests.options(profile, origin="call", attended=approve, modelless=True)
+        options = requests.options(profile, origin="call", attended=approve, modelless=True, variables=settings.person)
         params = schema.NewSessionParams(cwd=profile.root, meta={extensions.OPTIONS: options})
         result = connected.link.request("session/new", params, schema.NewSessionResult)
         requests.same_root(profile, requests.session_facts(result.meta, result.session_id).root)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -22,6 +22,9 @@ from supervisor.config.repositories import NO_NAMES, Names, Repositories, enviro
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 from workers.wire.messages import Context
+
+if TYPE_CHECKING:
+    from supervisor.categories.surroundings import Surroundings
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class Profile:
     environment: str | None = None
     network: tuple[str, ...] = ()
     """Hosts with their ports that a person may let a command reach, each "host:port"."""
+    surroundings: "Surroundings | None" = None
+    """What its commands have of the person who opened the session; None until it was looked for."""
     unavailable_tools: tuple[tuple[str, str], ...] = ()
     """Tools that cannot work here, each with the reason; they are not among `tools`."""
     complete: "Profile | None" = None
@@ -73,7 +78,7 @@ class Profile:
     @property
     def traits(self) -> ProfileTraits:
         """What the inputs of its workers depend on."""
-        return ProfileTraits(self.network)
+        return ProfileTraits(self.network, self.surroundings)
 
     def context(self) -> Context:
         """Return what the agent and every tool are told about where they are."""

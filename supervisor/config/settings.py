@@ -23,6 +23,10 @@ _NOTHING: Final = re.compile(rb"(?:[ \t]*(?:#[\t -~]*)?(?:\r?\n|\Z))*")
 """A text without a key, for which nothing needs to be imported that knows the keys."""
 _NO_TRAITS: Final = ProfileTraits()
 _LOGIN: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
+_PERSON: Final = re.compile(
+    r"PATH|LANG|LC_ALL|LC_CTYPE|TZ|JAVA_HOME|XDG_CONFIG_HOME|\w+_(CERT(_FILE)?|CA(_BUNDLE|_CERTS|INFO))"
+)
+"""What commands may have of the person, and by what they say where files of certificates are."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,11 @@ class Settings:
     def variable(self, name: str) -> str:
         """Return an environment variable; empty where it is not set."""
         return self.environment.get(name, "")
+
+    @property
+    def person(self) -> dict[str, str]:
+        """What a client tells of the environment of who opens a session: where programs are, and their language."""
+        return {name: value for name, value in self.environment.items() if value and _PERSON.fullmatch(name)}
 
     @property
     def journal(self) -> Path:

@@ -8,8 +8,9 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final, NamedTuple
 
 import trio
@@ -20,7 +21,8 @@ from supervisor.broker.allowlist import NetworkAllowlist
 from supervisor.broker.broker import Broker
 from supervisor.categories.restore import UndoConfig
 from supervisor.categories.rows import ROWS
-from supervisor.categories.shell import ShellConfig
+from supervisor.categories.shell import ShellConfig, survey_programs
+from supervisor.categories.surroundings import Surroundings
 from supervisor.categories.web import WebConfig, host_port
 from supervisor.config.fault_plan import FaultPlan, RunningFaultPlan
 from supervisor.config.profiles import Profile
@@ -48,6 +50,8 @@ from workers.wire.messages import Limits
 _log: Final = logging.getLogger("strongroom.daemon")
 
 _SET_DUMPABLE: Final = 4
+_SURVEY_S: Final = 5
+"""Seconds that looking for the person's programs may take: one of their directories may be that of another machine."""
 _CLOSE_TIMEOUT: Final = 1.0
 """Seconds that the models' connections have to close."""
 
@@ -174,17 +178,31 @@ class SessionResources:
             self.opened.append(OpenPools(profile, pools))
         return self._current[key]
 
-    async def with_available_tools(self, profile: Profile) -> Profile:
+    async def with_available_tools(self, profile: Profile, person: Sequence[tuple[str, str]] = ()) -> Profile:
         """Return the profile without the tools whose sandbox cannot be made here; its `unavailable_tools` says why.
 
         Costs a start of a worker where the profile has such tools and none runs on its root yet. A failure is not
-        remembered: the next call tries anew.
+        remembered: the next call tries anew. What commands have of a `person` is looked for in a thread.
+
+        Raises:
+            ConfigError: a variable of `[shell]` may not be given in this root.
         """
+        profile = await self._with_surroundings(profile, dict(person) or self.settings.person)
         unavailable: dict[str, str] = {}
         for category in dict.fromkeys(offer.category for offer in offers(profile.tools).values()):
             if category in SANDBOXED and (why := await self.pools(profile).refusal(category)):
                 unavailable |= {tool: why for tool in category_tools(category) if tool in profile.tools}
         return profile.without(unavailable)
+
+    async def _with_surroundings(self, profile: Profile, person: dict[str, str]) -> Profile:
+        if not any(offer.category in SANDBOXED for offer in offers(profile.tools).values()):
+            return profile
+        look = partial(survey_programs, self.settings.config, self.settings.locations, profile.root, person)
+        with trio.move_on_after(_SURVEY_S):
+            found = await trio.to_thread.run_sync(look, abandon_on_cancel=True)
+            return replace(profile, surroundings=found.surroundings)
+        _log.warning("a directory of PATH did not answer within %d s: commands have the system's programs", _SURVEY_S)
+        return replace(profile, surroundings=Surroundings())
 
     def withdraw_pools(self, each: OpenPools) -> None:
         """Let nobody get these workers any more; the caller closes them."""

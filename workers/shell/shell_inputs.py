@@ -1,4 +1,4 @@
-"""Inputs of the category `shell`, and the time of one command."""
+"""Inputs of the category `shell`: the time of one command, and what commands see of the system whatever these are."""
 
 from typing import Annotated, Final
 
@@ -6,6 +6,18 @@ from msgspec import Meta
 
 from workers.errors import ToolError
 from workers.wire.messages import Inputs
+
+SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
+"""Directories of the system's programs and libraries."""
+
+CERTIFICATES: Final = (
+    *("SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO"),
+    *("CARGO_HTTP_CAINFO", "PIP_CERT", "AWS_CA_BUNDLE", "DENO_CERT", "npm_config_cafile"),
+)
+"""Variables that hold the file of the authorities that are trusted."""
+
+OWN_PROGRAMS: Final = (".venv/bin", "venv/bin", "node_modules/.bin")
+"""Where a root has programs of its own, which come first."""
 
 ENDS_S: Final = 5.0
 """Seconds that a call has, after its command's time is up, for ending it and for what it changed."""
@@ -42,14 +54,20 @@ class ShellInputs(Inputs, frozen=True):
     programs: tuple[str, ...]
     """Names that `exec_shell` runs."""
     toolchains: tuple[str, ...] = ()
-    """Directories that commands see besides the system's."""
+    """Directories, files and links that commands see besides the system's."""
     path: tuple[str, ...] = ()
-    """Those of them in which programs are looked up."""
+    """Directories in which programs are looked up, before the rest of the system's."""
     timeout_s: float = 30.0
     disk_mb: int = 1024
     network: tuple[str, ...] = ()
     """Hosts that a command may be allowed to reach, each "host:port"."""
-    ca_file: str = ""
-    """A file of certificates (PEM) that commands trust in addition."""
+    ca_files: tuple[str, ...] = ()
+    """Files of certificates (PEM) that commands trust in addition."""
     max_timeout_s: float = 600.0
     """Seconds that a command may ask for; it has `timeout_s` where it does not say."""
+    environment: tuple[tuple[str, str], ...] = ()
+    """Variables that commands are given besides their own."""
+    identity: tuple[str, str] = ("", "")
+    """Name and e-mail address that git writes into commits, where the root's own settings name none."""
+    venv_problem: str = ""
+    """Why the root's own virtual environment cannot work; empty where it can, or is none."""

@@ -123,7 +123,7 @@ def run_batch(
             try:
                 with open_journal(settings.journal) as journal:
                     name, sessions = begin(journal, str(output.absolute()), open_items, planned, resume=resume)
-                    batch = _Batch(connected.link, journal, file, planned, name, sessions, done)
+                    batch = _Batch(connected.link, journal, file, planned, name, sessions, done, settings.person)
                     batch.run(open_items, concurrency)
             except DaemonLost as error:
                 raise DaemonLost(f"{error} Run the same command with --resume to resume the batch.") from error
@@ -139,7 +139,7 @@ def _checked(settings: Settings, connected: ConnectedDaemon, planned: Plan) -> P
     names: dict[Use, str] = {}
     for using in dict.fromkeys(planned.values()):
         try:
-            checked = connected.link.request(extensions.CHECK_METHOD, _options(using), extensions.SessionCheck)
+            checked = connected.link.request(extensions.CHECK_METHOD, _options(using, {}), extensions.SessionCheck)
         except ConfigError as error:
             raise ConfigError(requests.explained(str(error), settings, connected.link.daemon)) from error
         requests.same_root(using.profile, checked.root)
@@ -147,8 +147,8 @@ def _checked(settings: Settings, connected: ConnectedDaemon, planned: Plan) -> P
     return {name: Use(using.profile, names[using]) for name, using in planned.items()}
 
 
-def _options(using: Use, origin: str = "batch") -> extensions.SessionOptions:
-    return requests.options(using.profile, model=using.model, origin=origin, attended=False)
+def _options(using: Use, person: dict[str, str], origin: str = "batch") -> extensions.SessionOptions:
+    return requests.options(using.profile, model=using.model, origin=origin, attended=False, variables=person)
 
 
 class _Stopped(Exception):
@@ -166,6 +166,8 @@ class _Batch:
     name: str
     sessions: Mapping[str, str]
     done: Callable[[Result], None]
+    person: dict[str, str] = field(default_factory=dict)
+    """Of the environment, for commands."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _writing: threading.Lock = field(default_factory=threading.Lock)
     """Held while a result is written: nobody else waits for the disk meanwhile."""
@@ -235,7 +237,7 @@ class _Batch:
 
     def _open(self, using: Use, origin: str) -> str:
         """Open an item's session, the one that was begun or a new one; return its id."""
-        meta, root = {extensions.OPTIONS: _options(using, origin)}, using.profile.root
+        meta, root = {extensions.OPTIONS: _options(using, self.person, origin)}, using.profile.root
         session = self.sessions.get(origin)
         if session is None:
             new = schema.NewSessionParams(cwd=root, meta=meta)

@@ -71,7 +71,12 @@ class SessionController(SessionLink):
         """Begin a new session, with the options that the console was started with; `clear` the screen before."""
         options = self.options
         wanted = extensions.SessionOptions(
-            profile=options.profile, model=options.model, root=options.root, **options.names._asdict(), origin="console"
+            profile=options.profile,
+            model=options.model,
+            root=options.root,
+            **options.names._asdict(),
+            origin="console",
+            variables=self._settings.person,
         )
         params = schema.NewSessionParams(cwd=self.cwd, meta={extensions.OPTIONS: wanted})
         await self.link()

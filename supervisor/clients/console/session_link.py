@@ -174,7 +174,8 @@ class SessionLink:
         link = await self.link() if self._connected is None else self._connected.link
         self._loading = fresh
         try:
-            params = schema.ReopenParams(session_id=fresh.facts.session_id, cwd=cwd)
+            meta = {extensions.OPTIONS: extensions.SessionOptions(variables=self._settings.person)}
+            params = schema.ReopenParams(session_id=fresh.facts.session_id, cwd=cwd, meta=meta)
             answer = await asyncio.wrap_future(link.submit("session/load", params))
             result = decoded(answer, schema.SessionResult)
         finally:

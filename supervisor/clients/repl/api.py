@@ -121,6 +121,7 @@ class Agent:
             model=requests.absolute_model(model) if model is not None else None,
             root=requests.absolute(root),
             origin=_CLIENT,
+            variables=self._settings.person,
             **names._asdict(),
         )
         self._history = MessageHistory()

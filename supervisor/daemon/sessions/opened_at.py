@@ -20,6 +20,8 @@ class OpenedAt:
     """The root, where it was named and not left to the profile."""
     names: Names = NO_NAMES
     """For a profile whose root is found by names."""
+    person: tuple[tuple[str, str], ...] = ()
+    """What the client told of the person's environment; where it told nothing, the daemon's own counts."""
 
     def profile(self, settings: Settings, name: str | None) -> Profile:
         """Return a profile on its root.
@@ -46,7 +48,14 @@ class OpenedAt:
 
 def from_options(cwd: str, options: extensions.SessionOptions) -> OpenedAt:
     """Return the place that a client asks for."""
-    return OpenedAt(cwd, options.root, Names(options.group, options.technology, options.environment))
+    return OpenedAt(
+        cwd, options.root, Names(options.group, options.technology, options.environment), person_of(options)
+    )
+
+
+def person_of(options: extensions.SessionOptions) -> tuple[tuple[str, str], ...]:
+    """Return what a client tells of the person's environment."""
+    return tuple(sorted((options.variables or {}).items()))
 
 
 def from_journal(earlier: EarlierSession, settings: Settings) -> OpenedAt:

@@ -5,6 +5,7 @@ session open (a lease, which the kernel ends with the process).
 """
 
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -20,7 +21,7 @@ from supervisor.daemon.protocol.updates import Projection
 from supervisor.daemon.sessions.closing import ClosingTasks
 from supervisor.daemon.sessions.journal_reader import JournalReader
 from supervisor.daemon.sessions.open_session import OpenSession
-from supervisor.daemon.sessions.opened_at import OpenedAt, from_journal, from_options
+from supervisor.daemon.sessions.opened_at import OpenedAt, from_journal, from_options, person_of
 from supervisor.daemon.sessions.opening_right import OpeningRight
 from supervisor.daemon.sessions.subscribers import Subscribers
 from supervisor.errors import ConfigError
@@ -93,7 +94,7 @@ class SessionRegistry:
         if not options.modelless:
             must = options.model is not None or options.origin.startswith("batch:")
             model, why = self._model(self.model_name(options.model), must=must)
-        profile = await self.resources.with_available_tools(profile)
+        profile = await self.resources.with_available_tools(profile, opened_at.person)
         self.resources.pools(profile)  # where the root cannot be opened, nothing is recorded
         degraded, cwd = self.settings.config.allow_degraded, opened_at.cwd
         begun = new_session(profile, model, options.origin, degraded=degraded, cwd=cwd, attended=options.attended)
@@ -127,7 +128,7 @@ class SessionRegistry:
             with self._opening_right.released_unless_open(session_id):
                 earlier, projection = await self._earlier(session_id)
                 attended = earlier.opened.attended if recorded else options.attended
-                return await self._reopen(earlier, projection, attended=attended, modelless=options.modelless)
+                return await self._reopen(earlier, projection, options, attended=attended)
 
     async def change(self, session: OpenSession, profile: str | None, model: str | None) -> None:
         """Give a session another profile or model.
@@ -138,7 +139,9 @@ class SessionRegistry:
         """
         session.refuse_if_busy()
         using = (
-            await self.resources.with_available_tools(session.opened_at.other_profile(self.settings, profile))
+            await self.resources.with_available_tools(
+                session.opened_at.other_profile(self.settings, profile), session.opened_at.person
+            )
             if profile
             else session.profile
         )
@@ -170,11 +173,11 @@ class SessionRegistry:
         return earlier, projection
 
     async def _reopen(
-        self, earlier: EarlierSession, projection: Projection, *, attended: bool, modelless: bool
+        self, earlier: EarlierSession, projection: Projection, options: extensions.SessionOptions, *, attended: bool
     ) -> tuple[OpenSession, list[str]]:
         using = earlier.settings[-1]
         root = using.context.working_directory
-        opened_at = from_journal(earlier, self.settings)
+        opened_at = replace(from_journal(earlier, self.settings), person=person_of(options))
         profile = opened_at.other_profile(self.settings, using.profile)
         if profile.root != root:
             raise ConfigError(
@@ -183,9 +186,11 @@ class SessionRegistry:
             )
         model, why = None, ""
         if using.model:
-            must = earlier.opened.origin.startswith("batch:") and not modelless  # who only undoes something needs none
+            must = (
+                earlier.opened.origin.startswith("batch:") and not options.modelless
+            )  # who only undoes something needs none
             model, why = self._model(using.model, must=must)
-        profile = await self.resources.with_available_tools(profile)
+        profile = await self.resources.with_available_tools(profile, opened_at.person)
         lines = (entry.fact.text for entry in earlier.entries if isinstance(entry.fact, TurnStarted))
         subscribers = Subscribers(self._nursery, earlier.id, projection, next(lines, ""))
         session = self._start(subscribers, profile, model, opened_at, earlier, attended=attended, substituted=why)

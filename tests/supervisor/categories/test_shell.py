@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.categories.shell import find_toolchains
+from supervisor.categories.shown_places import Kept
+from supervisor.categories.toolchains import find_toolchains
 from supervisor.config.settings import load
 from supervisor.errors import ConfigError
 from workers.shell.shell_inputs import ShellInputs
-
-KEPT = Path("/nonexistent/journal")
 
 
 @pytest.fixture
@@ -22,24 +21,35 @@ def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
+def kept(person: Path) -> Kept:
+    return Kept(str(person), ("/nonexistent/journal",))
+
+
+def write_program(file: Path, text: str = "#!/bin/sh\n") -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    file.chmod(0o755)
+
+
 def in_home(person: Path, directories: tuple[str, ...]) -> list[str]:
     return [each.removeprefix(f"{person}/") for each in directories if each.startswith(str(person))]
 
 
 def test_known_toolchains_that_are_there_are_shown(person: Path) -> None:
-    for each in (".cargo/bin", ".bun/bin", ".nvm/versions/node/v9.1.0/bin", ".nvm/versions/node/v22.3.0/bin"):
+    newest = ".nvm/versions/node/v22.3.0"
+    for each in (".cargo/bin", ".bun/bin", ".nvm/versions/node/v9.1.0/bin", f"{newest}/bin", f"{newest}/lib"):
         (person / each).mkdir(parents=True)
-    found = find_toolchains(("known",), KEPT)
-    assert in_home(person, found.shown) == [".cargo/bin", ".bun/bin", ".nvm/versions/node/v22.3.0"]
-    assert in_home(person, found.path) == [".cargo/bin", ".bun/bin", ".nvm/versions/node/v22.3.0/bin"]
+    found = find_toolchains(("known",), kept(person))
+    assert in_home(person, found.shown) == [".cargo/bin", f"{newest}/bin", f"{newest}/lib", ".bun/bin"]
+    assert in_home(person, found.path) == [".cargo/bin", f"{newest}/bin", ".bun/bin"]
 
 
 def test_of_rust_the_default_toolchain_is_shown_before_its_installer(person: Path) -> None:
-    (person / ".cargo/bin").mkdir(parents=True)
+    write_program(person / ".cargo/bin/rustup")
     for name in ("stable-x", "nightly-x"):
         (person / ".rustup/toolchains" / name / "bin").mkdir(parents=True)
     (person / ".rustup/settings.toml").write_text('default_toolchain = "nightly-x"\n')
-    path = find_toolchains(("known",), KEPT).path
+    path = find_toolchains(("known",), kept(person)).path
     assert in_home(person, path) == [".rustup/toolchains/nightly-x/bin", ".cargo/bin"]
 
 
@@ -48,26 +58,27 @@ def test_of_rust_the_default_toolchain_is_shown_before_its_installer(person: Pat
 )
 def test_settings_of_rust_that_say_nothing_or_are_a_fifo_show_nothing(person: Path, settings: str | None) -> None:
     (person / ".rustup/toolchains").mkdir(parents=True)
+    write_program(person / ".cargo/bin/rustup")
     (person / ".ssh").mkdir()
     file = person / ".rustup/settings.toml"
     os.mkfifo(file) if settings is None else file.write_text(settings)
-    assert in_home(person, find_toolchains(("known",), KEPT).shown) == []
+    assert in_home(person, find_toolchains(("known",), kept(person)).shown) == [".cargo/bin"]
 
 
 def test_a_link_to_a_whole_home_shows_nothing(person: Path) -> None:
     (person / ".bun").mkdir()
     (person / ".bun/bin").symlink_to(person)
-    assert in_home(person, find_toolchains(("known",), KEPT).shown) == []
+    assert in_home(person, find_toolchains(("known",), kept(person)).shown) == []
 
 
 def test_toolchains_that_the_operator_names_replace_the_known_ones_or_add_to_them(person: Path) -> None:
     (person / ".cargo/bin").mkdir(parents=True)
     (person / "mine/bin").mkdir(parents=True)
-    found = find_toolchains(("~/mine",), KEPT)
+    found = find_toolchains(("~/mine",), kept(person))
     assert found.shown == (str(person / "mine"),)
     assert found.path == (str(person / "mine/bin"),)
-    assert find_toolchains((), KEPT).shown == ()
-    assert in_home(person, find_toolchains(("~/mine", "known"), KEPT).shown) == ["mine", ".cargo/bin"]
+    assert find_toolchains((), kept(person)).shown == ()
+    assert in_home(person, find_toolchains(("~/mine", "known"), kept(person)).shown) == ["mine", ".cargo/bin"]
 
 
 NAMED_WRONGLY = [

@@ -7,7 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from supervisor.categories.shell import ShellConfig, find_toolchains
+from supervisor.categories.shell import ShellConfig
+from supervisor.categories.shown_places import Kept
+from supervisor.categories.toolchains import find_toolchains
 from tests.doors import shared_workers
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import RawWorker, open_worker
@@ -23,7 +25,7 @@ LIMITS = messages.Limits(memory_mb=512, processes=300, open_files=1024, file_mb=
 
 def inputs(**given: Any) -> ShellInputs:
     """Return what the supervisor would give a shell worker, but for what is `given`."""
-    found = find_toolchains(("known",), Path("/nonexistent"))
+    found = find_toolchains(("known",), Kept(os.path.expanduser("~"), ()))
     usual = ShellInputs(ShellConfig().programs, found.shown, found.path, timeout_s=20.0, disk_mb=64)
     return msgspec.structs.replace(usual, **given)
 

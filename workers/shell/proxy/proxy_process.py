@@ -8,7 +8,7 @@ import mmap
 import os
 import select
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -19,7 +19,6 @@ from workers.confine.confinements import PROXY
 from workers.confine.steps import Prepared, ProtectionUnavailable, confine
 from workers.shell.command_runner import CommandRunner, Network
 from workers.shell.proxy.proxy import Proxy
-from workers.shell.sandbox.private_root import AUTHORITIES
 
 _HOST: Final = "127.0.0.1"
 _BACKLOG: Final = 128
@@ -31,12 +30,6 @@ _ADDRESSES: Final = (
     *("npm_config_proxy", "npm_config_https_proxy", "YARN_HTTP_PROXY", "YARN_HTTPS_PROXY", "CARGO_HTTP_PROXY"),
 )
 """Variables that hold a proxy's address."""
-
-_FILES: Final = (
-    *("SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO"),
-    *("CARGO_HTTP_CAINFO", "PIP_CERT", "npm_config_cafile"),
-)
-"""Variables that hold the file of the authorities that are trusted."""
 
 
 class ProxyUnavailable(Exception):
@@ -76,10 +69,7 @@ class ProxyProcess:
             os.close(to_worker)
         self._wait()
         self.engine: Final = msgspec.structs.replace(
-            engine,
-            filter=network.filter,
-            environment={**engine.environment, **_environment(port, trusts=bool(engine.layout.authorities))},
-            ports=(port,),
+            engine, filter=network.filter, environment={**engine.environment, **_environment(port)}, ports=(port,)
         )
         """For the command."""
 
@@ -139,11 +129,6 @@ def _serve(
     Proxy(listener, broker, network.places, tell, counts, upload).serve()
 
 
-def _environment(port: int, *, trusts: bool) -> Mapping[str, str]:
-    """Return what a command is told of its proxy, and of whom the operator trusts in addition."""
-    files: Sequence[str] = _FILES if trusts else ()
-    return {
-        **dict.fromkeys(_ADDRESSES, f"http://{_HOST}:{port}"),
-        "NODE_USE_ENV_PROXY": "1",
-        **dict.fromkeys(files, AUTHORITIES),
-    }
+def _environment(port: int) -> Mapping[str, str]:
+    """Return what a command is told of its proxy."""
+    return {**dict.fromkeys(_ADDRESSES, f"http://{_HOST}:{port}"), "NODE_USE_ENV_PROXY": "1"}

@@ -11,7 +11,8 @@ from typing import Final
 from workers.confine import landlock, mounts, namespaces
 from workers.confine.landlock import Beneath
 from workers.confine.mounts import NO_DEVICES, NO_SUID
-from workers.shell.sandbox.private_root import HELD, HOME, SCRATCH, SYSTEM, Layout, in_memory, within
+from workers.shell.sandbox.private_root import HELD, HOME, SCRATCH, Layout, in_memory, within
+from workers.shell.shell_inputs import SYSTEM
 
 Place = Callable[[str], None]
 """Shows the root at the path that it is given, an empty directory. The current directory is the root itself, and that
@@ -48,16 +49,26 @@ def arrange(layout: Layout, place: Place) -> None:
         OSError: something cannot be mounted.
     """
     namespaces.leave(namespaces.NEW_MOUNTS)  # the current directory stays the root, as it is mounted here
-    covered = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in _covered(layout.toolchains)}
+    covered = _covered(layout.toolchains)
+    links = {path: os.readlink(path) for path in covered if os.path.islink(path)}
+    held = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in covered if path not in links}
     mounts.new("tmpfs", SCRATCH, NO_SUID | NO_DEVICES, in_memory(layout.scratch_mb))
     for name, seen_as, mode in SHARED:
         os.mkdir(f"{SCRATCH}/{name}")
         os.chmod(f"{SCRATCH}/{name}", mode)
         mounts.bind(f"{SCRATCH}/{name}", seen_as)
     mounts.detach(SCRATCH)
-    for path, descriptor in covered.items():
-        os.makedirs(path, 0o755, exist_ok=True)
+    for path, descriptor in held.items():
+        if os.path.isdir(f"/proc/self/fd/{descriptor}"):
+            os.makedirs(path, 0o755, exist_ok=True)
+        else:
+            os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
         mounts.bind(f"/proc/self/fd/{descriptor}", path)
+    for path, target in links.items():
+        os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
+        if not os.path.lexists(path):
+            os.symlink(target, path)
     os.makedirs(layout.root, 0o755, exist_ok=True)  # it may lie beneath one of these
     place(layout.root)
     os.chdir(layout.root)
@@ -66,7 +77,9 @@ def arrange(layout: Layout, place: Place) -> None:
 
 def _covered(toolchains: Sequence[str]) -> list[str]:
     """Return those that lie where a command's own places are mounted; they are shown there once more."""
-    return [path for path in toolchains if os.path.isdir(path) and any(within(path, at) for _, at, _ in SHARED)]
+    return [
+        path for path in sorted(toolchains) if os.path.lexists(path) and any(within(path, at) for _, at, _ in SHARED)
+    ]
 
 
 def rules(layout: Layout, access: int, full_access: int) -> list[Beneath]:

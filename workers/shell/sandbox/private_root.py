@@ -13,6 +13,7 @@ import msgspec
 
 from workers.confine import mounts, namespaces
 from workers.confine.mounts import NO_DEVICES, NO_PROGRAMS, NO_SUID, READ_ONLY
+from workers.shell.shell_inputs import SYSTEM
 
 HOME: Final = "/home/agent"
 """Of every command, fresh each time. No person's home is there."""
@@ -37,8 +38,6 @@ kilobyte of attributes, which count as names do (since Linux 6.6, tmpfs(5))."""
 
 AUTHORITIES: Final = "/etc/strongroom/authorities.pem"
 """Whom the operator trusts in addition, together with those whom the system trusts."""
-
-SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
 
 OF_ETC: Final = (
     *("alternatives", "ca-certificates", "crypto-policies", "debian_version", "gai.conf", "ld.so.cache", "ld.so.conf"),
@@ -69,12 +68,14 @@ class Layout(msgspec.Struct, frozen=True):
     """Its own absolute path: where the process's current directory will be seen."""
     writable: bool
     toolchains: tuple[str, ...]
-    """Directories and files, absolute, read-only at their own paths."""
+    """Directories and files, absolute, read-only at their own paths; and links."""
     processes: int
     scratch_mb: int
     """Of all that a command writes outside of the root; and, where it is rehearsed, of what it changes in the root."""
     authorities: bytes = b""
     """What the file `AUTHORITIES` holds; there is none if empty."""
+    identity: tuple[str, str] = ("", "")
+    """Name and e-mail address of the person, for git."""
 
 
 def in_memory(megabytes: int) -> str:
@@ -124,7 +125,7 @@ def build(layout: Layout) -> None:
         _show(f"/etc/{name}")
     if layout.authorities:
         _write(_BASE + AUTHORITIES, layout.authorities.decode("utf-8", "replace"))
-    for path, text in _made_up():
+    for path, text in _made_up(layout.identity):
         _write(_BASE + path, text)
     for name in _DEVICES:
         _write(f"{_BASE}/dev/{name}", "")
@@ -143,7 +144,8 @@ def _show(path: str) -> bool:
     """Show a file, a directory or a link of the system as it is, read-only; say whether there is one."""
     if os.path.islink(path):
         os.makedirs(_BASE + os.path.dirname(path), exist_ok=True)
-        os.symlink(os.readlink(path), _BASE + path)
+        if not os.path.lexists(_BASE + path):
+            os.symlink(os.readlink(path), _BASE + path)
         return False  # what it leads to has a path of its own
     if not os.access(path, os.R_OK):
         return False
@@ -155,8 +157,11 @@ def _show(path: str) -> bool:
     return True
 
 
-def _made_up() -> tuple[tuple[str, str], ...]:
+def _made_up(identity: tuple[str, str]) -> tuple[tuple[str, str], ...]:
     """Return the files that tell of one user and no more."""
+    who = "".join(
+        f"\t{key} = {_quoted(value)}\n" for key, value in zip(("name", "email"), identity, strict=True) if value
+    )
     user, group = os.geteuid(), os.getegid()
     return (
         ("/etc/passwd", f"agent:x:{user}:{group}:agent:{HOME}:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"),
@@ -167,8 +172,13 @@ def _made_up() -> tuple[tuple[str, str], ...]:
         ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"),
         # The root may belong to somebody who has no number in here; git packs in the background, which ends with the
         # command.
-        ("/etc/gitconfig", "[safe]\n\tdirectory = *\n[gc]\n\tauto = 0\n"),
+        ("/etc/gitconfig", f"[safe]\n\tdirectory = *\n[gc]\n\tauto = 0\n{who and '[user]'}\n{who}"),
     )
+
+
+def _quoted(value: str) -> str:
+    """Return a value as git's settings take it (git-config(1), "Syntax")."""
+    return '"' + "".join({"\\": "\\\\", '"': '\\"', "\n": " ", "\0": " "}.get(each, each) for each in value) + '"'
 
 
 def _mount_proc(processes: int) -> None:

@@ -5,8 +5,8 @@ change the programs that commands are run with is left out.
 """
 
 import os
+import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
@@ -37,7 +37,7 @@ from workers.shell.sandbox import doors, private_root
 from workers.shell.sandbox.command_mounts import show_root_itself
 from workers.shell.sandbox.lock_steps import COMMAND, PROXY, WORKER
 from workers.shell.sandbox.quiet_variables import QUIET
-from workers.shell.shell_inputs import ShellInputs
+from workers.shell.shell_inputs import CERTIFICATES, OWN_PROGRAMS, ShellInputs
 from workers.wire import messages
 
 _ENVIRONMENT: Final = MappingProxyType(
@@ -72,17 +72,20 @@ def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
         raise ValueError(f"there is no table of system calls for {kernel.MACHINE}")
     root = start.context.working_directory
     toolchains = tuple(each for each in inputs.toolchains if not private_root.within(each, root))
-    trusted = _authorities(inputs)
-    wanted = private_root.Layout(root, start.writable, toolchains, start.limits.processes, inputs.disk_mb, trusted)
+    wanted = private_root.Layout(
+        root, start.writable, toolchains, start.limits.processes, inputs.disk_mb, _authorities(inputs), inputs.identity
+    )
     private_root.check(wanted)
-    path = (*(each for each in inputs.path if not private_root.within(each, root)), *SYSTEM_PATH)
+    others = (each for each in (*inputs.path, *SYSTEM_PATH) if not private_root.within(each, root))
+    path = tuple(dict.fromkeys((*(os.path.join(root, each) for each in OWN_PROGRAMS), *others)))
+    trusting = dict.fromkeys(CERTIFICATES, private_root.AUTHORITIES) if wanted.authorities else {}
     engine = CommandRunner(
         start,
         SHELL,
         wanted,
         inputs.programs,
         path,
-        {**_ENVIRONMENT, "PATH": ":".join(path)},
+        {**_ENVIRONMENT, **trusting, **dict(inputs.environment), "PATH": ":".join(path)},
         inputs.timeout_s,
         inputs.max_timeout_s,
         COMMAND,
@@ -112,20 +115,32 @@ def _network(start: messages.Start, inputs: ShellInputs) -> Network | None:
 
 
 def _authorities(inputs: ShellInputs) -> bytes:
-    """Return the certificates that the operator trusts in addition, behind the system's; nothing without the former.
+    """Return the certificates that are trusted in addition, behind the system's; nothing where none are needed.
+
+    Of each file the certificates alone are taken: a key may stand beside them.
 
     Raises:
         ValueError: they cannot be read.
     """
-    if not inputs.ca_file:
+    if not (inputs.ca_files or inputs.network):
         return b""
     system = next((each for each in _SYSTEMS_AUTHORITIES if os.path.exists(each)), None)
     try:
-        return b"\n".join([Path(each).read_bytes() for each in (system, inputs.ca_file) if each])
+        texts = [_read(each) for each in (system, *inputs.ca_files) if each]
+        return b"\n".join(dict.fromkeys(found for text in texts for found in _CERTIFICATE.findall(text))) + b"\n"
     except OSError as error:
         raise ValueError(f"the certificates in {error.filename!r} cannot be read: {error.strerror}") from error
 
 
+def _read(file: str) -> bytes:
+    with open(file, "rb") as opened:
+        return opened.read(_LARGEST_CERTIFICATES)
+
+
+_LARGEST_CERTIFICATES: Final = 2**23
+_CERTIFICATE: Final = re.compile(
+    rb"-----BEGIN (?:TRUSTED )?CERTIFICATE-----[^-]*-----END (?:TRUSTED )?CERTIFICATE-----"
+)
 _SYSTEMS_AUTHORITIES: Final = (
     *("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"),
     *("/etc/ssl/ca-bundle.pem", "/var/lib/ca-certificates/ca-bundle.pem"),

@@ -114,7 +114,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             "held.example:443": f"127.0.0.1:{held.getsockname()[1]}",
         }
         connections = stack.enter_context(Connections(WebConfig(resolve=resolve)))
-        given: dict[str, Any] = {"network": ALLOWED, "ca_file": str(authority.write(base / "ca.pem"))}
+        given: dict[str, Any] = {"network": ALLOWED, "ca_files": (str(authority.write(base / "ca.pem")),)}
         worker = stack.enter_context(open_shell(base / "root", broker_fd=connections.theirs.fileno(), **given))
         assert worker.report
         yield World(worker, secure, plain, stray, held, connections)

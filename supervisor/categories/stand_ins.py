@@ -1,0 +1,194 @@
+"""Stand-ins that version managers put into the PATH, and the directories of programs that they stand for.
+
+Rule: a stand-in looks up a version each time, in a home that no command sees; so it is looked up here, once a session,
+as the manager would: what the root or a directory above it asks for, then what the person chose, then the newest. A
+directory of stand-ins is known by what lies beside it, wherever it is. What a file of the root asks for is a version's
+name and never a path: it chooses among what the manager has installed.
+"""
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from supervisor.system import safe_files
+
+_LONGEST: Final = 2**18
+"""Bytes of a file that names versions."""
+_VERSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+@-]{0,100}")
+_FILES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "pyenv": ".python-version",
+        "rbenv": ".ruby-version",
+        "nodenv": ".node-version",
+        "goenv": ".go-version",
+        "jenv": ".java-version",
+        "plenv": ".perl-version",
+        "phpenv": ".php-version",
+    }
+)
+"""In which file each manager of this kind finds the version of a directory."""
+_PLUGINS: Final[Mapping[str, str]] = MappingProxyType(
+    {"nodejs": "node", "golang": "go", "nodejs-lts": "node", "python3": "python"}
+)
+"""Other names of the same tool."""
+
+
+def programs_behind(directory: str, root: str, home: str) -> list[str] | None:
+    """Return the directories of programs that a directory of stand-ins means in `root`; None where it holds none.
+
+    All paths are absolute, and that of the directory without links. Nothing is checked of what is returned.
+    """
+    manager, name = os.path.split(directory)
+    for row in _MANAGERS:
+        found = row(Path(manager), name, root, home)
+        if found is not None:
+            return [_with_programs(each) for each in found]
+    return None
+
+
+def _with_programs(installed: Path) -> str:
+    return str(installed / "bin" if (installed / "bin").is_dir() else installed)
+
+
+def _environments(manager: Path, name: str, root: str, _home: str) -> list[Path] | None:
+    """Pyenv, rbenv and their like: `shims` beside `versions`."""
+    versions = manager / "versions"
+    if name != "shims" or not versions.is_dir():
+        return None
+    program = next(iter(sorted(each.name for each in (manager / "libexec").glob("*env"))), manager.name.lstrip("."))
+    asked = _nearest(root, _FILES.get(program, ".python-version")) or _text(manager / "version")
+    words = [line.split("#")[0].strip().removeprefix(f"{program}-") for line in asked.split("\n")]
+    found = [_installed(versions, word) for line in words for word in line.split()]
+    return [each for each in found if each is not None]
+
+
+def _plugins(manager: Path, name: str, root: str, home: str) -> list[Path] | None:
+    """Asdf and mise: `shims` beside `installs`."""
+    installs = manager / "installs"
+    if name != "shims" or not installs.is_dir():
+        return None
+    wanted = _wanted_tools(root, home)
+    found = []
+    for plugin in sorted(installs.iterdir()):
+        asked = wanted.get(_PLUGINS.get(plugin.name, plugin.name), ())
+        chosen = [each for word in asked if (each := _installed(plugin, word))]
+        found += chosen or [each for each in (_newest(plugin, ""),) if each]
+    return found
+
+
+def _wanted_tools(root: str, home: str) -> dict[str, tuple[str, ...]]:
+    wanted: dict[str, tuple[str, ...]] = {}
+    for text, read in (
+        (_text(Path(home, ".config/mise/config.toml")), _mise_tools),
+        (_text(Path(home, ".tool-versions")), _tool_versions),
+        (_nearest(root, ".tool-versions"), _tool_versions),
+        (_nearest(root, "mise.toml") or _nearest(root, ".mise.toml"), _mise_tools),
+    ):
+        wanted |= {_PLUGINS.get(tool, tool): versions for tool, versions in read(text)}
+    return wanted
+
+
+def _tool_versions(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for line in text.splitlines():
+        if words := line.split("#")[0].split():
+            yield words[0], tuple(words[1:])
+
+
+def _mise_tools(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    tools = _parsed(tomllib.loads, text).get("tools")
+    for tool, wanted in tools.items() if isinstance(tools, dict) else ():
+        each = wanted if isinstance(wanted, list) else [wanted]
+        versions = [one.get("version") if isinstance(one, dict) else one for one in each]
+        yield tool, tuple(version for version in versions if isinstance(version, str))
+
+
+def _volta(manager: Path, name: str, root: str, _home: str) -> list[Path] | None:
+    image = manager / "tools/image"
+    if name != "bin" or not image.is_dir():
+        return None
+    chosen = _parsed(json.loads, _text(manager / "tools/user/platform.json"))
+    runtime = chosen.get("node")
+    chosen |= runtime | {"node": runtime.get("runtime")} if isinstance(runtime, dict) else {}
+    own = _parsed(json.loads, _nearest(root, "package.json")).get("volta")
+    chosen |= own if isinstance(own, dict) else {}
+    tools = ((tool, chosen.get(tool)) for tool in ("npm", "yarn", "pnpm", "node"))
+    found = [_installed(image / tool, version if isinstance(version, str) else "") for tool, version in tools]
+    return [*(each for each in found if each), *sorted((image / "packages").glob("*"))]
+
+
+def _rustup(manager: Path, name: str, root: str, home: str) -> list[Path] | None:
+    """Rust's own tools stand before its installer's stand-ins, which want to write where they are installed."""
+    homes = (Path(os.path.join(home, ".rustup")), manager.parent / ".rustup", manager.parent / "rustup", manager)
+    toolchains = next((each / "toolchains" for each in homes if (each / "toolchains").is_dir()), None)
+    if name != "bin" or toolchains is None or not (manager / "bin/rustup").exists():
+        return None
+    asked = _nearest(root, "rust-toolchain.toml") or _nearest(root, "rust-toolchain")
+    channel = _parsed(tomllib.loads, asked).get("toolchain") or asked.strip()
+    channel = channel.get("channel") if isinstance(channel, dict) else channel
+    default = _parsed(tomllib.loads, _text(toolchains.parent / "settings.toml")).get("default_toolchain")
+    chosen = (_toolchain(toolchains, each) for each in (channel, default) if isinstance(each, str))
+    return [*[each for each in chosen if each][:1], manager / name]
+
+
+def _toolchain(toolchains: Path, channel: str) -> Path | None:
+    if not _VERSION.fullmatch(channel):
+        return None
+    exact = toolchains / channel
+    return exact if exact.is_dir() else next(iter(sorted(toolchains.glob(f"{channel}-*"))), None)
+
+
+_MANAGERS: Final[tuple[Callable[[Path, str, str, str], list[Path] | None], ...]] = (
+    _environments,
+    _plugins,
+    _volta,
+    _rustup,
+)
+
+
+def _installed(versions: Path, asked: str) -> Path | None:
+    """Return the version that is asked for, by its whole name or its first numbers; None where there is none."""
+    if not _VERSION.fullmatch(asked):
+        return None
+    exact = (versions / asked, versions / f"v{asked}")
+    return next((each for each in exact if each.is_dir()), None) or _newest(versions, f"{asked.removeprefix('v')}.")
+
+
+def _newest(versions: Path, begins: str) -> Path | None:
+    try:
+        names = [each for each in os.listdir(versions) if each.removeprefix("v").startswith(begins)]
+    except OSError:
+        return None
+    found = [versions / each for each in names if not each.startswith(".") and (versions / each).is_dir()]
+    return max(found, key=by_version, default=None)
+
+
+def by_version(place: Path | str) -> list[int]:
+    """Return what sorts places that differ by their version, from the oldest to the newest."""
+    return [int(number) for number in re.findall("[0-9]{1,9}", str(place))]
+
+
+def _nearest(root: str, name: str) -> str:
+    """Return the text of a file of that name in the root or in the first directory above that has one."""
+    return (
+        next((text for each in (Path(root), *Path(root).parents) if (text := _text(each / name))), "") if root else ""
+    )
+
+
+def _text(file: Path) -> str:
+    try:
+        return safe_files.read_bytes(file, _LONGEST).decode("utf-8")
+    except (OSError, ValueError):
+        return ""
+
+
+def _parsed(parse: Callable[[str], Any], text: str) -> dict[str, Any]:
+    try:
+        found = parse(text) if text else {}
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,115 @@
+"""What commands have of who opened the session: their programs, their language, their name for git.
+
+Rule: it is found once, as a session opens, and is the same value for whoever has the same, so that sessions share
+workers. Nothing of it comes from the root but a choice: which of the person's Pythons its environments stand on, if
+that is one.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from supervisor.categories.command_environment import absolute_variables, check_variables, language_of
+from supervisor.categories.git_identity import git_identity
+from supervisor.categories.shown_places import Kept, NotShown, follow, within
+from supervisor.categories.toolchains import Toolchains, base_named_by, find_toolchains, with_python
+from workers.shell.shell_inputs import CERTIFICATES
+
+
+class Surroundings(NamedTuple):
+    """What commands have of the person, besides the root."""
+
+    shown: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
+    """Both as in `Toolchains`."""
+    environment: tuple[tuple[str, str], ...] = ()
+    identity: tuple[str, str] = ("", "")
+    ca_files: tuple[str, ...] = ()
+    venv_problem: str = ""
+    """Why the root's own virtual environment has no Python; for the model, which may have written what it says."""
+
+
+class Survey(NamedTuple):
+    """Surroundings, and what is told to the person alone."""
+
+    surroundings: Surroundings
+    refused: tuple[tuple[str, str], ...]
+    """Places, each with why it is not shown."""
+
+
+def survey(
+    toolchains: tuple[str, ...], env: Mapping[str, str], kept: Kept, person: Mapping[str, str], where: str
+) -> Survey:
+    """Find out what commands in a root have of a person.
+
+    Args:
+        toolchains: those of `[shell]`.
+        env: that of `[shell]`.
+        kept: what no command may see, and the root.
+        person: variables of the person's (`OF_THE_PERSON`).
+        where: the section, for messages.
+
+    Raises:
+        ConfigError: a variable of `env` may not be given in this root.
+    """
+    check_variables(env, where, kept.root)
+    found = find_toolchains(toolchains, kept, person.get("PATH"))
+    refused = dict(found.refused)
+    found, problem = _with_venvs(found, kept, refused)
+    found, java = _with_java(found, kept, person.get("JAVA_HOME", ""), refused)
+    variables = language_of(person) | java | absolute_variables(env, kept.root)
+    identity = git_identity(kept.home, person.get("XDG_CONFIG_HOME", ""))
+    files = tuple(_certificates(kept, person))
+    surroundings = Surroundings(found.shown, found.path, tuple(variables.items()), identity, files, problem)
+    return Survey(surroundings, tuple(refused.items()))
+
+
+def _with_venvs(found: Toolchains, kept: Kept, refused: dict[str, str]) -> tuple[Toolchains, str]:
+    """Return toolchains with the Pythons that the root's environments stand on, and what is wrong with these."""
+    problem = ""
+    for name in (".venv", "venv"):
+        place = os.path.join(kept.root, name)
+        if not kept.root or not os.path.lexists(f"{place}/pyvenv.cfg"):
+            continue
+        try:
+            for programs in _bases(place, kept):
+                found = with_python(found, kept, programs)
+        except NotShown as error:
+            refused[place] = f"{error}. Make it anew: python3 -m venv --clear {name}"
+            problem = (
+                f"{name} has no Python that commands can see: what it was made with is gone or elsewhere. Make it "
+                f"anew (python3 -m venv --clear {name}), or ask the person to run `strongroom doctor --root .`"
+            )
+    return found, problem
+
+
+def _bases(place: str, kept: Kept) -> Iterator[str]:
+    """Yield where an environment of the root says that its Python is; each must be one.
+
+    Raises:
+        NotShown: it lies elsewhere.
+    """
+    if not within(follow(place).path, kept.root):
+        raise NotShown("it leads out of the root")
+    yield from base_named_by(place)
+    yield f"{place}/bin/python3" if os.path.lexists(f"{place}/bin/python3") else f"{place}/bin/python"
+
+
+def _with_java(found: Toolchains, kept: Kept, home: str, refused: dict[str, str]) -> tuple[Toolchains, dict[str, str]]:
+    """Return toolchains with the person's Java, and the variable that names it where commands can see it."""
+    if not home:
+        return found, {}
+    java = find_toolchains(("path",), kept, f"{home}/bin")
+    if not java.path:
+        refused |= {f"JAVA_HOME={home}"[:4096]: why for _, why in java.refused}
+        return found, {}
+    return found._replace(shown=tuple(dict.fromkeys((*found.shown, *java.shown)))), {"JAVA_HOME": home}
+
+
+def _certificates(kept: Kept, person: Mapping[str, str]) -> Iterator[str]:
+    """Yield the files of certificates that the person names; of these the certificates alone go in."""
+    for each in dict.fromkeys(person.get(name, "") for name in CERTIFICATES):
+        if os.path.isabs(each) and os.path.isfile(each) and os.access(each, os.R_OK):
+            real = os.path.realpath(each)
+            if not (kept.root and within(real, kept.root)):
+                yield real

@@ -1,0 +1,293 @@
+"""Programs as the person has them: where commands find them, what is shown for that, and what is not, with the reason.
+
+Rule: what the person's PATH finds comes first, in its order, then what installers are known to leave in a home. Each
+place is judged by `shown_places`; a place that may not be shown is left out by name, and the others count. A program
+that is a link, and a script that names its interpreter, bring what they lead to. Nothing here is run.
+"""
+
+import glob
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from supervisor.categories.shown_places import (
+    Kept,
+    NotShown,
+    follow,
+    names_in,
+    parts_of,
+    prefix_parts,
+    refuse_no_python,
+    within,
+)
+from supervisor.categories.stand_ins import by_version, programs_behind
+from supervisor.system import safe_files
+from workers.shell.shell_inputs import SYSTEM
+
+PATH: Final = "path"
+KNOWN: Final = "known"
+
+_KNOWN: Final = (
+    *("~/.cargo/bin", "~/.pyenv/shims", "~/.rbenv/shims", "~/.nodenv/shims", "~/.goenv/shims", "~/.asdf/shims"),
+    *("~/.local/share/mise/shims", "~/.volta/bin", "~/.nvm/versions/node/*/bin"),
+    *("~/.local/share/fnm/node-versions/*/installation/bin", "~/.fnm/node-versions/*/installation/bin"),
+    *("~/.bun/bin", "~/.deno/bin", "~/.local/share/pnpm", "~/.sdkman/candidates/*/current/bin"),
+    *("~/go/bin", "/usr/local/go/bin", "~/sdk/go*/bin", "~/.local/bin", "~/.local/share/uv/python/cpython-*/bin"),
+    *("~/miniforge3/bin", "~/mambaforge/bin", "~/miniconda3/bin", "~/anaconda3/bin", "~/micromamba/bin"),
+    *("~/.ghcup/bin", "~/.cabal/bin", "~/.dotnet/tools", "~/.juliaup/bin"),
+    *("/home/linuxbrew/.linuxbrew/bin", "/home/linuxbrew/.linuxbrew/sbin", "~/.linuxbrew/bin", "/opt/*/bin"),
+)
+"""Where installers put programs; of what a pattern matches, the newest version counts."""
+_ALL_OF: Final = ("~/.sdkman/candidates/*/current/bin", "/opt/*/bin")
+"""Patterns of which each match is another program."""
+
+_ENTRIES_AT_MOST: Final = 256
+_LONGEST: Final = 4096
+"""Characters of one entry (PATH_MAX)."""
+_ECHO: Final = 256
+"""Characters of a place that a refusal repeats."""
+_SHOWN_AT_MOST: Final = 192
+"""Each is a mount in every command."""
+_SCRIPTS_AT_MOST: Final = 1024
+"""In one directory: how many files are looked into for the interpreter that they name."""
+_MADE_UP: Final = ("/proc", "/sys", "/dev")
+"""What commands have of their own: no link of the machine's is shown there."""
+_NAMED: Final = re.compile(rb"#![ \t]*(/[^ \t\n\0]+)")
+
+
+class Toolchains(NamedTuple):
+    """The programs that a command sees besides the system's."""
+
+    shown: tuple[str, ...]
+    """Directories and files, absolute and without links; and links, which are shown as such."""
+    path: tuple[str, ...]
+    """Directories in which programs are looked up, in order; those of the system among them where they were named."""
+    refused: tuple[tuple[str, str], ...] = ()
+    """Places that were asked for, each with why it is not shown."""
+
+
+class _Search:
+    """One search; what it has found so far."""
+
+    def __init__(self, kept: Kept) -> None:
+        self.kept = kept
+        self.shown: dict[str, None] = {}
+        self.path: dict[str, None] = {}
+        self.refused: dict[str, str] = {}
+        self._seen: set[str] = set()
+
+    def add(self, asked: str) -> None:
+        """Add a directory in which programs are to be found."""
+        with self._or_refused(asked):
+            real = self._directory(asked)
+            behind = programs_behind(real, self.kept.root, self.kept.home)
+            if behind is None or real in behind:
+                self.show(real)
+            for each in behind or ():
+                if each != real:
+                    self.add(each)
+            if behind is None or real in behind:
+                self.path[real] = None
+
+    @contextmanager
+    def _or_refused(self, place: str) -> Iterator[None]:
+        """Note why a place may not be shown; nothing of it is then."""
+        shown, seen = dict(self.shown), set(self._seen)
+        try:
+            yield
+        except NotShown as error:
+            self.shown, self._seen = shown, seen
+            self.refused.setdefault(place[:_ECHO] or "(empty)", str(error))
+
+    def _directory(self, asked: str) -> str:
+        """Return the directory that an entry of the PATH means, without links.
+
+        Raises:
+            NotShown: none.
+        """
+        if len(asked) > _LONGEST or "\0" in asked:
+            raise NotShown(f"it is longer than {_LONGEST} characters, or holds a NUL")
+        if not os.path.isabs(asked):
+            raise NotShown("it is empty or relative, and would be another place in each directory")
+        real = self.link(asked)
+        if not os.path.isdir(real):
+            raise NotShown("it is not a directory")
+        return real
+
+    def link(self, path: str) -> str:
+        """Return where a path leads; the links on the way are shown.
+
+        Raises:
+            NotShown: nowhere.
+        """
+        found = follow(path)
+        unseen = (*_MADE_UP, *filter(None, (self.kept.root,)))
+        for each in found.links:
+            if not any(within(each, other) for other in unseen):
+                self._put(each)
+        return found.path
+
+    def show(self, real: str) -> None:
+        """Show a directory of programs, and what they lead to.
+
+        Raises:
+            NotShown: it may not be.
+        """
+        if real in self._seen:
+            return
+        self._seen.add(real)
+        if not _in_system(real):
+            for each in parts_of(real, self.kept):
+                self.link(each)
+                self._put(each)
+            self._base_of(os.path.dirname(real))
+        for target in _leading_out(real):
+            self._bring(target)
+
+    def _bring(self, target: str) -> None:
+        """Show what a program leads to; where that may not be, the others work all the same."""
+        with self._or_refused(target):
+            real = os.path.dirname(self.link(target))
+            if not self._is_shown(real):
+                self.show(real)
+
+    def _base_of(self, prefix: str) -> None:
+        """Show the Python that a virtual environment outside of the root stands on."""
+        for home in base_named_by(prefix):
+            self.python(home)
+
+    def python(self, programs: str) -> None:
+        """Show the Python that a path leads to, its program or their directory.
+
+        Raises:
+            NotShown: there is none, or it may not be.
+        """
+        real = self.link(programs)
+        real = real if os.path.isdir(real) else os.path.dirname(real)
+        if _in_system(real) or (self.kept.root and within(real, self.kept.root)):
+            return
+        prefix = os.path.dirname(real)
+        refuse_no_python(prefix, self.kept)
+        for each in prefix_parts(prefix):
+            self.link(each)
+            self._put(each)
+
+    def _put(self, path: str) -> None:
+        if not self._is_shown(path):
+            if len(self.shown) >= _SHOWN_AT_MOST:
+                raise NotShown(f"more than {_SHOWN_AT_MOST} places would be shown")
+            self.shown[path] = None
+
+    def _is_shown(self, path: str) -> bool:
+        return _in_system(path) or any(within(path, each) for each in self.shown)
+
+
+def find_toolchains(named: Iterable[str], kept: Kept, path: str | None = None) -> Toolchains:
+    """Return those of the toolchains `named` by the operator that exist; `path` is the person's PATH."""
+    search = _Search(kept)
+    for each in named:
+        if each == PATH:
+            entries = [] if path is None else path.split(":")
+            for entry in dict.fromkeys(entries[:_ENTRIES_AT_MOST]):
+                search.add(entry)
+            if len(entries) > _ENTRIES_AT_MOST:
+                search.refused[f"{len(entries) - _ENTRIES_AT_MOST} more"] = f"PATH has more than {_ENTRIES_AT_MOST}"
+        elif each == KNOWN:
+            for place in _known(kept.home):
+                search.add(place)
+        else:
+            _add_named(search, os.path.expanduser(each))
+    return Toolchains(tuple(search.shown), tuple(search.path), tuple(search.refused.items()))
+
+
+def with_python(found: Toolchains, kept: Kept, programs: str) -> Toolchains:
+    """Return toolchains with the Python that a path leads to, a program or their directory; the root's adds nothing.
+
+    Raises:
+        NotShown: there is none, or it may not be shown.
+    """
+    search = _Search(kept)
+    search.shown |= dict.fromkeys(found.shown)
+    search.python(programs)
+    return found._replace(shown=tuple(search.shown))
+
+
+def _add_named(search: _Search, place: str) -> None:
+    """Add what the operator names: it is shown whole."""
+    try:
+        real = search.link(place)
+        refuse_named(real, search.kept)
+    except NotShown as error:
+        search.refused[place] = str(error)
+        return
+    if os.path.isdir(real):
+        search.shown[real] = None
+        search.path[f"{real}/bin" if os.path.isdir(f"{real}/bin") else real] = None
+
+
+def refuse_named(real: str, kept: Kept) -> None:
+    """Refuse what not even the operator can have shown.
+
+    Raises:
+        NotShown: it holds a home, the journal or /etc.
+    """
+    for each in (kept.home, *kept.own, "/etc/shadow"):
+        if within(each, real):
+            raise NotShown("it holds a home, the journal or /etc, which no command may see")
+
+
+def _known(home: str) -> Iterator[str]:
+    for pattern in _KNOWN:
+        found = sorted(filter(os.path.isdir, glob.iglob(pattern.replace("~", glob.escape(home), 1))), key=by_version)
+        yield from found if pattern in _ALL_OF else found[-1:]
+
+
+def _in_system(path: str) -> bool:
+    return any(within(path, each) for each in SYSTEM)
+
+
+def _leading_out(directory: str) -> Iterator[str]:
+    """Yield the programs in a directory that are links, and the interpreters that scripts in it name."""
+    system, scripts, named = _in_system(directory), 0, set()
+    for entry in names_in(directory):
+        if entry.is_symlink():
+            if not system or _leads_out_of_the_system(os.readlink(entry.path)):
+                yield entry.path
+        elif not system and scripts < _SCRIPTS_AT_MOST and entry.is_file(follow_symlinks=False):
+            scripts += 1
+            if found := _NAMED.match(_start(entry.path)):
+                named.add(os.fsdecode(found[1]))
+    yield from sorted(named)
+
+
+def _leads_out_of_the_system(target: str) -> bool:
+    return target.startswith("/") and not within(target, "/etc") and not _in_system(target)
+
+
+def _start(file: str) -> bytes:
+    """Return the first bytes of a file; nothing where it cannot be read."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | safe_files.AT_ONCE)
+    except OSError:
+        return b""
+    try:
+        return os.read(descriptor, 256)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
+
+
+def base_named_by(prefix: str) -> list[str]:
+    """Return where a virtual environment says that the programs of its Python are; nothing where it is none."""
+    try:
+        text = safe_files.read_bytes(Path(prefix, "pyvenv.cfg"), 2**16).decode("utf-8")
+    except (OSError, ValueError):
+        return []
+    found = [
+        value.strip() for key, _, value in (line.partition("=") for line in text.splitlines()) if key.strip() == "home"
+    ]
+    return [each for each in found[:1] if os.path.isabs(each)]
