@@ -38,7 +38,7 @@ _OPTIONS: Final = re.compile(
     r"|CONFIG_\w+|ALLOW_PROTOCOL)|SSH_ASKPASS|(npm|NPM|yarn|YARN|pnpm|PNPM)_(config|CONFIG)_\w*(shell|SHELL|options|OPTIONS|git|GIT)\w*"
 )
 """Each holds options or commands by which code is loaded or run."""
-_OPTION: Final = re.compile(r"-[A-Za-z]|--?[A-Za-z][A-Za-z0-9-]*[=:]?|-[rIe]|-javaagent:|-agentpath:")
+_OPTION: Final = re.compile(r"--?[A-Za-z][\w-]*[=:]|--[A-Za-z][\w-]*\Z|-[A-Za-z](?=\.?/|\Z)")
 
 
 def check_variables(variables: Mapping[str, str], where: str, root: str = "") -> None:

@@ -54,6 +54,7 @@ def _settings(text: str) -> Iterator[tuple[str, str, str]]:
 def _value(text: str, at: int) -> tuple[str, int]:
     """Return the value that begins at a place, and where it ends."""
     parts: list[str] = []
+    at += len(text[at:]) - len(text[at:].lstrip(" \t"))
     bare = 0
     """How many characters at the end stand outside of quotes, blanks of which do not count."""
     while found := _VALUE.match(text, at):
@@ -69,8 +70,7 @@ def _value(text: str, at: int) -> tuple[str, int]:
         elif end is not None:
             break
     whole = "".join(parts)
-    kept, tail = whole[: len(whole) - bare], whole[len(whole) - bare :]
-    return ((kept + tail.rstrip()) if kept else tail.strip()), at
+    return whole[: len(whole) - bare] + whole[len(whole) - bare :].rstrip(), at
 
 
 def _unescaped(text: str) -> str:

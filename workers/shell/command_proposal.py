@@ -12,6 +12,7 @@ a command offers a run without a rehearsal: what it did to its own is its error,
 
 import errno
 import os
+import re
 import signal
 import time
 from collections.abc import Sequence
@@ -54,6 +55,9 @@ _HINTS: Final[dict[str, str]] = {
     "where it is large or closed: use `mv`, or copy it and remove it (of git: `mv` and `git add -A`)",
 }
 """What a program says that meets a limit of the overlay, and what to do instead."""
+
+_OF_PYTHON: Final = re.compile(rb"\bpy|\bpip|venv", re.ASCII)
+"""What a command says that wants a Python."""
 
 _TOO_MUCH: Final = {
     "memory": "used more than {memory_mb} MB of memory in all",
@@ -271,6 +275,8 @@ def _run_program(
     notes += [f"it had run for {ended.seconds:.3g} s"] if any(note.startswith("killed") for note in notes) else []
     if ended.code and engine.place not in _ON_THE_ROOT:
         notes += [hint for text, hint in _HINTS.items() if text in ended.stderr.lower()]
+    if ended.code and engine.venv_problem and any(_OF_PYTHON.search(each) for each in arguments):
+        notes.append(engine.venv_problem)
     if context.network and not network:
         notes.append("it had no network: only a rehearsed command can have one")
     return ResultWithNote(result, "; ".join(filter(None, (*notes, remark(ended.refused))))), ended

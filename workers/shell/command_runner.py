@@ -60,6 +60,8 @@ class CommandRunner(msgspec.Struct, frozen=True):
     """The same where an overlay of the root is shown."""
     network: Network | None = None
     """What a command is given besides once a person has said so; None where the profile names no hosts."""
+    venv_problem: str = ""
+    """Why the root's own virtual environment cannot work; empty where it can, or is none."""
     hold: Callable[[int], bool] = lambda _pid: True
     """Keeps what the process of a command sees as the root, so that its end waits for no unmounting; says whether."""
     ports: tuple[int, ...] = ()

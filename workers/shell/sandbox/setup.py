@@ -93,6 +93,7 @@ def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
         show_root_itself,
         Filter(_filter(SHELL.denies), _filter((*_LOCKS, notify_sockets(FAMILIES), *NOTIFY))),
         _network(start, inputs),
+        inputs.venv_problem,
     )
     keep = () if engine.network is None else (start.broker_fd,)
     return Prepared(engine, keep=keep, steps=WORKER, doors=lambda opens: _try_doors(engine, opens))
