@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from supervisor.categories.command_environment import check_variables
 from supervisor.categories.row import CategoryLimits, CategoryRow, Locations, ProfileTraits, Sections, TrialCall
-from supervisor.categories.shown_places import Kept, NotShown
+from supervisor.categories.shown_places import HiddenPlaces, NotShown
 from supervisor.categories.surroundings import Survey, survey
 from supervisor.categories.toolchains import KNOWN, PATH, refuse_named
 from supervisor.categories.web import ca_file
@@ -105,10 +105,10 @@ def _check(sections: Sections, locations: Locations) -> None:
             raise ConfigError(f"{where}: {error}. Name the directory of the programs themselves.") from error
 
 
-def kept_from_commands(locations: Locations, root: str = "") -> Kept:
+def kept_from_commands(locations: Locations, root: str = "") -> HiddenPlaces:
     """Return what no command in a root may see, besides what says so itself."""
     own = (os.path.realpath(each) for each in (locations.home, locations.config_file.parent))
-    return Kept(os.path.realpath(os.path.expanduser("~")), tuple(own), root)
+    return HiddenPlaces(os.path.realpath(os.path.expanduser("~")), tuple(own), root)
 
 
 def survey_programs(sections: Sections, locations: Locations, root: str, person: Mapping[str, str]) -> Survey:

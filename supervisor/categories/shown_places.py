@@ -70,7 +70,7 @@ class NotShown(Exception):
     """No command may see a place; the text says why, for people."""
 
 
-class Kept(NamedTuple):
+class HiddenPlaces(NamedTuple):
     """What no command may see, besides what says so itself."""
 
     home: str
@@ -125,7 +125,7 @@ def follow(path: str) -> RealPath:
     return RealPath(done or "/", tuple(links))
 
 
-def refuse(real: str, kept: Kept) -> None:
+def refuse(real: str, kept: HiddenPlaces) -> None:
     """Refuse a directory that no command may see any part of.
 
     Raises:
@@ -149,7 +149,7 @@ def refuse(real: str, kept: Kept) -> None:
         raise NotShown(f"it is a home, as it holds {sign}")
 
 
-def parts_of(real: str, kept: Kept) -> tuple[str, ...]:
+def parts_of(real: str, kept: HiddenPlaces) -> tuple[str, ...]:
     """Return what is shown of a directory with programs: of its install prefix the parts, else the directory alone.
 
     Raises:
@@ -173,7 +173,7 @@ def prefix_parts(prefix: str) -> Iterator[str]:
             yield path
 
 
-def _is_prefix(prefix: str, kept: Kept) -> bool:
+def _is_prefix(prefix: str, kept: HiddenPlaces) -> bool:
     """Say whether a directory is an install prefix, and may be shown as one."""
     try:
         refuse(prefix, kept)
@@ -220,7 +220,7 @@ def _is_program(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def refuse_no_python(prefix: str, kept: Kept) -> None:
+def refuse_no_python(prefix: str, kept: HiddenPlaces) -> None:
     """Refuse what is not the install prefix of a Python, as one says that may lie: a file or a link in the root.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What commands have of who opened the session: their programs, their language, their name for git.
+"""Surroundings of commands: the programs, the language and the name for git of who opened the session.
 
 Rule: it is found once, as a session opens, and is the same value for whoever has the same, so that sessions share
 workers. Nothing of it comes from the root but a choice: which of the person's Pythons its environments stand on, if
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from supervisor.categories.command_environment import absolute_variables, check_variables, language_of
 from supervisor.categories.git_identity import git_identity
-from supervisor.categories.shown_places import Kept, NotShown, follow, within
+from supervisor.categories.shown_places import HiddenPlaces, NotShown, follow, within
 from supervisor.categories.toolchains import Toolchains, base_named_by, find_toolchains, with_python
 from workers.shell.shell_inputs import CERTIFICATES
 
@@ -38,7 +38,7 @@ class Survey(NamedTuple):
 
 
 def survey(
-    toolchains: tuple[str, ...], env: Mapping[str, str], kept: Kept, person: Mapping[str, str], where: str
+    toolchains: tuple[str, ...], env: Mapping[str, str], kept: HiddenPlaces, person: Mapping[str, str], where: str
 ) -> Survey:
     """Find out what commands in a root have of a person.
 
@@ -64,7 +64,7 @@ def survey(
     return Survey(surroundings, tuple(refused.items()))
 
 
-def _with_venvs(found: Toolchains, kept: Kept, refused: dict[str, str]) -> tuple[Toolchains, str]:
+def _with_venvs(found: Toolchains, kept: HiddenPlaces, refused: dict[str, str]) -> tuple[Toolchains, str]:
     """Return toolchains with the Pythons that the root's environments stand on, and what is wrong with these."""
     problem = ""
     for name in (".venv", "venv"):
@@ -83,7 +83,7 @@ def _with_venvs(found: Toolchains, kept: Kept, refused: dict[str, str]) -> tuple
     return found, problem
 
 
-def _bases(place: str, kept: Kept) -> Iterator[str]:
+def _bases(place: str, kept: HiddenPlaces) -> Iterator[str]:
     """Yield where an environment of the root says that its Python is; each must be one.
 
     Raises:
@@ -95,7 +95,9 @@ def _bases(place: str, kept: Kept) -> Iterator[str]:
     yield f"{place}/bin/python3" if os.path.lexists(f"{place}/bin/python3") else f"{place}/bin/python"
 
 
-def _with_java(found: Toolchains, kept: Kept, home: str, refused: dict[str, str]) -> tuple[Toolchains, dict[str, str]]:
+def _with_java(
+    found: Toolchains, kept: HiddenPlaces, home: str, refused: dict[str, str]
+) -> tuple[Toolchains, dict[str, str]]:
     """Return toolchains with the person's Java, and the variable that names it where commands can see it."""
     if not home:
         return found, {}
@@ -106,7 +108,7 @@ def _with_java(found: Toolchains, kept: Kept, home: str, refused: dict[str, str]
     return found._replace(shown=tuple(dict.fromkeys((*found.shown, *java.shown)))), {"JAVA_HOME": home}
 
 
-def _certificates(kept: Kept, person: Mapping[str, str]) -> Iterator[str]:
+def _certificates(kept: HiddenPlaces, person: Mapping[str, str]) -> Iterator[str]:
     """Yield the files of certificates that the person names; of these the certificates alone go in."""
     for each in dict.fromkeys(person.get(name, "") for name in CERTIFICATES):
         if os.path.isabs(each) and os.path.isfile(each) and os.access(each, os.R_OK):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from supervisor.categories.shown_places import (
-    Kept,
+    HiddenPlaces,
     NotShown,
     follow,
     names_in,
@@ -69,10 +69,10 @@ class Toolchains(NamedTuple):
     """Places that were asked for, each with why it is not shown."""
 
 
-class _Search:
+class _ToolchainSearch:
     """One search; what it has found so far."""
 
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: HiddenPlaces) -> None:
         self.kept = kept
         self.shown: dict[str, None] = {}
         self.path: dict[str, None] = {}
@@ -185,9 +185,9 @@ class _Search:
         return _in_system(path) or any(within(path, each) for each in self.shown)
 
 
-def find_toolchains(named: Iterable[str], kept: Kept, path: str | None = None) -> Toolchains:
+def find_toolchains(named: Iterable[str], kept: HiddenPlaces, path: str | None = None) -> Toolchains:
     """Return those of the toolchains `named` by the operator that exist; `path` is the person's PATH."""
-    search = _Search(kept)
+    search = _ToolchainSearch(kept)
     for each in named:
         if each == PATH:
             entries = [] if path is None else path.split(":")
@@ -203,19 +203,19 @@ def find_toolchains(named: Iterable[str], kept: Kept, path: str | None = None) -
     return Toolchains(tuple(search.shown), tuple(search.path), tuple(search.refused.items()))
 
 
-def with_python(found: Toolchains, kept: Kept, programs: str) -> Toolchains:
+def with_python(found: Toolchains, kept: HiddenPlaces, programs: str) -> Toolchains:
     """Return toolchains with the Python that a path leads to, a program or their directory; the root's adds nothing.
 
     Raises:
         NotShown: there is none, or it may not be shown.
     """
-    search = _Search(kept)
+    search = _ToolchainSearch(kept)
     search.shown |= dict.fromkeys(found.shown)
     search.python(programs)
     return found._replace(shown=tuple(search.shown))
 
 
-def _add_named(search: _Search, place: str) -> None:
+def _add_named(search: _ToolchainSearch, place: str) -> None:
     """Add what the operator names: it is shown whole."""
     try:
         real = search.link(place)
@@ -228,7 +228,7 @@ def _add_named(search: _Search, place: str) -> None:
         search.path[f"{real}/bin" if os.path.isdir(f"{real}/bin") else real] = None
 
 
-def refuse_named(real: str, kept: Kept) -> None:
+def refuse_named(real: str, kept: HiddenPlaces) -> None:
     """Refuse what not even the operator can have shown.
 
     Raises:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.categories.shown_places import Kept
+from supervisor.categories.shown_places import HiddenPlaces
 from supervisor.categories.toolchains import find_toolchains
 from supervisor.config.settings import load
 from supervisor.errors import ConfigError
@@ -21,8 +21,8 @@ def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def kept(person: Path) -> Kept:
-    return Kept(str(person), ("/nonexistent/journal",))
+def kept(person: Path) -> HiddenPlaces:
+    return HiddenPlaces(str(person), ("/nonexistent/journal",))
 
 
 def write_program(file: Path, text: str = "#!/bin/sh\n") -> None:

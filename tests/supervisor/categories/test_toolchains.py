@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.categories.shown_places import Kept
+from supervisor.categories.shown_places import HiddenPlaces
 from supervisor.categories.surroundings import Survey, survey
 from tests.supervisor.categories.homes import PYTHON, SECRETS, make, tree
 
@@ -28,7 +28,7 @@ def look(home: Path) -> Look:
 
     def looked(path: str = "", named: tuple[str, ...] = ("path", "known"), **person: str) -> Survey:
         path = path.replace("~", str(home))
-        kept = Kept(str(home), (str(home / ".local/share/strongroom"),), str(root))
+        kept = HiddenPlaces(str(home), (str(home / ".local/share/strongroom"),), str(root))
         given = {name: value.replace("~", str(home)) for name, value in person.items()}
         return survey(named, {}, kept, {"PATH": path, **given}, "here")
 

@@ -69,6 +69,8 @@ timeout_s = 60
 toolchains = ["/srv"]
 disk_mb = 100
 escalation = true
+max_timeout_s = 90
+env = { GREETING = "hi" }
 [undo]
 each_mb = 1
 call_mb = 2
@@ -128,7 +130,7 @@ def test_every_key_is_taken(home: Path) -> None:
                 *(("example.org", "*.example.org"), (443, 80), True, {"example.org:443": "127.0.0.1:8443"}, "ca.pem"),
                 *(5, 100, 6),
             ),
-            ShellConfig(("git", "make"), 60, ("/srv",), 100, escalation=True),
+            ShellConfig(("git", "make"), 60, ("/srv",), 100, escalation=True, max_timeout_s=90, env={"GREETING": "hi"}),
             UndoConfig(1, 2, 0, 0.5, 10),
         ),
         librarian=LibrarianConfig("/srv/repos", "staging"),

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from supervisor.categories.shell import ShellConfig
-from supervisor.categories.shown_places import Kept
+from supervisor.categories.shown_places import HiddenPlaces
 from supervisor.categories.toolchains import find_toolchains
 from tests.doors import shared_workers
 from tests.hostile_worker import hostile_command
@@ -25,7 +25,7 @@ LIMITS = messages.Limits(memory_mb=512, processes=300, open_files=1024, file_mb=
 
 def inputs(**given: Any) -> ShellInputs:
     """Return what the supervisor would give a shell worker, but for what is `given`."""
-    found = find_toolchains(("known",), Kept(os.path.expanduser("~"), ()))
+    found = find_toolchains(("known",), HiddenPlaces(os.path.expanduser("~"), ()))
     usual = ShellInputs(ShellConfig().programs, found.shown, found.path, timeout_s=20.0, disk_mb=64)
     return msgspec.structs.replace(usual, **given)
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from supervisor.categories.shown_places import Kept
+from supervisor.categories.shown_places import HiddenPlaces
 from supervisor.categories.toolchains import find_toolchains
 from tests.forked import ForkedStrongroom
 from tests.workers.commit.snapshot import Snapshot, snapshot
@@ -253,7 +253,7 @@ def _read(path: Path) -> str:
 def calling(scene: Scene, profile: str, timeout_s: float, environment: Mapping[str, str]) -> Iterator[Caller]:
     """Start a daemon whose commands may take `timeout_s`, in an `environment` of its own."""
     state = Path(tempfile.mkdtemp(prefix="state-", dir=scene.place))
-    shown = find_toolchains(("known",), Kept(os.path.expanduser("~"), (str(state),))).shown
+    shown = find_toolchains(("known",), HiddenPlaces(os.path.expanduser("~"), (str(state),))).shown
     toolchains = json.dumps([each for each in shown if os.path.isdir(each) and not os.path.islink(each)])
     (state / "config.toml").write_text(CONFIG.format(timeout_s=timeout_s, toolchains=toolchains))
     strongroom = ForkedStrongroom(state, scene.place, **{"HOME": str(scene.home), **environment})

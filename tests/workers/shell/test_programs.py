@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.categories.shown_places import Kept
+from supervisor.categories.shown_places import HiddenPlaces
 from supervisor.categories.surroundings import Survey, survey
 from tests.authority import Authority
 from tests.raw_worker import RawWorker
@@ -66,7 +66,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def found(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Survey:
     """What commands in the root have of the person."""
-    kept = Kept(str(home), (), str(home / "work/root"))
+    kept = HiddenPlaces(str(home), (), str(home / "work/root"))
     place = tmp_path_factory.mktemp("ca")
     authority = Authority().write(place / "ca.pem")
     both = place / "both.pem"
