@@ -6,15 +6,12 @@ below the configuration: what it makes of a section is made from the section and
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol, TypeVar
+from typing import Annotated, NamedTuple, Protocol, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from workers.wire.messages import Inputs, Limits
-
-if TYPE_CHECKING:
-    from supervisor.categories.surroundings import Surroundings
 
 _Section = TypeVar("_Section", bound=msgspec.Struct)
 
@@ -52,12 +49,25 @@ class Locations(NamedTuple):
     """The directory of undo packs."""
 
 
+class Surroundings(NamedTuple):
+    """What commands have of the person who opened the session (`supervisor.categories.surroundings`)."""
+
+    shown: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
+    """Both as in `supervisor.categories.toolchains.Toolchains`."""
+    environment: tuple[tuple[str, str], ...] = ()
+    identity: tuple[str, str] = ("", "")
+    ca_files: tuple[str, ...] = ()
+    venv_problem: str = ""
+    """Why the root's own virtual environment has no Python; for the model, which may have written what it says."""
+
+
 class ProfileTraits(NamedTuple):
     """What of a profile the inputs of a category depend on."""
 
     network: tuple[str, ...] = ()
     """Hosts that a person may let a command reach, each "host:port"."""
-    surroundings: "Surroundings | None" = None
+    surroundings: Surroundings | None = None
     """What commands have of the person; None where nobody has looked."""
 
 

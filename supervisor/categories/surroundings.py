@@ -11,22 +11,10 @@ from typing import NamedTuple
 
 from supervisor.categories.command_environment import absolute_variables, check_variables, language_of
 from supervisor.categories.git_identity import git_identity
+from supervisor.categories.row import Surroundings
 from supervisor.categories.shown_places import HiddenPlaces, NotShown, follow, within
 from supervisor.categories.toolchains import Toolchains, base_named_by, find_toolchains, with_python
 from workers.shell.shell_inputs import CERTIFICATES
-
-
-class Surroundings(NamedTuple):
-    """What commands have of the person, besides the root."""
-
-    shown: tuple[str, ...] = ()
-    path: tuple[str, ...] = ()
-    """Both as in `Toolchains`."""
-    environment: tuple[tuple[str, str], ...] = ()
-    identity: tuple[str, str] = ("", "")
-    ca_files: tuple[str, ...] = ()
-    venv_problem: str = ""
-    """Why the root's own virtual environment has no Python; for the model, which may have written what it says."""
 
 
 class Survey(NamedTuple):

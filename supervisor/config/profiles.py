@@ -11,20 +11,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
-from supervisor.categories.row import ProfileTraits
+from supervisor.categories.row import ProfileTraits, Surroundings
 from supervisor.config.config_keys import ProfileConfig
 from supervisor.config.own_places import refuse_own_places
 from supervisor.config.repositories import NO_NAMES, Names, Repositories, environment, real_directory
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 from workers.wire.messages import Context
-
-if TYPE_CHECKING:
-    from supervisor.categories.surroundings import Surroundings
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,7 @@ class Profile:
     environment: str | None = None
     network: tuple[str, ...] = ()
     """Hosts with their ports that a person may let a command reach, each "host:port"."""
-    surroundings: "Surroundings | None" = None
+    surroundings: Surroundings | None = None
     """What its commands have of the person who opened the session; None until it was looked for."""
     unavailable_tools: tuple[tuple[str, str], ...] = ()
     """Tools that cannot work here, each with the reason; they are not among `tools`."""

@@ -20,9 +20,9 @@ from supervisor.agent.models.providers import open_model, provider_of
 from supervisor.broker.allowlist import NetworkAllowlist
 from supervisor.broker.broker import Broker
 from supervisor.categories.restore import UndoConfig
+from supervisor.categories.row import Surroundings
 from supervisor.categories.rows import ROWS
 from supervisor.categories.shell import ShellConfig, survey_programs
-from supervisor.categories.surroundings import Surroundings
 from supervisor.categories.web import WebConfig, host_port
 from supervisor.config.fault_plan import FaultPlan, RunningFaultPlan
 from supervisor.config.profiles import Profile
