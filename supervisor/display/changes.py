@@ -37,6 +37,12 @@ _MANY: Final = 4
 """Changes of one kind in one directory that are shown one by one also where there is little room."""
 _TABS: Final = "→   "
 _SPACES: Final = re.compile(r"[ \t]+(?=\r?\Z)")
+_SECRET: Final = re.compile(
+    r"(?i)(?:^|/)(?:\.(?:ssh|gnupg|aws|azure|kube|docker|netrc|pgpass|password-store|mozilla|vault-token|env|npmrc|pypirc)\b"
+    r"|\.git-credentials|\.config/(?:gcloud|gh|chromium|google-chrome)|g?shadow-?$|sudoers|id_[a-z0-9]+$|keyrings?\b)"
+    r"|secret|credential|passw|token|private.?key|\.(?:pem|key|p12|kdbx)$|/proc/[^/]+/(?:environ|mem)$"
+)
+"""Paths to which an attempt is never told in a number alone."""
 _FAR: Final = re.compile(" {61,}")
 """Blanks that push off a screen what follows them."""
 
@@ -84,6 +90,11 @@ def blocked(what: str, kind: str = "network", count: int = 1) -> str:
     """Return an attempt that the sandbox has blocked, in words; `what` is safe to show."""
     times = {1: "", 2: ", twice"}.get(count, f", {count} times")
     return f"{kind} ({what}){times}"
+
+
+def concerns(kind: str, what: str) -> bool:
+    """Say whether a blocked attempt is told by itself: at a network, or at what looks like a secret."""
+    return kind == "network" or _SECRET.search(what) is not None
 
 
 def _totals(totals: Mapping[str, int]) -> str:
@@ -171,7 +182,11 @@ def _gathered(changes: Iterable[extensions.ChangedName]) -> list[Line]:
 def refused(effects: extensions.ProposedEffects) -> list[Line]:
     """Return the attempts that the sandbox has blocked, line by line."""
     lines = [("yellow", f"  network: {name(effects.traffic)}")] if effects.traffic else []
-    lines += [("yellow", f"  blocked: {blocked(name(each.what), each.kind, each.count)}") for each in effects.refused]
+    told = [each for each in effects.refused if concerns(each.kind, each.what)]
+    lines += [("yellow", f"  blocked: {blocked(name(each.what), each.kind, each.count)}") for each in told]
+    if others := sum(each.count for each in effects.refused if each not in told):
+        many = f"{others} blocked attempt{'s' * (others > 1)}"
+        lines.append(("dim", f"  {many} at other paths; `strongroom why` lists them"))
     if effects.refused_left_out:
         lines.append(("yellow", f"  ... and {effects.refused_left_out} more such attempts"))
     return lines

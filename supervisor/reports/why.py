@@ -268,7 +268,7 @@ def _decided(fact: CallDecided, at: str) -> Judged:
         judged,
         changes=detailed(effects),
         names=(*names, f"and {rest} more") if rest > 0 else names,
-        refused=tuple(f"{each.kind} {name(each.what)}" for each in effects.refused[:_NAMED]),
+        refused=tuple(f"{each.kind} {name(each.what)}" for each in effects.refused),
         traffic=effects.traffic,
     )
 

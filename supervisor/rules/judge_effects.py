@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
-from supervisor.display.changes import blocked, changed
+from supervisor.display.changes import blocked, changed, concerns
 from supervisor.display.escape import one_line
 from supervisor.rules.change_kinds import ONLY_BY_NAME, kinds_of
 from supervisor.rules.git_changes import in_git, only_adds
@@ -241,9 +241,11 @@ def protected_changes(effects: Effects) -> str:
 
 
 def blocked_attempts(effects: Effects) -> str:
-    """Return the attempts of a command that the sandbox has blocked; empty if there were none."""
-    told = [blocked(one_line(each.what, _WIDTH), each.kind, each.count) for each in effects.refused[:_TOLD]]
-    return _with_more(told, len(effects.refused) - len(told) + effects.refused_left_out)
+    """Return the attempts of a command that the sandbox has blocked; empty if there were none that are told."""
+    first = [each for each in effects.refused if concerns(each.kind, each.what)][:_TOLD]
+    told = [blocked(one_line(each.what, _WIDTH), each.kind, each.count) for each in first]
+    more = len(effects.refused) - len(told) + effects.refused_left_out
+    return _with_more(told, more) if told or effects.refused_left_out else ""
 
 
 def tried_network(effects: Effects) -> bool:

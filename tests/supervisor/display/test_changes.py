@@ -72,13 +72,15 @@ def test_protected_paths_come_first_by_name_and_say_why() -> None:
 
 
 def test_changes_left_out_and_attempts_refused_are_counted() -> None:
-    refused = (Attempt("network", "tcp 192.0.2.1:443", 3), Attempt("path", "/etc\x1b"))
+    refused = (Attempt("network", "tcp 192.0.2.1:443", 3), *(Attempt("path", f"/etc/{at}") for at in range(12)),
+               Attempt("path", "/root/.ssh/id_\x1b"))  # fmt: skip
     found = lines(effects("+ a", left_out={"added": 1000, "mode": 2}, refused=refused, refused_left_out=7))
     assert found[1] == "! 1003 changes, 1002 unseen; no line below shows them"
     assert found[3:] == [
         "  ... and 1000 added, 2 permissions only, too many to be listed",
         "  blocked: network (tcp 192.0.2.1:443), 3 times",
-        "  blocked: path (/etc\\x1b)",
+        "  blocked: path (/root/.ssh/id_\\x1b)",
+        "  12 blocked attempts at other paths; `strongroom why` lists them",
         "  ... and 7 more such attempts",
     ]
 

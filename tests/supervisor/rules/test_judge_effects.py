@@ -309,7 +309,9 @@ DESCRIBED: Final = [
 def test_effects_are_described_in_a_few_words() -> None:
     assert [summary(found) for found, _words in DESCRIBED] == [words for _found, words in DESCRIBED]
     tried = effects("x a", refused=(*NETWORK, Attempt("path", "/home/x")), refused_left_out=2)
-    assert blocked_attempts(tried) == "network (tcp 192.0.2.1:443), path (/home/x), 2 more"
+    assert blocked_attempts(tried) == "network (tcp 192.0.2.1:443), 3 more"
+    assert blocked_attempts(effects(refused=(Attempt("path", "/home/x"),))) == ""
+    assert blocked_attempts(effects(refused=(Attempt("path", "/home/.netrc"),))) == "path (/home/.netrc)"
     long = summary(effects(*(f"+ {'x' * 4000}\n\t{at}" for at in range(500))))
     assert len(long) < 1000
     assert long.isprintable()
