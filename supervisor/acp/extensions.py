@@ -168,6 +168,8 @@ class ProposedEffects(Object, frozen=True):
     """What it has sent to which host of its network, and what came back: a clause."""
     unseen: int = 0
     """Changes that cannot be shown in full, or are not listed: they want a yes of their own."""
+    git: str = ""
+    """What became of repositories, in git's words: a clause."""
 
 
 class ApprovalRequest(Object, frozen=True):

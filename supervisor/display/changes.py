@@ -13,6 +13,7 @@ from typing import Final
 from supervisor.acp import extensions
 from supervisor.display.command_text import text_of
 from supervisor.display.escape import is_padded, name, visible
+from supervisor.display.git_words import kept_for_itself, own_part
 from supervisor.display.proposed_effects import ONLY
 from workers.changes.effects import What
 
@@ -33,6 +34,7 @@ _LETTERS: Final[Mapping[str, Line]] = MappingProxyType(
     }
 )
 _DIFF_TONES: Final[Mapping[str, str]] = MappingProxyType({"+": "green", "-": "red", "@": "cyan", "\\": "dim"})
+_GIT: Final = "git: "
 _MANY: Final = 4
 """Changes of one kind in one directory that are shown one by one also where there is little room."""
 _TABS: Final = "→   "
@@ -61,11 +63,19 @@ _STAGES: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
 
 
 def counted(effects: extensions.ProposedEffects) -> str:
-    """Return how much changes, for example "3 files"."""
-    total = sum(effects.totals.values())
-    kinds = {"dir" if change.kind == "dir" else "file" for change in effects.changes}
+    """Return how much changes, for example "3 files"; of repositories in git's words."""
+    if effects.git:
+        others = [change for change in effects.changes if not own_part(change.path)]
+        rest = sum(effects.totals.values()) - len(effects.changes) + len(others)
+        more = f"; {_counted(rest, others, more=bool(effects.left_out))}" if rest else ""
+        return f"{_GIT}{effects.git}{more}"
+    return _counted(sum(effects.totals.values()), effects.changes, more=bool(effects.left_out))
+
+
+def _counted(total: int, changes: Iterable[extensions.ChangedName], *, more: bool) -> str:
+    kinds = {"dir" if change.kind == "dir" else "file" for change in changes}
     many = "" if total == 1 else "s"
-    if effects.left_out or len(kinds) != 1:
+    if more or len(kinds) != 1:
         return f"{total} file{many} and directories" if total else "nothing"
     return f"{total} file{many}" if kinds == {"file"} else f"{total} director{'ies' if many else 'y'}"
 
@@ -78,7 +88,8 @@ def counted_unseen(effects: extensions.ProposedEffects) -> str:
 
 def detailed(effects: extensions.ProposedEffects) -> str:
     """Return how much changes, and how."""
-    return f"{counted(effects)}: {_totals(effects.totals)}" if effects.totals else counted(effects)
+    total = _counted(sum(effects.totals.values()), effects.changes, more=bool(effects.left_out))
+    return f"{total}: {_totals(effects.totals)}" if effects.totals else total
 
 
 def changed(path: str, what: What) -> str:
@@ -110,10 +121,11 @@ def outcome(decided: extensions.Decided) -> str:
         return "it ran outside of the sandbox; what it changed is not known, and cannot be undone"
     if not decided.changed:
         return "it ran without a rehearsal; what it changed is not known, and cannot be undone"
+    what = decided.changed if decided.changed.startswith(_GIT) else f"{decided.changed} changed"
     if decided.cannot_undo:
-        return f"{decided.changed} changed, and {name(decided.cannot_undo)}"
+        return f"{what}, and {name(decided.cannot_undo)}"
     missing = f", but for {decided.not_kept} that were too large to keep" if decided.not_kept else ""
-    return f"{decided.changed} changed, {f'{UNDO}{missing}' if decided.kept else 'and it cannot be undone'}"
+    return f"{what}, {f'{UNDO}{missing}' if decided.kept else 'and it cannot be undone'}"
 
 
 # --- lines ------------------------------------------------------------------------------------------------------------
@@ -150,8 +162,14 @@ def overview(effects: extensions.ProposedEffects, short: bool = False) -> list[L
         for change in effects.changes
         if change.protected
     ]
-    others = [change for change in effects.changes if not change.protected]
+    others, own = [], []
+    for change in effects.changes:
+        if not change.protected:
+            part = own_part(change.path) if effects.git else ""
+            (own.append((part, change.what)) if part else others.append(change))
+    lines += [("bold", f"  git: {name(effects.git)}")] if effects.git else []
     lines += _gathered(others) if short else map(_row, others)
+    lines += [("dim", f"  git keeps for itself: {kept_for_itself(own)}")] if own else []
     if effects.left_out:
         lines.append(("bold yellow", f"  ... and {_totals(effects.left_out)}, too many to be listed"))
     return lines + refused(effects)
@@ -194,7 +212,8 @@ def refused(effects: extensions.ProposedEffects) -> list[Line]:
 
 def differences(effects: extensions.ProposedEffects, short: bool = False) -> Iterable[Line]:
     """Yield the differences of texts, line by line; if `short`, those of what was there before come first."""
-    for change in sorted(effects.changes, key=lambda each: short and each.what == "added"):
+    shown = [each for each in effects.changes if each.protected or not (effects.git and own_part(each.path))]
+    for change in sorted(shown, key=lambda each: short and each.what == "added"):
         if change.diff or change.encoding:
             how = f"  ({name(change.encoding)})" if change.encoding else ""
             yield "bold", f"{_LETTERS.get(change.what, ('', '?'))[1]} {name(change.path)}{how}"

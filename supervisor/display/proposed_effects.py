@@ -9,6 +9,7 @@ from typing import Final
 
 from supervisor.acp import extensions
 from supervisor.display.escape import name
+from supervisor.display.git_words import git_words
 from supervisor.display.unseen import changed_attributes, count_unseen, unseen
 from workers.changes.effects import Change, Effects, NodeState, Traffic
 
@@ -39,6 +40,7 @@ def presented(effects: Effects, cannot_undo: str = "") -> extensions.ProposedEff
         cannot_undo=cannot_undo,
         traffic=traffic(effects.traffic),
         unseen=count_unseen(effects),
+        git=git_words(effects.git),
     )
 
 

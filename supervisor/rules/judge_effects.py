@@ -8,12 +8,16 @@ Every name was chosen by a command that nobody trusts: it is shown escaped and c
 
 import datetime as dt
 import heapq
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
+import msgspec
+
 from supervisor.display.changes import blocked, changed, concerns
 from supervisor.display.escape import one_line
+from supervisor.display.git_words import git_words, own_part
 from supervisor.rules.change_kinds import ONLY_BY_NAME, kinds_of
 from supervisor.rules.git_changes import in_git, only_adds
 from supervisor.rules.rule import ChangeKind, Rule, compiled, quoted, sentence
@@ -222,8 +226,13 @@ def count_changed(effects: Effects) -> int:
 
 
 def summary(effects: Effects) -> str:
-    """Return the changes as a clause."""
-    return f"{_subject(effects)} would change ({_told(effects)})"
+    """Return the changes as a clause; those in repositories in git's words."""
+    if not effects.git:
+        return f"{_subject(effects)} would change ({_told(effects)})"
+    others = tuple(change for change in effects.changes if change.protected or not own_part(change.path))
+    totals = dict(Counter(change.what for change in others) + Counter(effects.left_out))
+    rest = msgspec.structs.replace(effects, git=(), changes=others, totals=totals)
+    return "; ".join([f"git: {git_words(effects.git)}", *([summary(rest)] if others or effects.left_out else [])])
 
 
 def unmade(effects: Effects, programs: Sequence[str] | None) -> list[Change]:

@@ -130,6 +130,26 @@ class Traffic(_EffectsRecord, frozen=True):
     """It wanted to send more than it might, and its connections were ended."""
 
 
+GIT: Final = 32
+"""References of one call that are told apart."""
+
+
+class GitChange(_EffectsRecord, frozen=True):
+    """What became of one reference, HEAD or the index of a repository, by its bytes and never by a message."""
+
+    kind: Literal["commit", "amended", "merge", "moved", "head", "index", "odd"]
+    """`moved` is any reference that is another, new or gone; `odd` one that holds no object's name."""
+    name: _Path
+    """Of the reference, with `refs/`; of HEAD what it names; empty for the index, and for HEAD without a branch."""
+    old: Annotated[str, msgspec.Meta(max_length=64)] = ""
+    """The object's name, empty where there was none."""
+    new: Annotated[str, msgspec.Meta(max_length=64)] = ""
+    files: int | None = None
+    """That differ; None where it takes more than a look to know."""
+    repository: _Path = ""
+    """Its directory, where that is not the root."""
+
+
 class Effects(_EffectsRecord, frozen=True):
     """All changes of one call, sorted by path; what does not fit is only counted, in `left_out`.
 
@@ -147,6 +167,8 @@ class Effects(_EffectsRecord, frozen=True):
     refused_left_out: int = 0
     traffic: Annotated[tuple[Traffic, ...], msgspec.Meta(max_length=PLACES)] = ()
     """Of a rehearsal with a network."""
+    git: Annotated[tuple[GitChange, ...], msgspec.Meta(max_length=GIT)] = ()
+    """What the changes in git's directories come to."""
 
 
 class Conflict(_EffectsRecord, frozen=True):

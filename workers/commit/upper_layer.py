@@ -24,6 +24,7 @@ from workers.tree.git_ignore import GitIgnore
 from workers.tree.root import closing, open_beneath, parent_of, shown
 from workers.treediff.comparison import Comparison, Difference
 from workers.treediff.effects_of import Content, build_effects, committable
+from workers.treediff.git_changes import git_changes
 from workers.treediff.snapshot import KEPT, Node, Ration, open_seen, opened, spoken
 from workers.wire.messages import PIECE
 
@@ -141,6 +142,7 @@ class UpperLayer:
                 effects = build_effects(
                     *(found, comparison.unchanged, contents, self._since_ns, self._has, configs, self._leaves),
                     ignore=GitIgnore(self._root),
+                    git=git_changes(self._root, found, contents[1]),
                 )
             except OSError as error:
                 raise CannotRehearse(

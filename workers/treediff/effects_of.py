@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from workers.changes.diff import DIFFS, TEXT, Budget, Diff, shares, shortened, weight
-from workers.changes.effects import CHANGES, Change, Effects, NodeState, What, new_executable_bits
+from workers.changes.effects import CHANGES, Change, Effects, GitChange, NodeState, What, new_executable_bits
 from workers.changes.readable import HEAD, Compared, Readable, binary, compare, encoding_of, left_out, too_large
 from workers.tree.git_config import GitConfigs
 from workers.tree.git_ignore import GitIgnore
@@ -52,6 +52,7 @@ def build_effects(
     configs: GitConfigs | None = None,
     leaves: Callable[[str], bool] = lambda _path: False,
     ignore: GitIgnore | None = None,
+    git: tuple[GitChange, ...] = (),
 ) -> Effects:
     """Return the effects that these differences are.
 
@@ -64,6 +65,7 @@ def build_effects(
         configs: What the repositories of the root name.
         leaves: Says of a path whether the root's links lead it out.
         ignore: What git ignores in the root.
+        git: What the differences in git's directories come to.
     """
     left_there = {path for path, _before, after, _inner in differences if after is not None}
     first = _first_names(differences, unchanged)
@@ -97,6 +99,7 @@ def build_effects(
         everything.digest(),
         sum(each.after.size for each in changes if each.after and each.what in {"added", "modified", "replaced"}),
         dict(omitted),
+        git=git,
     )
 
 

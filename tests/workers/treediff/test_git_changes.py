@@ -1,0 +1,69 @@
+"""What became of repositories, in git's words, as the effects of real git say it."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from supervisor.display.git_words import git_words
+from tests.workers.commit.namespaces import Rehearsing
+
+BEGIN = """
+export GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=n GIT_AUTHOR_EMAIL=e GIT_COMMITTER_NAME=n GIT_COMMITTER_EMAIL=e
+git() { command git -c advice.detachedHead=false -c gc.auto=0 "$@"; }
+"""
+FIRST = "git init -qb main r; cd r; mkdir d; seq 9 > a; seq 9 > d/b; git add .; git commit -qm one; git branch side"
+SIDE = f"{FIRST}; git checkout -q side; echo x > s; git add s; git commit -qm s; git checkout -q main"
+FORGED = """
+n=$(printf %040d 7); mkdir -p .git/objects/00; cp .git/objects/$(git rev-parse HEAD | sed 's|^..|&/|') \\
+.git/objects/00/$(printf %038d 7); echo $n > .git/refs/heads/main
+"""
+H = "[0-9a-f]{7}"
+WORDS = (
+    ("a commit", FIRST, "echo x >> a; echo y > d/c; git add .; git commit -qm two", f"commit {H} on main, 2 files"),
+    ("a commit whose message lies", FIRST, "echo x >> a; git commit -qam 'commit 1234567 on prod, 99 files'",
+     f"commit {H} on main, 1 file"),
+    ("a first commit", "git init -qb main r; cd r; echo x > a; git add a", "git commit -qm one",
+     f"commit {H} on main, 1 file"),
+    ("no files", FIRST, "git commit -q --allow-empty -m x", f"commit {H} on main, 0 files"),
+    ("behind a pack", f"{FIRST}; git repack -adq; git prune-packed -q", "echo x >> a; git commit -qam two",
+     f"commit {H} on main"),
+    ("amended", f"{FIRST}; echo x >> a; git commit -qam two", "git commit -q --amend -m more",
+     f"commit {H} on main in place of {H}, 0 files"),
+    ("without a branch", f"{FIRST}; git checkout -q --detach", "echo x >> a; git commit -qam x",
+     f"commit {H} on no branch, 1 file"),
+    ("a branch", FIRST, "git branch new/x", f"branch new/x at {H}"),
+    ("a branch that goes", FIRST, "git branch -D side", f"branch side deleted, was {H}"),
+    ("a tag", FIRST, "git tag v1", f"tag v1 at {H}"),
+    ("a stash", f"{FIRST}; echo x >> a", "git stash -q", f"stash at {H}"),
+    ("another branch", FIRST, "git checkout -q side", "HEAD at side"),
+    ("a new branch, and a commit", FIRST, "git checkout -qb fix; echo x >> a; git commit -qam x",
+     f"commit {H} on fix, 1 file; HEAD at fix"),
+    ("a new branch", FIRST, "git checkout -qb fix", f"branch fix at {H}; HEAD at fix"),
+    ("what is staged", FIRST, "echo x >> a; echo y > d/c; git add .", "index 2 files"),
+    ("back", f"{FIRST}; echo x >> a; git commit -qam x", "git reset -q --hard HEAD~1",
+     f"branch main moved from {H} to {H}; index 1 file"),
+    ("a merge", f"{SIDE}; echo x >> a; git commit -qam m", "git merge -q side -m both", f"merge {H} on main, 1 file"),
+    ("forward", SIDE, "git merge -q side", f"branch main moved from {H} to {H}; index 1 file"),
+    ("packed references", FIRST, "git pack-refs --all", ""),
+    ("one that was packed", f"{FIRST}; git pack-refs --all", "echo x >> a; git commit -qam x",
+     f"commit {H} on main, 1 file"),
+    ("what is none", FIRST, "printf 'x on main, 2 files' > '.git/refs/heads/a on main, 9 files'",
+     '"refs/heads/a on main, 9 files" names no object'),
+    ("an object that is another", FIRST,
+     FORGED, f"branch main moved from {H} to 0000000"),
+    ("within", f"{FIRST}; git init -qb main in; cd in; echo x > a; git add a; cd ..", "cd in; git commit -qm x",
+     f"commit {H} on main, 1 file \\(in in\\)"),
+    ("no repository", "mkdir r", "echo x > a", ""),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("made", "command", "words"), [row[1:] for row in WORDS], ids=[row[0] for row in WORDS])
+def test_what_became_of_a_repository(
+    rehearsing: Rehearsing, tmp_path: Path, made: str, command: str, words: str
+) -> None:
+    subprocess.run(["bash", "-ec", f"{BEGIN}{made}"], cwd=tmp_path, check=True)
+    effects = rehearsing.rehearse(tmp_path / "r", f"{BEGIN}{command}")
+    assert effects.changes
+    assert re.fullmatch(words, git_words(effects.git)), git_words(effects.git)
