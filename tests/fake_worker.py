@@ -1,6 +1,7 @@
 """A worker that misbehaves on purpose: it greets properly, reads one call, then runs the steps it was given.
 
-With a call of `write_file` it is good until that is to be committed: it proposes nothing, and misbehaves then.
+With a call of `write_file` it is good until that is to be committed: it proposes nothing, and misbehaves then. Asked
+to send what that would replace, it says that it has sent one name.
 
 The steps are those of tests/corpus/frames.json (side "worker"); the meaning of an object there is the wire's
 nearest message. Three tools always work: `ping`, `who` (its pid) and `echo` (its arguments). It is not confined,
@@ -76,6 +77,9 @@ class Fake:
             message = self.receive()
             if isinstance(message, messages.Decide):
                 self.misbehave()
+                continue
+            if isinstance(message, messages.Keep):
+                self.send(messages.Kept(message.id, 1))
                 continue
             if not isinstance(message, messages.Call):
                 self.ready(category=start.category)

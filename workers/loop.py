@@ -71,10 +71,18 @@ class Pipe:
         frame = frames.frame_in_place(message)
         if self._gathered or isinstance(message, messages.Original | messages.Piece):
             self._gathered += frame
-            if len(self._gathered) < _CHUNK and isinstance(message, messages.Original | messages.Piece):
-                return
-            frame, self._gathered = self._gathered, bytearray()
-        rest = memoryview(frame)
+            if len(self._gathered) >= _CHUNK or not isinstance(message, messages.Original | messages.Piece):
+                self.flush()
+            return
+        self._write(frame)
+
+    def flush(self) -> None:
+        """Write what was gathered."""
+        gathered, self._gathered = self._gathered, bytearray()
+        self._write(gathered)
+
+    def _write(self, data: bytearray) -> None:
+        rest = memoryview(data)
         while rest:  # whoever is stopped while the pipe is full has written less
             rest = rest[os.write(self._outgoing, rest[:_PIECE]) :]
 

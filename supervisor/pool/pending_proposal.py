@@ -48,8 +48,11 @@ class PendingProposal:
             WorkerUnavailable, WorkerDied: the worker has ended; nothing has changed.
         """
         failure: list[Exception] = []
+        names = 0
 
         def taken(part: messages.Original | messages.Piece) -> None:
+            nonlocal names
+            names += isinstance(part, messages.Original)
             if not failure:
                 try:
                     take(part)
@@ -60,6 +63,9 @@ class PendingProposal:
         if failure:
             raise failure[0]
         assert isinstance(answer, messages.Kept | messages.Failed)
+        if isinstance(answer, messages.Kept) and names < max(answer.names, len(self.effects.changes)):
+            self.abandon()
+            raise WorkerDied(f"said that it had sent what it would replace, and sent {names} names")
         return answer
 
     async def decide(self, *, commit: bool) -> messages.Done | messages.Failed:

@@ -102,6 +102,9 @@ ROWS: Final = [
     Row("files", "sigkill", "keep", "ok", "new", log=KILLED),
     Row("files", "frame_garbage", "keep", "ok", "new", log=BROKE),
     Row("files", "frame_late", "answer", "ok", "new", log=BROKE),
+    Row("files", "frame_duplicated", "keep", "ok", "new", log="dropped a stray frame"),
+    Row("files", "one_byte_at_a_time", "keep", "ok", "new"),
+    Row("shell", "one_byte_at_a_time", "keep", "ok", "new"),
     # From the commit on, nobody knows.
     Row("files", "exit", "decided", "outcome_unknown", log=EXITED),
     Row("files", "hang", "decided", "timeout", log=IN_TIME),

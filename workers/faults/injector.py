@@ -77,7 +77,8 @@ class _Faulty(Pipe):
         self._pipe.wait()
 
     def say(self, data: bytes, at_once: int = 2**30) -> None:
-        """Write everything, `at_once` bytes at a time."""
+        """Write everything, after what was said before, `at_once` bytes at a time."""
+        self._pipe.flush()
         view = memoryview(data)
         while view:
             view = view[os.write(self.descriptors[1], view[:at_once]) :]

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 import trio
 
-from supervisor.errors import WorkerUnavailable
+from supervisor.errors import WorkerDied, WorkerUnavailable
 from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pool import Pool
 from tests.supervisor.pool.conftest import OpenPool
@@ -52,6 +52,20 @@ async def test_a_category_whose_free_workers_fail_still_ends_what_others_hold(op
         assert (await held.decide(commit=False)).id == held._number
     assert pool.checkout.failure is None
     assert await ask(pool, "ping") == "pong"
+
+
+async def test_a_worker_that_sent_less_than_it_says_to_have_kept_is_ended_before_it_commits(
+    open_pool: OpenPool,
+) -> None:
+    pool = await open_pool(workers=1)
+    held = await hold(pool)
+    (slot,) = pool.checkout.held
+    pid = process_of(slot).pid
+    with pytest.raises(WorkerDied, match="sent 0 names"):
+        await held.keep(2**20, 2**20, lambda _part: None)
+    await gone(pid)
+    with pytest.raises(WorkerUnavailable):
+        await held.decide(commit=True)
 
 
 MANY: Final = [Change(f"{number}.txt", "added") for number in range(2_001)]
