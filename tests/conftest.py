@@ -54,7 +54,7 @@ TIERS: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
             *("supervisor/daemon/sessions/test_repositories.py", "supervisor/daemon/protocol/test_connection.py"),
             *("supervisor/cli/test_sessions_history_why_verify.py", "workers/shell/test_command_proposal.py"),
             *("workers/shell/test_life.py", "workers/search/test_life.py", "workers/web/test_prepare.py"),
-            "supervisor/tools/test_every_effect.py",
+            *("supervisor/tools/test_every_effect.py", "workers/restore/test_settlement.py"),
         ),
     }
 )

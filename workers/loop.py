@@ -174,6 +174,7 @@ def _propose(pipe: Pipe, call: messages.Call, proposal: Proposal) -> None:
 
     What is held for it is let go of once the answer is on its way.
     """
+    proposal.number = call.id
     try:
         pipe.send(messages.Proposed(call.id, proposal.effects))
         message = pipe.receive()

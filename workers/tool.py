@@ -68,6 +68,8 @@ class Proposal:
 
     def __init__(self, effects: Effects) -> None:
         self.effects = effects
+        self.number = 0
+        """The call's, by which a commit is known that was killed; nobody knows it but the loop and the journal."""
 
     def originals(self, each: int, total: int) -> "Iterator[Replaced | bytes]":
         """Yield each name that a commit changes, parents first, and after a `kept` one its content in chunks.

@@ -76,6 +76,8 @@ class Summary(msgspec.Struct, array_like=True):
     technology: str = ""
     changed_at: int = 0
     """The row of the journal in which something was last let be changed, or taken back."""
+    unsettled: tuple[str, ...] = ()
+    """Calls that were let make the changes that are recorded, and have no end."""
 
 
 class SessionIndex:
@@ -223,6 +225,9 @@ class _Fold(msgspec.Struct, array_like=True):
 
     def _add_call(self, fact: CallStarted | CallDecided | CallEnded) -> None:
         known, was_committed = self.known, fact.call in self.committed
+        known.unsettled = tuple(each for each in known.unsettled if each != fact.call)
+        if isinstance(fact, CallDecided) and fact.committed and fact.effects is not None:
+            known.unsettled += (fact.call,)
         if isinstance(fact, CallDecided):
             if fact.committed and not was_committed:
                 self.committed += (fact.call,)

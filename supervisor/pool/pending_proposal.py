@@ -21,6 +21,9 @@ _DECIDED: Final = (messages.Done, messages.Failed)
 _FREED_AT_ONCE: Final = 2_000
 """Changes after whose commit a worker serves on: what more have replaced takes seconds to free on a busy disk."""
 
+_GONE_S: Final = 10.0
+"""Seconds that a worker which was killed may take to end: in the middle of a commit it may wait for a disk."""
+
 
 class PendingProposal:
     """The answer of `Pool.propose` where a call would change something."""
@@ -31,7 +34,8 @@ class PendingProposal:
         self._checkout = checkout
         self._slot = slot
         self._process = slot.process
-        self._number = number
+        self.number: Final = number
+        """The call's, by which a commit is known that was killed."""
         self._decided = False
 
     @property
@@ -59,7 +63,7 @@ class PendingProposal:
                 except Exception as error:  # noqa: BLE001 - whatever it is, it is raised below
                     failure.append(error)
 
-        answer = await self._exchange(messages.Keep(self._number, each, total), _KEPT, taken)
+        answer = await self._exchange(messages.Keep(self.number, each, total), _KEPT, taken)
         if failure:
             raise failure[0]
         assert isinstance(answer, messages.Kept | messages.Failed)
@@ -80,7 +84,7 @@ class PendingProposal:
         """
         self._decided = True
         if not commit:
-            answer = await self._exchange(messages.Decide(self._number, commit=False), _DECIDED)
+            answer = await self._exchange(messages.Decide(self.number, commit=False), _DECIDED)
         else:
             answer = await self._commit()
         assert isinstance(answer, messages.Done | messages.Failed)
@@ -94,7 +98,7 @@ class PendingProposal:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._hurry, shielded)
                 with shielded:
-                    found = await outcome.acapture(self._exchange, messages.Decide(self._number, commit=True), _DECIDED)
+                    found = await outcome.acapture(self._exchange, messages.Decide(self.number, commit=True), _DECIDED)
                 nursery.cancel_scope.cancel()
         except (trio.Cancelled, BaseExceptionGroup):
             pass  # the caller stays cancelled, and learns what became of it first
@@ -108,6 +112,12 @@ class PendingProposal:
             await trio.sleep_forever()
         finally:
             commit.deadline = trio.current_time() + self._checkout.spec.commit_grace
+
+    async def is_gone(self) -> bool:
+        """Wait a little, also when cancelled, until a worker that died can do nothing more; say whether that is so."""
+        with trio.move_on_after(_GONE_S, shield=True):
+            await self._process.gone.wait()
+        return self._process.gone.is_set()
 
     def abandon(self) -> None:
         """End the worker, unless the proposal was decided."""

@@ -88,6 +88,8 @@ class WorkerProcess:
                 os.set_blocking(self._stderr, False)
                 incoming, outgoing = kept(os.dup(up.fileno())), kept(os.dup(down.fileno()))
                 self.exited: Final = trio.Event()
+                self.gone: Final = trio.Event()
+                """Set when all of it has ended: nothing of it changes anything any more."""
                 self.channel = Channel(incoming, outgoing, self.kill, self.exited)
             undo.pop_all()
         self.started: Final = time.monotonic()

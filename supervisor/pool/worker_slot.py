@@ -209,6 +209,8 @@ class WorkerSlot:
             finally:
                 process.channel.fail(death)
             await orphans_ended(spec.orphans)
+            if spec.orphans is None or not spec.orphans.stuck:
+                process.gone.set()
         if not (self._retired or death.ordered) and process.last_words:
             _log.warning("worker %s[%d] wrote last: %s", self.spec.category, self.number, process.last_words)
         return death

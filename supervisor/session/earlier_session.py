@@ -1,16 +1,21 @@
-"""A session as its facts say: an earlier one, read and folded, or one that was just begun."""
+"""A session as its facts say: an earlier one, read, folded and settled, or one that was just begun."""
 
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from supervisor.agent.models.model import Model
-from supervisor.agent.transcript import Transcript
+from supervisor.agent.transcript import STOPPED, Transcript
+from supervisor.agent.turn import Event
 from supervisor.config.profiles import Profile
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import CallEnded, CallStarted, SessionChanged, SessionOpened
 from supervisor.journal.journal import Journal, JournalEntry
+from supervisor.journal.journal_writer import JournalWriter
+from supervisor.pool.pools import Pools
+from supervisor.tools.commit_fate import settle, settled
+from supervisor.tools.outcomes import abandoned
 from supervisor.version import VERSION
 
 
@@ -72,3 +77,24 @@ def new_session(
     name, context = model.name if model else "", profile.context()
     opened = SessionOpened(profile.name, name, context, profile.tools, origin, VERSION, degraded, cwd, attended)
     return EarlierSession(new_id(), (), opened, Transcript([opened]), set())
+
+
+async def settle_earlier(
+    earlier: EarlierSession, writer: JournalWriter, pools: Pools, show: Callable[[Event], None]
+) -> None:
+    """Settle the commits that an earlier process did not see end, and record what became of them.
+
+    Raises:
+        JournalError: it cannot be recorded.
+    """
+    transcript = earlier.transcript
+    for call, decided in [*transcript.decided.items()]:
+        started = transcript.started.get(call)
+        if started is None or not decided.committed or decided.effects is None:
+            continue
+        found = await settle(pools, decided.number, decided.effects, decided.kept)
+        if found is not None:
+            ended = settled(started, STOPPED, abandoned(started, STOPPED, "cancelled", decided), found)
+            await writer.append(earlier.id, ended)
+            transcript.apply(ended)
+            show(ended)

@@ -29,6 +29,7 @@ from supervisor.tools.approval import ApprovalDecision
 from supervisor.tools.call_context import CallContext
 from supervisor.tools.call_policy import COMMANDS
 from supervisor.tools.catalog import Offer
+from supervisor.tools.commit_fate import settle, settled
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.services import ChangeServices
 from supervisor.tools.session_rules import SessionRules
@@ -177,7 +178,9 @@ class ChangeAttempt:
         if self.approval is not None and self.approval.remark:
             notes.append(outcomes.remark_sentence(self.approval.remark))
         more, problems = rules.make(call, self.approval, self.rule)
-        await self.record(committed=True, kept=pack, not_kept=left_out if self.cannot_undo else 0, **more)
+        await self.record(
+            committed=True, number=proposal.number, kept=pack, not_kept=left_out if self.cannot_undo else 0, **more
+        )
         if packs is not None and pack:
             packs.decided(pack)
         ended = await _commit(call, proposal, pools, pack)
@@ -267,7 +270,9 @@ async def _commit(call: CallStarted, proposal: PendingProposal, pools: Pools, pa
         return None
     except WorkerDied as death:
         ended = outcomes.worker_died(call, death, proposal.decide_timeout, committing=True)
+        found = await settle(pools, proposal.number, proposal.effects, pack) if await proposal.is_gone() else None
         left: list[str] = []
         with suppress(OSError):
             left = drafts_in(pools.root.place)
-        return outcomes.with_notes(ended, *outcomes.interrupted_commit(left, pack))
+        unknown = outcomes.with_notes(ended, *outcomes.interrupted_commit(left, pack))
+        return settled(call, f"The worker that ran {call.tool} {death.reason} while it committed.", unknown, found)

@@ -105,12 +105,12 @@ ROWS: Final = [
     Row("files", "frame_duplicated", "keep", "ok", "new", log="dropped a stray frame"),
     Row("files", "one_byte_at_a_time", "keep", "ok", "new"),
     Row("shell", "one_byte_at_a_time", "keep", "ok", "new"),
-    # From the commit on, nobody knows.
-    Row("files", "exit", "decided", "outcome_unknown", log=EXITED),
-    Row("files", "hang", "decided", "timeout", log=IN_TIME),
-    Row("files", "sigkill", "committed", "outcome_unknown", "new", log=KILLED),
-    Row("files", "frame_truncated", "committed", "outcome_unknown", "new", log=EXITED),
-    Row("files", "frame_wrong_id", "committed", "outcome_unknown", "new", log=BROKE),
+    # From the commit on, it is settled: nothing was changed, or everything.
+    Row("files", "exit", "decided", "worker_crashed", log=EXITED),
+    Row("files", "hang", "decided", "worker_crashed", log=IN_TIME),
+    Row("files", "sigkill", "committed", "ok", "new", log=KILLED),
+    Row("files", "frame_truncated", "committed", "ok", "new", log=EXITED),
+    Row("files", "frame_wrong_id", "committed", "ok", "new", log=BROKE),
     Row("files", "one_byte_at_a_time", "committed", "ok", "new"),
     # A call that changes nothing is made once more.
     Row("files", "exit", "call", "ok", log=EXITED, tool="read_file"),
@@ -138,12 +138,12 @@ ROWS: Final = [
     Row("shell", "fork_bomb", "call", "timeout", log=IN_TIME),
     Row("shell", "grandchild_holds_pipe", "call", "worker_crashed", log=EXITED),
     Row("shell", "sigsegv", "proposed", "ok", "new", log=f"SIGSEGV|{CLOSED}"),
-    Row("shell", "exit", "decided", "outcome_unknown", log=EXITED),
-    Row("shell", "frame_garbage", "committed", "outcome_unknown", "new", log=BROKE),
+    Row("shell", "exit", "decided", "worker_crashed", log=EXITED),
+    Row("shell", "frame_garbage", "committed", "ok", "new", log=BROKE),
     # What restores.
     Row("restore", "sigkill", "call", "worker_crashed", log=KILLED),
-    Row("restore", "exit", "decided", "outcome_unknown", log=EXITED),
-    Row("restore", "exit", "committed", "outcome_unknown", "new", log=EXITED),
+    Row("restore", "exit", "decided", "worker_crashed", log=EXITED),
+    Row("restore", "exit", "committed", "ok", "new", log=EXITED),
 ]
 
 
@@ -331,7 +331,7 @@ async def _judge(row: Row, place: Place, heard: Callable[[], list[str]]) -> None
     pack = (await place.of_category("files"))[1].pack if row.category == "restore" else ""
     old, rows = place.content, len(list(place.journal.everything()))
     place.faults.take(*_entries(row))
-    if row.ends == "timeout":
+    if row.log == IN_TIME:
         calls, decides = (SILENCE, HANG) if row.at == "call" else (HANG, SILENCE)
         pool.spec = pool.checkout.spec = replace(patient, call_timeout=calls, decide_timeout=decides)
     answers: list[CallEnded] = []

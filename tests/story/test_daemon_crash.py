@@ -104,11 +104,11 @@ def assert_nothing_is_lost_or_doubled(
     assert [fact.text for fact in facts if isinstance(fact, TurnStarted)] == ["do it"]
     assert [fact.status for fact in facts if isinstance(fact, TurnEnded)] == ["ok"]
     ended = {fact.tool: fact for fact in facts if isinstance(fact, CallEnded)}
-    assert {fact.tool for fact in ended.values() if not fact.ok} - {"read_file"} == in_doubt(before)
-    assert {fact.kind for fact in ended.values()} <= {None, "outcome_unknown"}
-    count = (root / "log.txt").read_text().count("|one")
-    assert count == 1 if ended["edit_file"].ok else count <= 1
-    assert (root / "two.txt").exists() or not ended["write_file"].ok
+    assert {fact.tool for fact in ended.values() if not fact.ok} - {"read_file"} <= in_doubt(before)
+    of_changes = {fact.kind for fact in ended.values() if fact.tool != "read_file"}
+    assert of_changes <= {None, "worker_crashed"}  # what was in doubt was settled
+    assert (root / "log.txt").read_text().count("|one") == ended["edit_file"].ok
+    assert (root / "two.txt").exists() == ended["write_file"].ok
     assert daemon.verdict.problem == ""
     decided = {fact.kept for fact in facts if isinstance(fact, CallDecided)}
     assert {path.name for path in (daemon.home / "kept").glob("*.*")} <= decided

@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from workers.changes.effects import CommitFailed, CommitOutcome, Committed, Conflict, Conflicted
+from workers.commit.commit_plan import write_plan
 from workers.commit.exchange import Exchange, Overtaken
 from workers.commit.operations import (
     OpenParents,
@@ -51,10 +52,14 @@ class TreeDiff(NamedTuple):
     since_ns: int
 
 
-def commit(diff: TreeDiff, held: list[int]) -> CommitOutcome:
+def commit(diff: TreeDiff, held: list[int], number: int = 0) -> CommitOutcome:
     """Apply the differences to the root. The process must have one thread: its umask is 0 meanwhile.
 
-    `held` gets old content that has no name any more, which the caller lets go of when it has time (`kernel.let_go`).
+    Args:
+        diff: what is to be done.
+        held: gets old content that has no name any more, which the caller lets go of when it has time
+            (`kernel.let_go`).
+        number: of the call, by which this commit is known if it is killed; 0 where none could settle it.
     """
     if not diff.differences:
         return Committed(0)
@@ -73,6 +78,8 @@ def commit(diff: TreeDiff, held: list[int]) -> CommitOutcome:
                     place.build(each)
             place.sync()
             with OpenParents(diff.root) as parents:
+                if number:
+                    write_plan(parents, place.fd, number, todo)
                 return _apply(Exchange(parents, diff.upper, place, held), todo, place)
     except OSError as error:
         if error.errno == errno.ESTALE:
@@ -131,21 +138,28 @@ def _apply(exchange: Exchange, todo: Sequence[Operation], place: Staging) -> Com
         place.sync_root({each.parent for each in todo})
         place.mark(begun=False)
     except Overtaken as error:
-        exchange.roll_back()
+        _take_back(exchange, place)
         if not exchange.stands:
             return _conflicted(error.conflicts)
         told = "; ".join(f'"{each.path}": {each.why}' for each in error.conflicts[:LISTED])
         return CommitFailed(f"Somebody else changed the root meanwhile ({told}).", tuple(exchange.stands))
     except OSError as error:
-        exchange.roll_back()
+        _take_back(exchange, place)
         end = "Not everything could be taken back." if exchange.stands else "Nothing was changed."
         return CommitFailed(f"{_told(error, path)} {end}", tuple(exchange.stands), error.errno or 0)
     except BaseException:
-        exchange.roll_back()
+        _take_back(exchange, place)
         raise
     exchange.discard()
     found = [f"what a commit that was killed had taken out is kept in {each}" for each in place.found]
     return Committed(sum(1 + len(each.inner) for each in todo), "; ".join(found + exchange.remarks))
+
+
+def _take_back(exchange: Exchange, place: Staging) -> None:
+    """Undo what was done; from there on what is staged may go, for nothing of it is needed any more."""
+    exchange.roll_back()
+    if not place.rescued:
+        place.mark(begun=False)
 
 
 def _turn(operation: Operation) -> tuple[int, int]:

@@ -8,7 +8,7 @@ same time loses nothing.
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Final
 
@@ -61,6 +61,14 @@ class Exchange:
         """With the inode of what was put there; 0 where nothing was."""
         self._altered: list[tuple[Operation, int, dict[str, bytes]]] = []
         """With the mode and attributes that the directory had."""
+
+    def resume(
+        self, done: Iterable[tuple[Operation, int]], altered: Iterable[tuple[Operation, int, dict[str, bytes]]]
+    ) -> None:
+        """Go on where a process was killed: these operations are done, with what is remembered of each."""
+        self._modes.resume()
+        self._done += done
+        self._altered += altered
 
     def apply(self, operation: Operation) -> None:
         """Do one operation at a name.

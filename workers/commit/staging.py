@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Final
 
 from workers.changes.effects import NodeState
+from workers.commit.commit_plan import PLAN
 from workers.commit.operations import Operation
 from workers.commit.staging_directory import BEGUN, draft, keep, sweep
 from workers.commit.temporary_modes import forget
@@ -95,17 +96,7 @@ class Staging:
 
     def sync_root(self, directories: set[str]) -> None:
         """Make the names in directories of the root durable."""
-        if len(directories) > _ONE_BY_ONE:
-            syncfs(self.fd)
-            return
-        for path in directories:
-            try:
-                directory = open_beneath(self._root, path, DIRECTORY, links=False)
-            except OSError:
-                syncfs(self.fd)
-                return
-            with closing(directory):
-                sync_directory(directory)
+        sync_directories(self._root, self.fd, directories)
 
     def rescue(self) -> str:
         """Keep the directory where a person sees it; return its name in the root."""
@@ -208,9 +199,25 @@ def staging(root: int, upper: int, unchanged: Mapping[int, tuple[str, Node]], fi
             with suppress(OSError):
                 if made.rescued:
                     forget(fd)
+                    os.unlink(PLAN, dir_fd=fd)
                 else:
                     clear(fd)
                     os.rmdir(name, dir_fd=root)
+
+
+def sync_directories(root: int, readable: int, directories: set[str]) -> None:
+    """Make the names in directories beneath the root durable; `readable` is a descriptor on its file system."""
+    if len(directories) > _ONE_BY_ONE:
+        syncfs(readable)
+        return
+    for path in directories:
+        try:
+            directory = open_beneath(root, path, DIRECTORY, links=False)
+        except OSError:
+            syncfs(readable)
+            return
+        with closing(directory):
+            sync_directory(directory)
 
 
 def make_special(directory: int, name: str, state: NodeState) -> None:

@@ -1,17 +1,20 @@
 """The directory of a commit beneath its root: how it is made and locked, swept, and kept where a person sees it.
 
 Rule: it has the name of a write in progress, and is locked while its process lives. One that can be locked has lost its
-owner: it is removed, or kept where names in the root were changing, for something in it may be nowhere else then.
+owner: it is removed; where names in the root were changing it is left to be settled, or kept where nobody has done so,
+for something in it may be nowhere else then.
 """
 
 import fcntl
 import os
 import stat
 import sys
+import time
 from contextlib import suppress
 from typing import Final
 
-from workers.commit.temporary_modes import put_back
+from workers.commit.commit_plan import PLAN
+from workers.commit.temporary_modes import forget, put_back
 from workers.tree.drafts import DRAFT, create_draft, drafts_in, remove_directory, sweep_drafts
 from workers.tree.root import DIRECTORY, closing, open_beneath
 
@@ -25,6 +28,9 @@ _SPREADS: Final = 0x20000
 
 RESCUED: Final = "strongroom-rescued-"
 """How the name of a staging directory begins that is kept where a person sees it."""
+
+_SETTLED_S: Final = 3600.0
+"""Seconds in which a commit that was killed is settled, if it ever is."""
 
 BEGUN: Final = stat.S_ISVTX
 """Of a directory's mode: names in the root are changing."""
@@ -84,13 +90,23 @@ def sweep(root: int) -> list[str]:
             if not os.fstat(dead).st_mode & BEGUN:
                 remove_directory(directory, name)
                 return
+            if _will_be_settled(dead):
+                return
             try:
                 kept.append(keep(directory, name, dead))
             finally:
                 put_back(directory, dead)
+                forget(dead)
 
         sweep_drafts(drafts_in(directory), take, directory)
     return kept
+
+
+def _will_be_settled(dead: int) -> bool:
+    """Say whether a commit was killed so lately that a worker which knows its call takes it back (`settle`)."""
+    with suppress(OSError):
+        return os.stat(PLAN, dir_fd=dead, follow_symlinks=False).st_mtime > time.time() - _SETTLED_S
+    return False
 
 
 def keep(root: int, name: str, directory: int) -> str:

@@ -38,6 +38,10 @@ class TemporaryModes:
         self._staging = staging
         self._modes: dict[int, int] = {}
 
+    def resume(self) -> None:
+        """Know what a process noted that was killed."""
+        self._modes |= {inode: mode for inode, (_path, mode) in _read(self._staging).items()}
+
     def remember(self, path: str, inode: int, mode: int) -> None:
         """Note the mode that a directory is to have, if it may get another one for a time.
 
@@ -107,7 +111,7 @@ class TemporaryModes:
 
 
 def put_back(root: int, staging: int) -> None:
-    """Give directories that a killed commit left loosened the modes that they are to have, and remove the notes.
+    """Give directories that a killed commit left loosened the modes that they are to have.
 
     One that is another by now, or has other rights than the owner's more, is left as it is.
     """
@@ -119,7 +123,6 @@ def put_back(root: int, staging: int) -> None:
             looser = now != mode and now & mode == mode and now | stat.S_IRWXU == mode | stat.S_IRWXU
             if looser and (status.st_dev, status.st_ino) == (device, inode):
                 change_mode(handle, mode)
-    forget(staging)
 
 
 def forget(staging: int) -> None:

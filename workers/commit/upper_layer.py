@@ -114,9 +114,12 @@ class UpperLayer:
             except OSError as error:
                 raise _overtaken(path) from error
 
-    def commit(self) -> CommitOutcome:
-        """Apply exactly what was told to the root, or nothing. The process must have one thread."""
-        return commit(self._compared()[1], self._held)
+    def commit(self, number: int = 0) -> CommitOutcome:
+        """Apply exactly what was told to the root, or nothing, for the call of that number.
+
+        The process must have one thread.
+        """
+        return commit(self._compared()[1], self._held, number)
 
     def close(self) -> None:
         """Let go of the upper layer, what is in it stays; and of what a commit has removed."""
@@ -200,7 +203,7 @@ class LayerProposal(Proposal):
 
     def commit(self) -> Result:
         """Apply exactly these effects to the root."""
-        return self._result(committed(self._layer.commit(), self._again))
+        return self._result(committed(self._layer.commit(self.number), self._again))
 
     def discarded(self) -> Result:
         """Return what was printed, where that is all that remains."""

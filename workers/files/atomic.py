@@ -22,7 +22,7 @@ from workers.errors import ToolError
 from workers.files.seen_file import Old, expect, holds, identity
 from workers.kernel import EXCHANGE, NOREPLACE, rename
 from workers.tree.attributes import become
-from workers.tree.drafts import LOCK, TAKEN, create_draft, is_draft, locks, remove_directory, sweep_drafts
+from workers.tree.drafts import LOCK, TAKEN, create_draft, locks, remove_directory, sweep_directory
 from workers.tree.parent_dir import ParentDir, changed
 from workers.tree.root import DIRECTORY, Root, closing, open_beneath, shown, sync_directory
 
@@ -193,24 +193,8 @@ def _unswept(directory: int) -> Iterator[None]:
                 fcntl.flock(directory, fcntl.LOCK_UN)
 
 
-def _take(directory: int, name: str, draft: int) -> None:
-    """Remove a draft, but not what a commit has left in the middle of its renames: the next commit keeps that."""
-    mode = os.fstat(draft).st_mode
-    if stat.S_ISREG(mode):
-        os.unlink(name, dir_fd=directory)
-    elif stat.S_ISDIR(mode) and not mode & stat.S_ISVTX:
-        remove_directory(directory, name)
-
-
 def _sweep(root: Root, directory: int) -> None:
     """Remove the drafts of killed workers, once per process and directory; not while anybody renames in it."""
     status = os.fstat(directory)
-    if (status.st_dev, status.st_ino) in root.swept or not locks(directory):
-        return
-    try:
+    if (status.st_dev, status.st_ino) not in root.swept and sweep_directory(directory):
         root.swept.add((status.st_dev, status.st_ino))
-        with os.scandir(directory) as entries:
-            drafts = [entry.name for entry in entries if is_draft(entry.name) and not entry.is_symlink()]
-        sweep_drafts(drafts, lambda name, draft: _take(directory, name, draft), directory)
-    finally:
-        fcntl.flock(directory, fcntl.LOCK_UN)

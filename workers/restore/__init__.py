@@ -1,16 +1,18 @@
 """The category `restore`: it takes back what a committed call did, from what was kept of it.
 
-Rule: no model is offered its tool; only a person asks for it. The tool imports light; the rest is imported where the
-category is prepared.
+Rule: no model is offered its tools. A person asks for `undo`; `settle` is for a commit whose end nobody saw.
+The tools import light; the rest is imported where the category is prepared.
 
-    undo -> restorer -> pack           what was kept
-                     -> restore_plan   what is there now, and what is to be done about it
-                     -> upper_layer    what lies over the root when all is restored, of `workers/commit`
+    undo, settle -> restorer -> pack           what was kept
+                             -> restore_plan   what is there now, and what is to be done about it
+                             -> upper_layer    what lies over the root when all is restored, of `workers/commit`
+                             -> settlement     what a killed commit has left
 """
 
 from typing import TYPE_CHECKING, Final
 
 from workers.restore.restore_inputs import RestoreInputs
+from workers.restore.settle import settle
 from workers.restore.undo import undo
 from workers.tool import Tool
 from workers.wire import messages
@@ -18,7 +20,7 @@ from workers.wire import messages
 if TYPE_CHECKING:
     from workers.confine.steps import Prepared
 
-TOOLS: Final[tuple[Tool, ...]] = (undo,)
+TOOLS: Final[tuple[Tool, ...]] = (undo, settle)
 
 
 def prepare(start: messages.Start, inputs: RestoreInputs) -> "Prepared":

@@ -14,11 +14,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from workers.changes.effects import NodeState
+from workers.changes.effects import Change, NodeState
 from workers.commit.operations import OpenParents, same
 from workers.commit.staging import make_special
 from workers.commit.staging_directory import draft, sweep
@@ -26,6 +26,7 @@ from workers.commit.upper_layer import LayerProposal, UpperLayer
 from workers.errors import CannotRehearse, ToolError, TooMuch
 from workers.restore.pack import PackEntry, content, read
 from workers.restore.restore_plan import RestorePlan, RestoreStep, judge, named, remarks, sentence, survey
+from workers.restore.settlement import entries_of, settle
 from workers.tool import Proposal, Result
 from workers.tree.attributes import attributes_of, names_others, set_attributes, without_lists
 from workers.tree.drafts import clear
@@ -185,6 +186,19 @@ class Restorer(msgspec.Struct, frozen=True):
                 return " ".join(("Nothing had to be restored.", *remarks(plan)))
             said = partial(_said, sentence(layer.differences), tuple(remarks(plan)))
             return LayerProposal(effects, layer, stack.pop_all(), _AGAIN, said)
+
+    def settle(self, root: Root, number: int, pack: str, changes: Iterable[Change]) -> Result:
+        """Settle a commit that was killed; say what became of it (`Settlement`).
+
+        Raises:
+            ToolError: the pack, or the root, cannot be read.
+        """
+        with _told(pack), ExitStack() as stack:
+            entries = entries_of(changes)
+            if pack:
+                entries |= read(stack.enter_context(closing(self._opened(pack))))
+            found: dict[str, Any] = msgspec.to_builtins(settle(root.fd, number, entries))
+            return found
 
     def _opened(self, pack: str) -> int:
         """Open a pack, which is a regular file and no link."""

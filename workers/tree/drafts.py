@@ -84,6 +84,30 @@ def sweep_drafts(names: Iterable[str], take: Callable[[str, int], None], directo
                 os.close(draft)
 
 
+def sweep_directory(directory: int) -> bool:
+    """Remove the drafts of killed writers from an open directory, and say so; not while anybody renames in it.
+
+    What a commit has left in the middle of its renames stays: that is settled, or kept by the next commit.
+    """
+    if not locks(directory):
+        return False
+    try:
+        with os.scandir(directory) as entries:
+            names = [each.name for each in entries if is_draft(each.name) and not each.is_symlink()]
+        sweep_drafts(names, lambda name, draft: _take(directory, name, draft), directory)
+    finally:
+        fcntl.flock(directory, fcntl.LOCK_UN)
+    return True
+
+
+def _take(directory: int, name: str, draft: int) -> None:
+    mode = os.fstat(draft).st_mode
+    if stat.S_ISREG(mode):
+        os.unlink(name, dir_fd=directory)
+    elif stat.S_ISDIR(mode) and not mode & stat.S_ISVTX:
+        remove_directory(directory, name)
+
+
 def locks(file: int, how: int = fcntl.LOCK_EX) -> bool:
     """Lock a file or a directory, unless somebody else has locked it, and say whether it was.
 

@@ -27,7 +27,7 @@ from supervisor.daemon.sessions.subscribers import Subscribers
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import SessionDeleted, TurnStarted
 from supervisor.journal.index import SessionIndex, Summary
-from supervisor.session.earlier_session import EarlierSession, new_session
+from supervisor.session.earlier_session import EarlierSession, new_session, settle_earlier
 from supervisor.session.leases import Leases
 from supervisor.session.resources import SessionResources
 from supervisor.session.session import Session
@@ -193,6 +193,7 @@ class SessionRegistry:
         profile = await self.resources.with_available_tools(profile, opened_at.person)
         lines = (entry.fact.text for entry in earlier.entries if isinstance(entry.fact, TurnStarted))
         subscribers = Subscribers(self._nursery, earlier.id, projection, next(lines, ""))
+        await settle_earlier(earlier, self.resources.writer, self.resources.pools(profile), subscribers.show)
         session = self._start(subscribers, profile, model, opened_at, earlier, attended=attended, substituted=why)
         return session, _notices(why, profile)
 

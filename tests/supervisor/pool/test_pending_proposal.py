@@ -39,7 +39,7 @@ async def test_a_held_call_whose_worker_ends_cannot_be_decided_and_holds_nothing
     lost.abandon()
     assert slot in pool.checkout.held  # what its next worker holds is another's
     for held in holding:
-        assert (await held.decide(commit=False)).id == held._number
+        assert (await held.decide(commit=False)).id == held.number
 
 
 async def test_a_category_whose_free_workers_fail_still_ends_what_others_hold(open_pool: OpenPool) -> None:
@@ -49,7 +49,7 @@ async def test_a_category_whose_free_workers_fail_still_ends_what_others_hold(op
     kill(*(each for each in pool.workers.slots if each not in pool.checkout.held and each.process is not None))
     await until(lambda: pool.checkout.failure)
     with trio.fail_after(HANG):
-        assert (await held.decide(commit=False)).id == held._number
+        assert (await held.decide(commit=False)).id == held.number
     assert pool.checkout.failure is None
     assert await ask(pool, "ping") == "pong"
 

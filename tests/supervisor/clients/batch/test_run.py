@@ -239,8 +239,8 @@ def test_a_batch_is_found_again_by_its_output_alone(guest: Guest, root: Path) ->
 # interrupted -------------------------------------------------------------------------------------------------
 
 
-INTERRUPTED: Final = [(signal.SIGINT, "4", "cancelled"), (signal.SIGTERM, "5", "outcome_unknown")]
-"""While a call is rehearsed; while it is committed, and does not end in the time that it is given."""
+INTERRUPTED: Final = [(signal.SIGINT, "4", "cancelled"), (signal.SIGTERM, "5", "worker_crashed")]
+"""While a call is rehearsed; while it is committed, which takes too long to end and is taken back."""
 
 
 @pytest.mark.parametrize(("number", "moment", "kind"), INTERRUPTED)

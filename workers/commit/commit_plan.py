@@ -1,0 +1,132 @@
+"""The plan of a commit: what it is about to rename, in its staging directory before the first name changes.
+
+Rule: what lies in the staging directory under an operation's number is what was staged, by its inode, or the operation
+was done. So the plan and the directory say exactly what a commit that was killed had done, whatever anybody believes.
+A plan has the number of its call, which only the call's journal has as well: nobody else can make one up.
+"""
+
+import errno
+import os
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from workers.changes.effects import Kind, NodeState
+from workers.commit.operations import OpenParents, Operation
+from workers.tree.attributes import attributes_of
+from workers.tree.root import DIRECTORY, closing, open_beneath
+from workers.treediff.comparison import Difference
+from workers.treediff.snapshot import Node
+
+PLAN: Final = "plan"
+"""The file in the staging directory."""
+
+_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_MOST: Final = 2**28
+"""Bytes of a plan that are read."""
+
+
+class Planned(NamedTuple):
+    """One operation of a plan. Its nodes have a kind, a mode, a size and a time alone."""
+
+    operation: Operation
+    inode: int
+    """Of what was staged, or of a directory that stays; 0 where the name goes."""
+    attributes: dict[str, bytes]
+    """Those that a directory had which stays."""
+
+    def is_done(self, staging: int) -> bool:
+        """Say whether the rename has taken place, by what lies in the staging directory; of no directory that stays."""
+        try:
+            now = os.lstat(self.operation.number, dir_fd=staging).st_ino
+        except FileNotFoundError:
+            now = 0
+        return now != self.inode
+
+
+_Seen = tuple[Kind, int, int, int]
+"""Kind, mode, size and time."""
+
+
+class _Row(msgspec.Struct, array_like=True):
+    number: str
+    path: bytes
+    before: _Seen | None
+    after: _Seen | None
+    inode: int
+    attributes: dict[str, bytes]
+    inner: list[tuple[bytes, _Seen]]
+    """What is in a new directory."""
+
+
+def write_plan(parents: OpenParents, staging: int, number: int, todo: Sequence[Operation]) -> None:
+    """Write the plan of a commit, durable where a part of it could be done alone.
+
+    Raises:
+        OSError: it cannot be written, or something that is to be renamed is gone.
+    """
+    data = _encoder.encode((number, [_row(parents.root, staging, each) for each in todo]))
+    with closing(os.open(PLAN, _CREATE, 0o600, dir_fd=staging)) as file:
+        if os.write(file, data) != len(data):
+            raise OSError(errno.ENOSPC, "a short write", PLAN)
+        if len(todo) > 1:
+            os.fsync(file)
+
+
+def read_plan(staging: int, number: int) -> list[Planned] | None:
+    """Return the plan in a staging directory; None where there is none of the call with that number."""
+    try:
+        with closing(open_beneath(staging, PLAN, os.O_RDONLY, links=False)) as file:
+            data = os.pread(file, min(_MOST, os.fstat(file).st_size), 0)
+        known, rows = _decoder.decode(data)
+        return [_planned(each) for each in rows] if number and known == number else None
+    except (OSError, ValueError):  # msgspec.DecodeError is one
+        return None
+
+
+def _row(root: int, staging: int, each: Operation) -> _Row:
+    before, after = each.top.before, each.top.after
+    inode, attributes = 0, dict[str, bytes]()
+    if each.stays_directory:
+        with closing(open_beneath(root, each.path, os.O_PATH | os.O_DIRECTORY, links=False)) as handle:
+            inode = os.fstat(handle).st_ino
+            attributes = _attributes(handle)
+    elif after is not None:
+        inode = os.lstat(each.number, dir_fd=staging).st_ino
+    return _Row(each.number, os.fsencode(each.path), _seen(before), _seen(after), inode, attributes, [*_inner(each)])
+
+
+def _attributes(handle: int) -> dict[str, bytes]:
+    """Return the attributes of a directory; none where it may not be read: then it has none that are carried."""
+    try:
+        with closing(os.open(".", DIRECTORY, dir_fd=handle)) as directory:
+            return attributes_of(directory)
+    except PermissionError:
+        return {}
+
+
+def _inner(operation: Operation) -> Iterator[tuple[bytes, _Seen]]:
+    for path, _before, after, _inner in operation.inner:
+        if (seen := _seen(after)) is not None:
+            yield os.fsencode(path), seen
+
+
+def _planned(row: _Row) -> Planned:
+    path = os.fsdecode(row.path)
+    inner = (Difference(os.fsdecode(inside), None, _node(seen), True) for inside, seen in row.inner)
+    operation = Operation(row.number, Difference(path, _node(row.before), _node(row.after)), tuple(inner))
+    return Planned(operation, row.inode, row.attributes)
+
+
+def _seen(node: Node | None) -> _Seen | None:
+    state = node.state if node is not None else None
+    return (state.kind, state.mode, state.size, state.mtime_ns) if state is not None else None
+
+
+def _node(seen: _Seen | None) -> Node | None:
+    return Node(NodeState(*seen), 0, 0, 0, 1) if seen is not None else None
+
+
+_encoder: Final = msgspec.msgpack.Encoder()
+_decoder: Final = msgspec.msgpack.Decoder(tuple[int, list[_Row]])
