@@ -180,17 +180,16 @@ class Router:
 
     async def told_sources(self, text: str, sources: tuple[Source, ...]) -> tuple[Source, ...]:
         """Return the sources of a prompt's parts, with what agents wrote of the files that were sent along."""
-        with trio.CancelScope(shield=True):  # as a turn is recorded that is cancelled when it begins
-            author = await self._author()
-        return sources_of_attachments(text, sources, author, f"file://{self._profile.root}/")
+        return sources_of_attachments(text, sources, await self._author(), f"file://{self._profile.root}/")
 
     async def _author(self) -> WrittenBy:
-        """Return who says which files agents wrote, as of now."""
+        """Return who says which files agents wrote, as of now; also to a turn that is cancelled, whose end needs it."""
         files = self._services.agent_files
         try:
             if files is None:
                 return no_author
-            await files.keep_up()
+            with trio.CancelScope(shield=True):
+                await files.keep_up()
             return partial(files.author, self._profile.root)
         except (JournalError, OSError):
             return any_agent

@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -17,7 +18,8 @@ from supervisor.categories.restore import UndoConfig
 from supervisor.config.config_keys import Config
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
-from supervisor.journal.facts import CallEnded, CallStarted
+from supervisor.journal.agent_files import AgentFiles
+from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact
 from supervisor.journal.journal import open_journal
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.pool import pool as pool_module
@@ -463,6 +465,26 @@ async def test_a_cancelled_question_changes_nothing_and_leaves_no_worker_behind(
             nursery.cancel_scope.cancel()
         assert site.files == {"a.txt": "old\n"}
         assert (await site.run(site.router(say=never), "ls")).ok
+
+
+async def test_a_turn_that_is_cancelled_when_a_commit_begins_is_told_its_outcome(site: Site) -> None:
+    with (
+        open_journal(site.kept.with_name("journal.db")),
+        closing(AgentFiles(site.kept.with_name("journal.db"))) as files,
+    ):
+        router = site.router(say=yes, services=replace(site.services, agent_files=files))
+        ends: list[CallEnded] = []
+        with trio.CancelScope() as turn:
+
+            async def record(*facts: Fact) -> None:
+                site.context.facts += facts
+                if any(isinstance(fact, CallDecided) and fact.committed for fact in facts):
+                    turn.cancel()
+
+            site.context.record = record  # type: ignore[method-assign]
+            ends.append(await site.run(router, "cp", "a.txt", "b.txt"))
+        assert [end.ok for end in ends] == [True]
+    assert site.files == {"a.txt": "old\n", "b.txt": "old\n"}
 
 
 async def test_calls_that_wait_for_a_person_do_not_keep_others_from_running(site: Site) -> None:
