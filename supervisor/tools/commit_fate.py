@@ -1,4 +1,4 @@
-"""What became of a commit whose end nobody saw: a worker that restores takes it back, or finds it complete.
+"""The fate of a commit whose end nobody saw: a worker that restores takes it back, or finds it complete.
 
 Rule: the worker compares the root with what was to be changed, which the journal and the pack say, and so what is said
 here is what is there. Where none can compare it, or somebody else has changed it since, the outcome is unknown.

@@ -138,24 +138,24 @@ def _apply(exchange: Exchange, todo: Sequence[Operation], place: Staging) -> Com
         place.sync_root({each.parent for each in todo})
         place.mark(begun=False)
     except Overtaken as error:
-        _take_back(exchange, place)
+        _roll_back(exchange, place)
         if not exchange.stands:
             return _conflicted(error.conflicts)
         told = "; ".join(f'"{each.path}": {each.why}' for each in error.conflicts[:LISTED])
         return CommitFailed(f"Somebody else changed the root meanwhile ({told}).", tuple(exchange.stands))
     except OSError as error:
-        _take_back(exchange, place)
+        _roll_back(exchange, place)
         end = "Not everything could be taken back." if exchange.stands else "Nothing was changed."
         return CommitFailed(f"{_told(error, path)} {end}", tuple(exchange.stands), error.errno or 0)
     except BaseException:
-        _take_back(exchange, place)
+        _roll_back(exchange, place)
         raise
     exchange.discard()
     found = [f"what a commit that was killed had taken out is kept in {each}" for each in place.found]
     return Committed(sum(1 + len(each.inner) for each in todo), "; ".join(found + exchange.remarks))
 
 
-def _take_back(exchange: Exchange, place: Staging) -> None:
+def _roll_back(exchange: Exchange, place: Staging) -> None:
     """Undo what was done; from there on what is staged may go, for nothing of it is needed any more."""
     exchange.roll_back()
     if not place.rescued:

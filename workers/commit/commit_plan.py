@@ -27,7 +27,7 @@ _MOST: Final = 2**28
 """Bytes of a plan that are read."""
 
 
-class Planned(NamedTuple):
+class PlannedOperation(NamedTuple):
     """One operation of a plan. Its nodes have a kind, a mode, a size and a time alone."""
 
     operation: Operation
@@ -49,7 +49,7 @@ _Seen = tuple[Kind, int, int, int]
 """Kind, mode, size and time."""
 
 
-class _Row(msgspec.Struct, array_like=True):
+class _PlanLine(msgspec.Struct, array_like=True):
     number: str
     path: bytes
     before: _Seen | None
@@ -74,7 +74,7 @@ def write_plan(parents: OpenParents, staging: int, number: int, todo: Sequence[O
             os.fsync(file)
 
 
-def read_plan(staging: int, number: int) -> list[Planned] | None:
+def read_plan(staging: int, number: int) -> list[PlannedOperation] | None:
     """Return the plan in a staging directory; None where there is none of the call with that number."""
     try:
         with closing(open_beneath(staging, PLAN, os.O_RDONLY, links=False)) as file:
@@ -85,7 +85,7 @@ def read_plan(staging: int, number: int) -> list[Planned] | None:
         return None
 
 
-def _row(root: int, staging: int, each: Operation) -> _Row:
+def _row(root: int, staging: int, each: Operation) -> _PlanLine:
     before, after = each.top.before, each.top.after
     inode, attributes = 0, dict[str, bytes]()
     if each.stays_directory:
@@ -94,7 +94,9 @@ def _row(root: int, staging: int, each: Operation) -> _Row:
             attributes = _attributes(handle)
     elif after is not None:
         inode = os.lstat(each.number, dir_fd=staging).st_ino
-    return _Row(each.number, os.fsencode(each.path), _seen(before), _seen(after), inode, attributes, [*_inner(each)])
+    return _PlanLine(
+        each.number, os.fsencode(each.path), _seen(before), _seen(after), inode, attributes, [*_inner(each)]
+    )
 
 
 def _attributes(handle: int) -> dict[str, bytes]:
@@ -112,11 +114,11 @@ def _inner(operation: Operation) -> Iterator[tuple[bytes, _Seen]]:
             yield os.fsencode(path), seen
 
 
-def _planned(row: _Row) -> Planned:
+def _planned(row: _PlanLine) -> PlannedOperation:
     path = os.fsdecode(row.path)
     inner = (Difference(os.fsdecode(inside), None, _node(seen), True) for inside, seen in row.inner)
     operation = Operation(row.number, Difference(path, _node(row.before), _node(row.after)), tuple(inner))
-    return Planned(operation, row.inode, row.attributes)
+    return PlannedOperation(operation, row.inode, row.attributes)
 
 
 def _seen(node: Node | None) -> _Seen | None:
@@ -129,4 +131,4 @@ def _node(seen: _Seen | None) -> Node | None:
 
 
 _encoder: Final = msgspec.msgpack.Encoder()
-_decoder: Final = msgspec.msgpack.Decoder(tuple[int, list[_Row]])
+_decoder: Final = msgspec.msgpack.Decoder(tuple[int, list[_PlanLine]])

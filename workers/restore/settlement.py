@@ -15,7 +15,7 @@ from typing import Final, Literal
 import msgspec
 
 from workers.changes.effects import Change, NodeState
-from workers.commit.commit_plan import PLAN, Planned, read_plan
+from workers.commit.commit_plan import PLAN, PlannedOperation, read_plan
 from workers.commit.exchange import Exchange
 from workers.commit.operations import OpenParents, Operation, of_root
 from workers.commit.staging import Staging, sync_directories
@@ -112,7 +112,7 @@ def _taken_back(root: int, directory: int, number: int) -> list[str]:
         time.sleep(_LOOK_S)
 
 
-def _roll_back(root: int, name: str, dead: int, plan: list[Planned]) -> list[str]:
+def _roll_back(root: int, name: str, dead: int, plan: list[PlannedOperation]) -> list[str]:
     """Undo what was done of a plan, and remove the staging directory; return what stands, in words.
 
     Killed itself, it is done again: what it has undone lies in the staging directory as it was staged.
@@ -140,14 +140,14 @@ def _roll_back(root: int, name: str, dead: int, plan: list[Planned]) -> list[str
     return [*exchange.stands, *(_changed(each) for each in strange)]
 
 
-def _is_ours(parents: OpenParents, planned: Planned) -> bool:
+def _is_ours(parents: OpenParents, planned: PlannedOperation) -> bool:
     """Say whether a directory that stays is the one that was seen, with the mode that it had or was to have."""
     now = look_at(parents, planned.operation.path, of_root())[0]
     known = [each.state.mode | stat.S_IRWXU for each in planned.operation.top[1:3] if each is not None]
     return now is not None and now.inode == planned.inode and now.state.mode | stat.S_IRWXU in known
 
 
-def _mode(planned: Planned) -> int:
+def _mode(planned: PlannedOperation) -> int:
     before = planned.operation.top.before
     assert before is not None, "the directory was there"
     return before.state.mode
