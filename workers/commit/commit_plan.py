@@ -74,6 +74,15 @@ def write_plan(parents: OpenParents, staging: int, number: int, todo: Sequence[O
             os.fsync(file)
 
 
+def has_plan(staging: int) -> bool:
+    """Say whether there is a plan in a staging directory, of whatever call."""
+    try:
+        os.stat(PLAN, dir_fd=staging, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
+
+
 def read_plan(staging: int, number: int) -> list[PlannedOperation] | None:
     """Return the plan in a staging directory; None where there is none of the call with that number."""
     try:

@@ -15,7 +15,7 @@ from typing import Final, Literal
 import msgspec
 
 from workers.changes.effects import Change, NodeState
-from workers.commit.commit_plan import PLAN, PlannedOperation, read_plan
+from workers.commit.commit_plan import PLAN, PlannedOperation, has_plan, read_plan
 from workers.commit.exchange import Exchange
 from workers.commit.operations import OpenParents, Operation, of_root
 from workers.commit.staging import Staging, sync_directories
@@ -33,8 +33,10 @@ _LISTED: Final = 20
 """Names that are told."""
 
 _DYING_S: Final = 10.0
+_STAGING_S: Final = 0.5
 _LOOK_S: Final = 0.01
-"""How long, and how often, to look whether a process that was killed has let go of its staging directory."""
+"""How long, and how often, to look whether a process that was killed has let go of its staging directory. Less long
+where that has no plan yet: then it may be another commit's, and nothing has been changed by it."""
 
 _SWEPT: Final = 20
 """Directories in which what writers left that were killed is removed: a file tool changes one."""
@@ -88,9 +90,9 @@ def settle(root: int, number: int, entries: Mapping[str, PackEntry]) -> Settleme
 
 def _taken_back(root: int, directory: int, number: int) -> list[str]:
     """Take back what the staging directory of the call says; return what stands, in words."""
-    until = time.monotonic() + _DYING_S
+    began, stands = time.monotonic(), list[str]()
     while True:
-        locked, stands = False, list[str]()
+        patience = 0.0
         with os.scandir(directory) as found:
             rescued = [each.name for each in found if each.name.startswith(RESCUED)]
         for name in (*drafts_in(directory), *rescued):
@@ -99,15 +101,14 @@ def _taken_back(root: int, directory: int, number: int) -> list[str]:
             except OSError:
                 continue  # it has just gone, or is none of ours
             with closing(dead):
-                if (plan := read_plan(dead, number)) is None:
-                    continue
-                if not locks(dead):
-                    locked = True
-                elif os.fstat(dead).st_mode & BEGUN or name in rescued:
+                held, plan = locks(dead), read_plan(dead, number)
+                if not held and (plan is not None or not has_plan(dead)):  # else it is another call's
+                    patience = max(patience, _STAGING_S if plan is None else _DYING_S)
+                if held and plan is not None and (os.fstat(dead).st_mode & BEGUN or name in rescued):
                     stands += _roll_back(root, name, dead, plan)
-        if not locked:
-            return stands
-        if time.monotonic() > until:
+        if time.monotonic() > began + patience:
+            if patience < _DYING_S:
+                return stands
             raise ToolError("internal", "The process that was to make these changes was killed, and does not end.")
         time.sleep(_LOOK_S)
 

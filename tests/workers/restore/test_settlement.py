@@ -68,14 +68,19 @@ class Killed:
 
     def commit(self, number: int = 0) -> bool:
         """Commit in a child; return whether it was killed before its step of that number."""
-        layer = UpperLayer(self._opened(), os.open(self.base / "upper", os.O_RDONLY), time.time_ns())
-        self.effects = layer.effects()
+        root = self._opened()
+        layer = UpperLayer(root, os.open(self.base / "upper", os.O_RDONLY), time.time_ns())
 
         def committed() -> str:
             self.die_at(number)
             return type(layer.commit(NUMBER)).__name__
 
-        code, said = in_child(committed)
+        try:
+            self.effects = layer.effects()
+            code, said = in_child(committed)
+        finally:
+            layer.close()
+            os.close(root)
         assert (code, said) in {(-9, ""), (0, "Committed")}
         return code == -9
 
