@@ -158,6 +158,7 @@ def _answer(
         without_rehearsal=call.without_rehearsal,
         network=call.network,
         upload=call.upload,
+        places=call.places,
     )
     answer: messages.Up | Proposal
     with later:

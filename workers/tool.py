@@ -48,6 +48,8 @@ class ToolContext(msgspec.Struct, frozen=True):
     """A person lets it use the network that its profile names."""
     upload: int = UPLOAD
     """Bytes that it may send there."""
+    places: tuple[str, ...] = ()
+    """The part of that network that it may reach; all of it if empty."""
 
 
 class ResultWithNote(NamedTuple):

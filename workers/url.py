@@ -6,7 +6,7 @@ an address instead of a name. A relative reference becomes a URL by RFC 3986, se
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -27,6 +27,7 @@ _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _AUTHORITY: Final = re.compile(r"//([^/?#]*)")
 _LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_OCTET: Final = re.compile(r"0|[1-9][0-9]{0,2}")
 _PORT: Final = re.compile(r"[1-9][0-9]{0,4}")
 
 
@@ -54,23 +55,6 @@ class Url(NamedTuple):
         return f"{self.scheme}://{self.host}{port}"
 
 
-def parse(text: str) -> Url:
-    """Take an absolute http or https URL apart.
-
-    Raises:
-        UrlError: it is none, or one that could be read in two ways.
-    """
-    _check_characters(text)
-    scheme, rest = _split_scheme(text)
-    if (found := _AUTHORITY.match(rest)) is None or not found[1]:
-        raise UrlError(f"The URL {_shown(text)} names no host: write it like https://example.org/path.")
-    host, port = _authority(found[1], PORTS[scheme])
-    target = rest[found.end() :].partition("#")[0]
-    if bad := _BAD_ESCAPE.search(target):
-        raise UrlError(f"The URL has {_shown(bad[0])}, which is not a percent-encoding: write a percent sign as %25.")
-    return Url(scheme, host, port, target if target.startswith("/") else f"/{target}")
-
-
 def host_name(text: str) -> str:
     """Return the normal form of a host's name: lower-case ASCII, no dot at the end.
 
@@ -87,6 +71,35 @@ def host_name(text: str) -> str:
     if _NUMBER.fullmatch(labels[-1]):
         raise UrlError(f"The host {_shown(text)} is an address or a number: use the host's name.")
     return name
+
+
+def host_or_address(text: str) -> str:
+    """Return the normal form of a host's name, or an IPv4 address as it is.
+
+    Raises:
+        UrlError: it is neither.
+    """
+    numbers = text.split(".")
+    if len(numbers) == 4 and all(_OCTET.fullmatch(each) and int(each) < 2**8 for each in numbers):  # noqa: PLR2004
+        return text
+    return host_name(text)
+
+
+def parse(text: str, host: Callable[[str], str] = host_name) -> Url:
+    """Take an absolute http or https URL apart, whose host is in normal form what `host` returns for it.
+
+    Raises:
+        UrlError: it is none, or one that could be read in two ways.
+    """
+    _check_characters(text)
+    scheme, rest = _split_scheme(text)
+    if (found := _AUTHORITY.match(rest)) is None or not found[1]:
+        raise UrlError(f"The URL {_shown(text)} names no host: write it like https://example.org/path.")
+    name, port = _authority(found[1], PORTS[scheme], host)
+    target = rest[found.end() :].partition("#")[0]
+    if bad := _BAD_ESCAPE.search(target):
+        raise UrlError(f"The URL has {_shown(bad[0])}, which is not a percent-encoding: write a percent sign as %25.")
+    return Url(scheme, name, port, target if target.startswith("/") else f"/{target}")
 
 
 def join(base: Url, location: str) -> Url:
@@ -133,7 +146,7 @@ def _split_scheme(text: str) -> tuple[str, str]:
     return scheme, text[found.end() :]
 
 
-def _authority(text: str, default: int) -> tuple[str, int]:
+def _authority(text: str, default: int, host_of: Callable[[str], str]) -> tuple[str, int]:
     if "@" in text:
         raise UrlError("The URL has a user name (an @ before the path): leave it out, nobody is logged in anywhere.")
     if "[" in text:
@@ -142,7 +155,7 @@ def _authority(text: str, default: int) -> tuple[str, int]:
     port = int(digits) if _PORT.fullmatch(digits) else 0
     if colon and not 0 < port < 2**16:
         raise UrlError(f"The port {_shown(digits)} is not valid: leave it out, or write a number from 1 to 65535.")
-    return host_name(host), port if colon else default
+    return host_of(host), port if colon else default
 
 
 def _without_dots(path: str) -> str:

@@ -60,9 +60,11 @@ class Allowlist:
 class NetworkAllowlist:
     """The hosts and ports, exactly those, that a profile's `network` names."""
 
-    def __init__(self, profile: str, places: Iterable[HostPort]) -> None:
+    def __init__(self, profile: str, places: Iterable[HostPort], named: Iterable[HostPort] = ()) -> None:
         self._profile = profile
-        self._places = tuple(dict.fromkeys(places))
+        self.named = frozenset(named)
+        """Those that the operator named as mirrors: they may be at a private address, and be one."""
+        self._places = tuple(dict.fromkeys((*places, *self.named)))
 
     def why_not(self, place: HostPort) -> str:
         """Return why nobody may connect to a place, whose host is in normal form; empty where one may."""

@@ -3,7 +3,7 @@
 Rule: the worker is taken for hostile. Every request is judged from its bytes on: is it one, is the host a name, is that
 on the list, is the port. Only then is the name looked up, once; unless every address is public none is used, and what
 is connected to is one of the checked addresses, never a name. The operator's `resolve` says of a host and port where
-it is instead; nothing else leads to an address that is not public.
+it is instead; that, and a mirror that they named in `[registries]`, alone lead to an address that is not public.
 
     request -> grammar -> list -> port -> look-up -> addresses -> connection -> the worker's, and ours is closed
 
@@ -21,7 +21,7 @@ import trio
 
 from supervisor.broker.addresses import why_not_public
 from supervisor.broker.allowlist import Allowlist, NetworkAllowlist
-from supervisor.broker.dialog import ConnectionRefusal, Dialog
+from supervisor.broker.dialog import COMMAND_CONNECTIONS, CONNECTIONS, ConnectionRefusal, Dialog
 from supervisor.broker.network import Resolver, connect
 from supervisor.categories.web import HostPort, WebConfig, address_port, host_port
 from supervisor.errors import reason
@@ -65,6 +65,8 @@ class Broker:
         places: NetworkAllowlist | None = None,
     ) -> None:
         self._allowed = places or Allowlist(web.allow, web.ports)
+        self._named = places.named if places else frozenset()
+        self._connections = COMMAND_CONNECTIONS if places else CONNECTIONS
         self._instead = {host_port(name): address_port(place) for name, place in web.resolve.items()}
         self._resolve: Resolve = resolve or Resolver()
         self._connect = connect
@@ -76,7 +78,7 @@ class Broker:
             worker: our end of its socket (SOCK_SEQPACKET); stays the caller's, and has ended afterwards.
             running: the id of the call that the worker runs, 0 while it runs none.
         """
-        dialog = Dialog(worker, running)
+        dialog = Dialog(worker, running, self._connections)
         try:
             while (request := await dialog.next_request()) is not None:
                 await self._serve(dialog, request)
@@ -114,7 +116,9 @@ class Broker:
         try:
             if isinstance(asked, frames.FrameError):
                 raise asked
-            place = HostPort(host_name(asked.host), asked.port)
+            place = HostPort(asked.host, asked.port)
+            if place not in self._named:
+                place = HostPort(host_name(asked.host), asked.port)
         except (frames.FrameError, UrlError) as error:
             raise ConnectionRefusal("invalid_arguments", str(error)) from error
         if why := self._allowed.why_not(place):
@@ -128,6 +132,8 @@ class Broker:
             ConnectionRefusal: there is none.
         """
         instead = self._instead.get(wanted)
+        if instead is None and wanted in self._named and wanted.host.replace(".", "").isdigit():
+            instead = wanted
         places = [instead] if instead else [HostPort(each, wanted.port) for each in await self._addresses(wanted)]
         places = places[:ADDRESSES]
         trouble: OSError | None = None
@@ -161,7 +167,7 @@ class Broker:
             raise ConnectionRefusal("fetch_failed", f"The name {wanted.host} was not resolved: {why}.") from error
         if not found:
             raise ConnectionRefusal("fetch_failed", f"The name {wanted.host} has no address.")
-        for address in found:
+        for address in found if wanted not in self._named else ():
             if why := why_not_public(address):
                 raise ConnectionRefusal(
                     "address_not_allowed",

@@ -20,8 +20,11 @@ from workers.wire import frames, messages
 CONNECTIONS: Final = 16
 """Requests that one call may make, redirects and all."""
 
-PATIENCE: Final = 64
-"""Requests in one call, or between two, after which the worker is answered no more."""
+COMMAND_CONNECTIONS: Final = 512
+"""The same of a command with the network of its profile: package managers fetch hundreds of files."""
+
+PATIENCE: Final = 4
+"""Times as many requests in one call, or between two, after which the worker is answered no more."""
 
 UNREAD: Final = 8
 """Answers, each perhaps with a connection, that may lie where the worker has not read them."""
@@ -45,12 +48,14 @@ class Dialog:
     Args:
         worker: our end (SOCK_SEQPACKET); stays the caller's.
         running: the id of the call that the worker runs, 0 while it runs none.
+        connections: that one call may make.
     """
 
-    def __init__(self, worker: socket.socket, running: Callable[[], int]) -> None:
+    def __init__(self, worker: socket.socket, running: Callable[[], int], connections: int = CONNECTIONS) -> None:
         worker.setblocking(False)
         self._worker = worker
         self._running = running
+        self._connections = connections
         self._call = 0
         self._requests = 0
         self._answered = 0
@@ -63,8 +68,8 @@ class Dialog:
         if self._running() != self._call:
             self._call, self._requests = self._running(), 0
         self._requests += 1
-        if self._requests > PATIENCE:
-            _log.warning("a worker is answered no more: it asked more than %d times in one call", PATIENCE)
+        if self._requests > PATIENCE * self._connections:
+            _log.warning("a worker is answered no more: it asked more than %d times in one call", self._requests - 1)
             return None
         self._answered = self._answered + 1 if self._unread() else 0
         if self._answered > UNREAD:
@@ -80,9 +85,9 @@ class Dialog:
         """
         if not self._call:
             raise ConnectionRefusal("fetch_failed", "There are connections only while a call runs.")
-        if self._requests > CONNECTIONS:
+        if self._requests > self._connections:
             raise ConnectionRefusal(
-                "fetch_failed", f"A call may make {CONNECTIONS} connections, and this one has made them."
+                "fetch_failed", f"A call may make {self._connections} connections, and this one has made them."
             )
         if self._running() != self._call:
             raise ConnectionRefusal("cancelled", "The call for which this connection was wanted has ended.")

@@ -11,6 +11,7 @@ from typing import Annotated, NamedTuple, Protocol, TypeVar
 import msgspec
 from msgspec import Meta
 
+from supervisor.categories.registries import Registry
 from workers.wire.messages import Inputs, Limits
 
 _Section = TypeVar("_Section", bound=msgspec.Struct)
@@ -69,6 +70,8 @@ class ProfileTraits(NamedTuple):
     """Hosts that a person may let a command reach, each "host:port"."""
     surroundings: Surroundings | None = None
     """What commands have of the person; None where nobody has looked."""
+    registries: tuple[Registry, ...] = ()
+    """Those among them that are registries of packages."""
 
 
 class Library(NamedTuple):

@@ -11,13 +11,14 @@ import msgspec
 from msgspec import Meta
 
 from supervisor.categories.command_environment import check_variables
+from supervisor.categories.registries import told
 from supervisor.categories.row import CategoryLimits, CategoryRow, Locations, ProfileTraits, Sections, TrialCall
 from supervisor.categories.shown_places import HiddenPlaces, NotShown
 from supervisor.categories.surroundings import Survey, survey
 from supervisor.categories.toolchains import KNOWN, PATH, refuse_named
 from supervisor.categories.web import ca_file
 from supervisor.errors import ConfigError
-from workers.shell.shell_inputs import ENDS_S, ShellInputs
+from workers.shell.shell_inputs import ENDS_S, RegistryHints, ShellInputs
 
 
 class ShellConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -145,6 +146,7 @@ def _inputs(sections: Sections, locations: Locations, traits: ProfileTraits) -> 
         identity=has.identity,
         venv_problem=has.venv_problem,
         max_timeout_s=most,
+        registries=RegistryHints(*told(traits.registries)),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Final, TypeVar
 import msgspec
 from msgspec import Meta
 
+from supervisor.categories.registries import RegistriesConfig
 from supervisor.categories.row import CategoryLimits
 from supervisor.rules.rule import Rule
 
@@ -38,8 +39,10 @@ class ProfileConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     network: Annotated[
         tuple[str, ...] | None,
         Meta(
-            description="Hosts and ports that a person may let one command reach; without their yes it has no network.",
-            examples=[["registry.example.org:443"]],
+            description="Hosts and ports that a person may let one command reach; without their yes it has no network. "
+            "`registry:npm`, `registry:pypi`, `registry:crates`, `registry:go` and `registry:deb` stand for those of "
+            "a registry, or of its mirror in [registries]; `project` names all five.",
+            examples=[["registry:npm", "git.example.org:443"]],
         ),
     ] = None
     trusted: Annotated[
@@ -163,6 +166,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = ()
     daemon: DaemonConfig = DaemonConfig()
     network: NetworkConfig = NetworkConfig()
+    registries: RegistriesConfig = RegistriesConfig()
     limits: dict[str, CategoryLimits] = {}
     """Of the categories that the operator limits, by name."""
     sections: tuple[msgspec.Struct, ...] = ()

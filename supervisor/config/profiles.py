@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from supervisor.categories.registries import EVERY_REGISTRY, PREFIX, RegistriesConfig, Registry, registries_named
 from supervisor.categories.row import ProfileTraits, Surroundings
 from supervisor.config.config_keys import ProfileConfig
 from supervisor.config.own_places import refuse_own_places
@@ -45,6 +46,8 @@ class Profile:
     """Hosts with their ports that a person may let a command reach, each "host:port"."""
     surroundings: Surroundings | None = None
     """What its commands have of the person who opened the session; None until it was looked for."""
+    registries: tuple[Registry, ...] = ()
+    """Those among them that are registries of packages."""
     unavailable_tools: tuple[tuple[str, str], ...] = ()
     """Tools that cannot work here, each with the reason; they are not among `tools`."""
     complete: "Profile | None" = None
@@ -73,9 +76,15 @@ class Profile:
         return replace(self, own_tools=tools, own_ask=ask, unavailable_tools=why, complete=self)
 
     @property
+    def hosts(self) -> tuple[str, ...]:
+        """What of its network is no registry of packages."""
+        packages = {place for each in self.registries for place in each.places}
+        return tuple(place for place in self.network if place not in packages)
+
+    @property
     def traits(self) -> ProfileTraits:
         """What the inputs of its workers depend on."""
-        return ProfileTraits(self.network, self.surroundings)
+        return ProfileTraits(self.network, self.surroundings, self.registries)
 
     def context(self) -> Context:
         """Return what the agent and every tool are told about where they are."""
@@ -92,7 +101,7 @@ def _needs_approval(tool: str) -> bool:
 
 _BUILT_IN: Final = (
     Profile("vault", "vault"),
-    Profile("project", "."),
+    Profile("project", ".", network=EVERY_REGISTRY),
     Profile("operator", "."),
     Profile("librarian", "{repos_path}/{group}/{technology}", writable=False, trusted=False, by_name=True),
 )
@@ -104,9 +113,11 @@ def profiles(settings: Settings) -> Mapping[str, Profile]:
     Raises:
         ConfigError: a configured profile names a tool that does not exist, or lacks what a new one needs.
     """
+    config, file = settings.config, settings.config_file
     found = {profile.name: profile for profile in _BUILT_IN}
-    for name, wanted in settings.config.profiles.items():
-        found[name] = _configured(settings.config_file, name, found.get(name), wanted)
+    for name, wanted in config.profiles.items():
+        found[name] = _configured(file, name, found.get(name), wanted)
+    found = {name: _networked(file, profile, config.registries) for name, profile in found.items()}
     return MappingProxyType(found)
 
 
@@ -221,32 +232,38 @@ def _configured(file: Path, name: str, base: Profile | None, wanted: ProfileConf
         if tool not in known:
             raise ConfigError(f"{file}: profile {name!r}: no tool {tool!r}. Choose from: {', '.join(known)}.")
     usable = tuple(tool for tool in tools if profile.writable or not known[tool].effect)
-    network = _network(file, profile, usable)
+    commands = [name for name, tool in known.items() if tool.runs]
+    if not any(tool in usable for tool in commands):
+        if wanted.network:
+            raise ConfigError(
+                f"{file}: `network` of profile {name!r} is for commands, and it has none. Give it one of "
+                f"{', '.join(commands)}, or leave `network` out; it does not concern `fetch_url`, which has [web]."
+            )
+        profile = replace(profile, network=())
     ask = tuple(dict.fromkeys((*ask, *filter(_needs_approval, usable))))
     writable = any(known[tool].effect for tool in usable)
-    return replace(profile, own_tools=usable, own_ask=ask, network=network, writable=writable)
+    return replace(profile, own_tools=usable, own_ask=ask, writable=writable)
 
 
-def _network(file: Path, profile: Profile, tools: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the hosts and ports that a profile names, in normal form.
+def _networked(file: Path, profile: Profile, mirrors: RegistriesConfig) -> Profile:
+    """Return a profile with the hosts and ports that it names, in normal form, those of its registries among them.
 
     Raises:
-        ConfigError: one is none, or nothing in the profile could use them.
+        ConfigError: one is none.
     """
     if not profile.network:
-        return ()
-    from supervisor.categories.web import host_port
-    from workers.catalog import offered_tools
-    from workers.url import UrlError
-
-    commands = [name for name, tool in offered_tools().items() if tool.runs]
+        return profile
+    named = [each for each in profile.network if not each.startswith(PREFIX)]
     try:
-        places = tuple(dict.fromkeys(str(host_port(each)) for each in profile.network))
-    except UrlError as error:
+        registries = registries_named(profile.network, mirrors)
+        places = _places(named) if named else []
+    except ValueError as error:
         raise ConfigError(f"{file}: `network` of profile {profile.name!r}: {error}") from error
-    if not any(tool in tools for tool in commands):
-        raise ConfigError(
-            f"{file}: `network` of profile {profile.name!r} is for commands, and it has none. Give it one of "
-            f"{', '.join(commands)}, or leave `network` out; it does not concern `fetch_url`, which has [web]."
-        )
-    return places
+    places += [place for each in registries for place in each.places]
+    return replace(profile, network=tuple(dict.fromkeys(places)), registries=registries)
+
+
+def _places(named: list[str]) -> list[str]:
+    from supervisor.categories.web import host_port
+
+    return [str(host_port(each)) for each in named]

@@ -105,6 +105,7 @@ class Pool:
         output: Output | None = None,
         network: bool = False,
         upload: int = UPLOAD,
+        places: tuple[str, ...] = (),
     ) -> messages.Done | messages.Failed | messages.Unrehearsable | PendingProposal:
         """Rehearse a tool that has an effect; its worker holds what it would change, and nothing has changed.
 
@@ -114,7 +115,9 @@ class Pool:
         held = self.checkout.held
         if len(held) >= _HELD_AT_MOST:
             raise WorkerUnavailable(f"{_HELD_AT_MOST} calls wait for a person's decision already.")
-        call = messages.Call(_new_id(), tool, args, call_s=timeout or 0.0, network=network, upload=upload)
+        call = messages.Call(
+            _new_id(), tool, args, call_s=timeout or 0.0, network=network, upload=upload, places=places
+        )
         answer = await self._run(call, timeout, output, _PROPOSED, retries=0)
         if isinstance(answer, PendingProposal) and len(held) > 1 and sum(held.values()) > _HELD_BYTES:
             await answer.decide(commit=False)

@@ -115,6 +115,12 @@ def _only_network(rule: Rule) -> bool:
     return rule.network and not rule.writes and not rule.deletes and rule.kinds is None
 
 
+def network_denied(rules: Sequence[Rule], started: Started, today: dt.date) -> Rule | None:
+    """Return the rule by which a command gets no network, if there is one: it may speak of what is run."""
+    denying = (rule for rule in rules if rule.decision == "deny" and rule.network and rule.counts(today))
+    return next((rule for rule in denying if _speaks_of(rule, started) is not False), None)
+
+
 class _JudgedCommand:
     """One command's effects, ready to be compared with rules."""
 

@@ -117,6 +117,14 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
             "command. A rule that comes with Strongroom allows such changes; one that asks or denies comes before it."
         ),
     ] = False
+    registries: Annotated[
+        tuple[_Pattern, ...] | None,
+        Meta(
+            description="Registries that installs by these `programs` may reach unasked. What such an install may "
+            "change is package directories, lock files and dependencies in manifests, and nothing that is named here.",
+            examples=[["npm", "pypi"]],
+        ),
+    ] = None
 
     def counts(self, today: dt.date) -> bool:
         """Say whether it has not expired."""
@@ -178,7 +186,15 @@ def problem_of(rule: Rule) -> str:
                 compiled((pattern,))
             except PatternError as error:
                 return f"the pattern {quoted(pattern)} of `{key}` {error}."
-    return _problem_of_programs(rule) or _problem_of_limits(rule)
+    return _problem_of_programs(rule) or _problem_of_registries(rule) or _problem_of_limits(rule)
+
+
+def _problem_of_registries(rule: Rule) -> str:
+    if rule.registries is None:
+        return ""
+    if rule.decision != "allow" or not rule.registries:
+        return "`registries` is for a rule that allows installs, and names one at least."
+    return ""
 
 
 def _problem_of_programs(rule: Rule) -> str:
@@ -202,7 +218,7 @@ def _problem_of_limits(rule: Rule) -> str:
     if rule.decision != "allow":
         limits = [key for key in ("max_files", "max_bytes") if getattr(rule, key) is not None]
         return f"`{limits[0]}` limits what a rule allows: leave it out here." if limits else ""
-    if not rule.writes and not rule.deletes:
+    if not rule.writes and not rule.deletes and rule.registries is None:
         return "it allows nothing: name the paths that may be changed in `writes`, or `deletes`."
     return "it allows nothing: `max_files` is 0." if rule.max_files == 0 else ""
 
@@ -228,6 +244,9 @@ def listed(names: Sequence[str], last: str = "and") -> str:
 
 def _allow_sentence(rule: Rule) -> str:
     who = _joined(_who(rule)) if rule.programs else "any program"
+    installs = f"install packages from {listed(rule.registries)} with the network" if rule.registries else ""
+    if installs and not (rule.writes or rule.deletes):
+        return f"{who} may {installs}"
     anything = rule.ignored and rule.writes == rule.deletes == ("**",)
     if anything:
         what = "add, change and delete what git ignores"
@@ -245,7 +264,8 @@ def _allow_sentence(rule: Rule) -> str:
     if rule.git is not None:
         moved = sorted({path.partition("/.git/refs/")[2] for path in (f"/{each}" for each in rule.writes)} - {""})
         many += f", moving {'no ref' if not moved else f'no ref but {listed(moved)}'}"
-    return f"{who} may {what}, {many}{', also after trying the network' if rule.network else ''}"
+    also = ", also after trying the network" if rule.network else ""
+    return f"{who} may {what}, {many}{also}{f', and {installs}' if installs else ''}"
 
 
 def _ask_sentence(rule: Rule) -> str:

@@ -40,7 +40,7 @@ _BUILT_IN: Final = (
 )
 """Built into shells; they run their arguments, or may change what the words after them mean."""
 
-_NO_PROGRAMS: Final = frozenset(_HARMLESS.split())
+HARMLESS: Final = frozenset(_HARMLESS.split())
 _NOT_UNDERSTOOD: Final = frozenset(f"{_KEYWORDS} {_BUILT_IN}".split())
 
 
@@ -89,6 +89,17 @@ def started_by(tool: str, arguments: str, *, network: bool = False) -> Started:
     return Started(_programs(commands), _git(commands), network, any(map(_launches, commands)))
 
 
+def simple_commands(tool: str, arguments: str) -> list[list[str]] | None:
+    """Return the words of each simple command of a call; None where they, or what runs, are not known."""
+    commands = _commands(tool, arguments)
+    if commands is None or any(
+        words[0].in_shell and (not _NAME.fullmatch(words[0].text) or words[0].text in _NOT_UNDERSTOOD)
+        for words in commands
+    ):
+        return None
+    return [[word.text for word in words] for words in commands]
+
+
 def _launches(words: Sequence["_Word"]) -> bool:
     """Say whether a simple command runs another one, by its words."""
     program = words[0].text.rpartition("/")[2]
@@ -104,7 +115,7 @@ def _programs(commands: Sequence[Sequence["_Word"]]) -> tuple[str, ...] | None:
         program = words[0].text
         if words[0].in_shell and (not _NAME.fullmatch(program) or program in _NOT_UNDERSTOOD):
             return None
-        if not (words[0].in_shell and program in _NO_PROGRAMS):
+        if not (words[0].in_shell and program in HARMLESS):
             found[program] = None
     return tuple(found) or None
 

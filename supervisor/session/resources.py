@@ -23,7 +23,7 @@ from supervisor.categories.restore import UndoConfig
 from supervisor.categories.row import Surroundings
 from supervisor.categories.rows import ROWS
 from supervisor.categories.shell import ShellConfig, survey_programs
-from supervisor.categories.web import WebConfig, host_port
+from supervisor.categories.web import HostPort, WebConfig, host_port
 from supervisor.config.fault_plan import FaultPlan, RunningFaultPlan
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
@@ -276,7 +276,10 @@ def _connections(
     if CATEGORIES[category].brokered:
         return (broker or Broker(settings.config.section(WebConfig))).serve
     if CATEGORIES[category].networked and profile.network:
-        places = NetworkAllowlist(profile.name, [host_port(each) for each in profile.network])
+        mirrors = [place for each in profile.registries for place in each.named]
+        named = [HostPort(host, int(port)) for host, _, port in (each.rpartition(":") for each in mirrors)]
+        hosts = [host_port(each) for each in profile.network if each not in mirrors]
+        places = NetworkAllowlist(profile.name, hosts, named)
         return Broker(settings.config.section(WebConfig), places=places).serve
     return None
 

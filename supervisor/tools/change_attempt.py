@@ -31,6 +31,7 @@ from supervisor.tools.call_policy import COMMANDS
 from supervisor.tools.catalog import Offer
 from supervisor.tools.commit_fate import settle, settled
 from supervisor.tools.exfiltration.exposure import SeenText
+from supervisor.tools.installs import WantedNetwork
 from supervisor.tools.services import ChangeServices
 from supervisor.tools.session_rules import SessionRules
 from supervisor.undo.packs import PackStore
@@ -99,6 +100,13 @@ class ChangeAttempt:
     """The person's answer, if one was asked."""
     rule: Rule | None = None
     """What a yes for longer than once allows, where that was offered."""
+    wanted: WantedNetwork | None = None
+    """Of a known install, once it was decided whether it may have that."""
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Hosts and ports that it may reach, if not all that the profile names."""
+        return self.wanted.places if self.wanted is not None and self.network else ()
 
     @property
     def foreign(self) -> bool:

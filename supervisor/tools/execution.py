@@ -30,7 +30,8 @@ from supervisor.tools.catalog import Offer
 from supervisor.tools.change_attempt import ChangeAttempt, Next, call_s, discard, raw_arguments
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.exfiltration.origins import explained, obeyed, words_of
-from supervisor.tools.outcomes import denied, failed, with_output, with_persons_part, worker_answered
+from supervisor.tools.installs import FAILED, INSTALLED, settles
+from supervisor.tools.outcomes import denied, failed, with_notes, with_output, with_persons_part, worker_answered
 from supervisor.tools.session_rules import SessionRules
 from supervisor.tools.unconfined.run import run_unconfined
 from workers.changes.effects import Effects
@@ -109,6 +110,9 @@ class Execution:
 
     async def _attempt(self, attempt: ChangeAttempt) -> ChangeAttempt | CallEnded:
         """Rehearse a call, and do what is decided; return its end, or the next attempt."""
+        return await self._begin_install(attempt) or await self._rehearse(attempt)
+
+    async def _rehearse(self, attempt: ChangeAttempt) -> ChangeAttempt | CallEnded:
         call, offer = attempt.call, attempt.offer
         seconds = call_s(call, self._services)
         try:
@@ -119,6 +123,7 @@ class Execution:
                 output=attempt.show,
                 network=attempt.network,
                 upload=attempt.upload,
+                places=attempt.places,
             )
         except (WorkerError, frames.FrameTooLarge) as error:
             return no_answer(call, error, self._pools, offer.category, seconds=seconds)
@@ -131,14 +136,65 @@ class Execution:
             return await self._proceed(attempt, decided, unrehearsed=proposal.why)
         if not isinstance(proposal, PendingProposal):
             return worker_answered(call, proposal)
+        return await self._settle(attempt, proposal)
+
+    async def _settle(self, attempt: ChangeAttempt, proposal: PendingProposal) -> ChangeAttempt | CallEnded:
+        """Do what is decided about what a worker holds; return the call's end, or the next attempt."""
         try:
+            if attempt.wanted is not None and proposal.effects.exit_code:
+                return await self._failed_install(attempt, proposal)
             decided = await self._decide(attempt, proposal.effects)
+            nothing = not (proposal.effects.totals or proposal.effects.traffic)
+            if decided is Next.COMMIT and nothing and self._profile.registries and not self._profile.hosts:
+                return await self._end_discarded(attempt, proposal)
             if decided is Next.COMMIT:
                 return await attempt.commit(proposal, self._pools, self._rules)
             printed = await discard(proposal)
         finally:
             proposal.abandon()  # nothing happens where it was decided
         return await self._proceed(attempt, decided, printed=printed)
+
+    # --- installs -------------------------------------------------------------------------------------------------
+
+    async def _begin_install(self, attempt: ChangeAttempt) -> ChangeAttempt | CallEnded | None:
+        """Decide whether a known install may use the network, before its first run.
+
+        Return the attempt that has it, or what a person wrote instead; None where it runs as it is.
+        """
+        if attempt.wanted is not None or attempt.network or attempt.undoes:
+            return None
+        attempt.wanted = wanted = self._rules.wanted_network(attempt.call)
+        if wanted is None:
+            return None
+        attempt.verdict = self._rules.judge_install(attempt.call, wanted)
+        asks = attempt.verdict.decision == "ask" or attempt.foreign
+        if attempt.verdict.decision == "deny" or (asks and not self._approvals.attended):
+            return None
+        if asks:
+            attempt.verdict = Verdict("ask", wanted.reason(attempt.seen))
+            attempt.rule = wanted.rule if wanted.install.alone else None
+            decided = await self._request_approval(attempt, "network")
+            if decided is Next.EDITED:
+                return await self._edited(attempt)
+            if decided is Next.DENY:
+                attempt.approval = attempt.rule = None  # it runs without
+                return None
+        more, _problems = self._rules.make(attempt.call, attempt.approval, attempt.rule)
+        await attempt.record(committed=False, network=True, **more)
+        return attempt.again(network=True, upload=wanted.upload(attempt.seen))
+
+    async def _failed_install(self, attempt: ChangeAttempt, proposal: PendingProposal) -> CallEnded:
+        """Keep nothing of an install that failed, and return what it printed."""
+        attempt.effects, attempt.verdict = proposal.effects, Verdict("allow", FAILED)
+        await attempt.record(committed=False)
+        return with_notes(await self._end_discarded(attempt, proposal), FAILED)
+
+    async def _end_discarded(self, attempt: ChangeAttempt, proposal: PendingProposal) -> CallEnded:
+        """Discard what a rehearsal has changed, and end the call with what it printed."""
+        try:
+            return worker_answered(attempt.call, await proposal.decide(commit=False))
+        except WorkerError as error:
+            return no_answer(attempt.call, error, self._pools, attempt.offer.category)
 
     # --- decided by policy, rules, or the person ------------------------------------------------------------------
 
@@ -148,11 +204,14 @@ class Execution:
         verdict = await self._rules.judge(attempt.call, effects, network=attempt.network)
         if verdict.decision != "deny" and await self._network_approved(attempt, effects):
             return Next.WITH_NETWORK
+        installs = attempt.places and attempt.wanted and settles(verdict, attempt.wanted, effects)
+        verdict = INSTALLED if installs else verdict
         by_rule = verdict.rule is not None
         attempt.verdict = verdict if by_rule or not attempt.undoes else Verdict("allow", attempt.call.reason)
         if attempt.verdict.decision == "deny":
             return Next.DENY
-        if attempt.verdict.decision == "allow" and attempt.foreign and (names := obeyed(effects)):
+        freely = attempt.verdict.decision == "allow" and not installs
+        if freely and attempt.foreign and (names := obeyed(effects)):
             attempt.verdict = attempt.verdict._replace(decision="ask", reason=f"{attempt.verdict.reason}; {names}")
         attempt.cannot_undo = lost = await self._rules.cannot_undo(effects, self._pools)
         if lost and not attempt.undoes:
@@ -170,6 +229,8 @@ class Execution:
         tried = any(each.kind == "network" for each in effects.refused)
         if not tried or attempt.network or not profile.network or not self._approvals.attended:
             return False
+        if attempt.wanted is not None or (not profile.hosts and not effects.exit_code):
+            return False  # it was asked about before; or it did what it was to do without packages
         named = f"it tried the network; the profile {profile.name} names {', '.join(profile.network)}"
         may = f"it may send {size(attempt.seen.uploads.limit)}"
         attempt.verdict = Verdict("ask", "; ".join(filter(None, (named, attempt.seen.uploads.told(), may))))
@@ -261,6 +322,8 @@ class Execution:
         assert approval.edited is not None
         await attempt.record(committed=False, edited=approval.edited)
         new = attempt.again()
+        if new.wanted is not None:
+            new.wanted, new.network = None, False
         new.call = msgspec.structs.replace(
             new.call, edited=approval.edited, remark=approval.remark, decided_by=approval.by
         )

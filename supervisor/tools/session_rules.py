@@ -14,14 +14,15 @@ from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.facts import CallStarted, effective
 from supervisor.pool.open_root import OpenRoot
 from supervisor.pool.pools import Pools
-from supervisor.rules.judge_effects import Verdict, judge_effects, judge_unrehearsed, protected_changes
-from supervisor.rules.rule import Rule
+from supervisor.rules.judge_effects import Verdict, judge_effects, judge_unrehearsed, network_denied, protected_changes
+from supervisor.rules.rule import Rule, sentence
 from supervisor.rules.shipped import or_shipped
 from supervisor.rules.started_programs import started_by
 from supervisor.rules.suggest import suggested_rule
 from supervisor.system.off_loop import off_loop
 from supervisor.tools.approval import ApprovalDecision
 from supervisor.tools.call_policy import COMMANDS
+from supervisor.tools.installs import WantedNetwork, allowing, wanted_network
 from supervisor.tools.services import ChangeServices
 from supervisor.undo.promise import promise, replaces
 from workers.changes.effects import Effects
@@ -81,6 +82,18 @@ class SessionRules:
         """Deny a call whose effects nobody knows beforehand, if a rule that denies may speak of them; else ask."""
         started = started_by(call.tool, effective(call), network=network)
         return judge_unrehearsed(self.services.rules, started, _today())
+
+    def judge_install(self, call: CallStarted, wanted: WantedNetwork) -> Verdict:
+        """Decide whether a known install may use the network that it wants: a rule allows or denies it, or a person."""
+        started, today = started_by(call.tool, effective(call), network=True), _today()
+        if denial := network_denied(self.services.rules, started, today):
+            return Verdict("deny", f"a rule denies it: {sentence(denial)}", denial)
+        found = allowing([*self.services.rules, *self._by_people(today)], wanted, today)
+        return found or Verdict("ask", "")
+
+    def wanted_network(self, call: CallStarted) -> WantedNetwork | None:
+        """Return what a call wants of the network, if it is a known install."""
+        return wanted_network(self.profile, call.tool, effective(call), _today())
 
     async def suggest(self, call: CallStarted, effects: Effects, *, network: bool = False) -> Rule | None:
         """Return the rule that a person may make by saying yes to these effects; None where there is none."""

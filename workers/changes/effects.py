@@ -102,6 +102,8 @@ class Change(_EffectsRecord, frozen=True):
     """Somebody else changed it while the command ran: a commit is refused."""
     encoding: str = ""
     """What the diff was decoded from, in words; empty for UTF-8."""
+    only_dependencies: bool = False
+    """A manifest of packages in which nothing but dependencies changes."""
     ignored: bool = False
     """Git ignores it, before and after, by what its lists and its index said before the command."""
 
@@ -169,6 +171,8 @@ class Effects(_EffectsRecord, frozen=True):
     """Of a rehearsal with a network."""
     git: Annotated[tuple[GitChange, ...], msgspec.Meta(max_length=GIT)] = ()
     """What the changes in git's directories come to."""
+    exit_code: int = 0
+    """Of a command; negative, the signal that killed it."""
 
 
 class Conflict(_EffectsRecord, frozen=True):

@@ -248,7 +248,8 @@ def _effects(layer: UpperLayer, until: float, ended: CommandOutcome) -> Effects:
     except CannotRehearse as error:
         why = f"Nothing was changed: the command ran in a rehearsal, but {error}."
         raise ToolError("resource_limit", f"{why} Run less at once, or in another way.", **_uploaded(ended)) from error
-    told = {"refused": ended.refused, "refused_left_out": ended.refused_left_out, "traffic": ended.traffic}
+    told: dict[str, Any] = {"refused": ended.refused, "refused_left_out": ended.refused_left_out}
+    told |= {"traffic": ended.traffic, "exit_code": ended.code}
     return msgspec.structs.replace(effects, **told)
 
 
@@ -262,6 +263,10 @@ def _run_program(
         CannotRehearse: its place could not be made, or not as the root is.
     """
     try:
+        if context.places and engine.network is not None:
+            engine = msgspec.structs.replace(
+                engine, network=msgspec.structs.replace(engine.network, places=context.places)
+            )
         network = context.network and engine.place not in _ON_THE_ROOT  # as sockets of others may lie in the root
         ended = run(engine, file, arguments, context.output, context.root.umask, network=network, upload=context.upload)
     except NotStarted as error:

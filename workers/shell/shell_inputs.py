@@ -2,6 +2,7 @@
 
 from typing import Annotated, Final
 
+import msgspec
 from msgspec import Meta
 
 from workers.errors import ToolError
@@ -48,6 +49,14 @@ def granted_s(wanted: float | None, usual: float, most: float) -> float:
     return usual if wanted is None else wanted
 
 
+class RegistryHints(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What package managers are told of mirrors."""
+
+    variables: dict[str, str] = {}
+    files: dict[str, str] = {}
+    """Of a command's HOME: path there -> text."""
+
+
 class ShellInputs(Inputs, frozen=True):
     """Values that a shell worker needs besides the root."""
 
@@ -71,3 +80,4 @@ class ShellInputs(Inputs, frozen=True):
     """Name and e-mail address that git writes into commits, where the root's own settings name none."""
     venv_problem: str = ""
     """Why the root's own virtual environment cannot work; empty where it can, or is none."""
+    registries: RegistryHints = RegistryHints()

@@ -21,6 +21,7 @@ from workers.tree.git_config import GitConfigs
 from workers.tree.git_ignore import GitIgnore
 from workers.tree.protected import Protection, protection_of
 from workers.treediff.comparison import Difference
+from workers.treediff.manifests import LARGEST, differs_in_dependencies, is_manifest
 from workers.treediff.snapshot import Node, spoken
 
 TOLD: Final = 6 * 2**20
@@ -203,6 +204,7 @@ def _with_diffs(pairs: Sequence[tuple[Difference, Change]], contents: tuple[Cont
         diff = seen.diff if needs <= gets else shortened(seen.diff, gets)
         why = seen.why if diff is seen.diff else left_out(diff)
         more: dict[str, Any] = {"diff": diff.text, "diff_left_out": why, "encoding": seen.how}
+        more |= {"only_dependencies": True} if compared.is_dependencies(difference) else {}
         more |= {"script": True} if compared.is_script(difference, change) else {}
         changes.append(msgspec.structs.replace(change, **more) if any(more.values()) else change)
     return changes
@@ -232,6 +234,18 @@ class _Comparisons:
             return False
         text = self._side(difference.path, difference.after, self._after)
         return isinstance(text, Readable) and not text.how and "\0" not in text.text
+
+    def is_dependencies(self, difference: Difference) -> bool:
+        """Say whether a manifest changes in its dependencies alone."""
+        path, before, after, _inner = difference
+        name = path.rpartition("/")[2]
+        if not is_manifest(name) or after is None:
+            return False
+        if any(each and (each.state.kind != "file" or each.state.size > LARGEST) for each in (before, after)):
+            return False
+        old = b"" if before is None else self._before(path, before, before.state.size)
+        new = self._after(path, after, after.state.size)
+        return old is not None and new is not None and differs_in_dependencies(name, old, new)
 
     def _side(self, path: str, seen: Node | None, content: Content) -> Readable | str | None:
         """Return a file as a text, or why it is none; None where there is none."""

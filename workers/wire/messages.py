@@ -177,6 +177,8 @@ class Call(_Message, frozen=True):
     """A person has said that it may use the network that its profile names."""
     upload: int = UPLOAD
     """Bytes that it may send there."""
+    places: tuple[str, ...] = ()
+    """The part of that network that it may reach, each "host:port"; all of it if empty."""
     fault: Fault | None = None
     """What happens to this call; a breach of the contract where `Start` did not allow faults."""
 

@@ -37,7 +37,7 @@ class Uploads:
             case CallDecided(effects=effects) if effects is not None and effects.traffic:
                 self._running.pop(fact.call, None)
                 self._take(effects.traffic)
-            case CallDecided(network=True, committed=False, approved=True) if fact.edited is None:
+            case CallDecided(network=True, committed=False) if _begins(fact):
                 self._settle(fact.call)
                 self._running[fact.call] = self.limit
             case CallEnded() if fact.ok:
@@ -71,3 +71,8 @@ class Uploads:
         if might is not None:
             self.up += counted if isinstance(counted, int) else might
             self.commands += 1
+
+
+def _begins(fact: CallDecided) -> bool:
+    """Say whether a run with a network begins: by a person's yes, or before an install by a rule."""
+    return fact.edited is None and (fact.approved is True or (fact.effects is None and fact.decision == "allow"))

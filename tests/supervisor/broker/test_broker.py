@@ -7,9 +7,10 @@ from typing import Final
 import pytest
 import trio
 
+from supervisor.broker.allowlist import NetworkAllowlist
 from supervisor.broker.broker import ADDRESSES, Broker
 from supervisor.broker.network import Resolver
-from supervisor.categories.web import WebConfig
+from supervisor.categories.web import HostPort, WebConfig
 from tests.supervisor.broker.conftest import OpenWorker
 from tests.supervisor.broker.harness import PUBLIC, Names, Roads, Worker
 from tests.web_server import WebServer
@@ -63,6 +64,27 @@ def roads(server: WebServer) -> Roads:
 def worker(names: Names, roads: Roads, open_worker: OpenWorker) -> Worker:
     """One whose broker knows all names, and roads to them."""
     return open_worker(Broker(WEB, names, roads))
+
+
+NAMED: Final = [
+    ("127.0.0.1", 0, "connected"),
+    ("mirror.corp", 0, "connected"),
+    ("127.0.0.1", 1, "invalid_arguments"),
+    ("mirror.corp", 1, "domain_not_allowed"),
+    ("private.corp", 0, "address_not_allowed"),
+]
+
+
+@pytest.mark.parametrize(("host", "port", "kind"), NAMED)
+async def test_a_mirror_that_the_operator_named_may_be_at_a_private_address(
+    open_worker: OpenWorker, server: WebServer, host: str, port: int, kind: str
+) -> None:
+    """That very host and port, and no other one of the profile's network."""
+    named = [HostPort(each, server.port) for each in ("127.0.0.1", "mirror.corp")]
+    places = NetworkAllowlist("project", [HostPort("private.corp", server.port)], named)
+    names = Names({each: [["127.0.0.1"]] for each in ("mirror.corp", "private.corp")})
+    worker = open_worker(Broker(WEB, names, places=places))
+    assert await worker.kind(host, port or server.port) == kind
 
 
 async def test_a_listed_host_is_connected(names: Names, roads: Roads, server: WebServer, worker: Worker) -> None:

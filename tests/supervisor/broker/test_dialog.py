@@ -48,7 +48,7 @@ async def test_a_call_has_so_many_connections_and_the_next_one_as_many(broker: B
 
 async def test_a_worker_that_asks_without_end_is_no_longer_heard(broker: Broker, open_worker: OpenWorker) -> None:
     worker = open_worker(broker)
-    for _ in range(PATIENCE):
+    for _ in range(PATIENCE * CONNECTIONS):
         await worker.kind("evil.com")
     assert await worker.ask("evil.com") == (None, None)
     with pytest.raises(BrokenPipeError):

@@ -82,6 +82,44 @@ def test_the_network_of_a_profile_is_in_normal_form(home: Path) -> None:
     assert profiles(settings(home, text))["project"].network == ("example.org:443", "example.org:80")
 
 
+MIRRORS: Final = """
+[registries]
+pypi = "http://10.0.0.1:8080/simple/"
+crates = "https://crates.corp.example/index"
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "network", "told"),
+    [
+        ("", {"registry.npmjs.org:443", "files.pythonhosted.org:443", "sum.golang.org:443", "deb.debian.org:80"}, {}),
+        ("[profiles.project]\nnetwork = ['registry:go', 'a.example:1']", {"proxy.golang.org:443", "a.example:1"}, {}),
+        ("[profiles.project]\nnetwork = []" + MIRRORS, set(), {}),
+        (
+            MIRRORS,
+            {"10.0.0.1:8080", "crates.corp.example:443", "registry.npmjs.org:443"},
+            {
+                "PIP_INDEX_URL": "http://10.0.0.1:8080/simple",
+                "PIP_TRUSTED_HOST": "10.0.0.1:8080",
+                ".cargo/config.toml": 'registry = "sparse+https://crates.corp.example/index/"',
+            },
+        ),
+    ],
+)
+def test_registries_stand_for_hosts_and_mirrors_take_their_place(
+    home: Path, root: Path, text: str, network: set[str], told: dict[str, str]
+) -> None:
+    known = settings(home, text)
+    profile = resolve(known, "project", str(root))
+    assert network <= set(profile.network)
+    assert ("pypi.org:443" in profile.network) == (text == "")
+    inputs = child_spec(known, profile, "shell").inputs
+    assert isinstance(inputs, ShellInputs)
+    given = {**inputs.registries.variables, **inputs.registries.files}
+    assert all(words in given[name] for name, words in told.items())
+    assert bool(given) == bool(told)
+
+
 def test_the_configured_profile_is_the_default(home: Path, root: Path) -> None:
     text = f"profile = 'project'\n[profiles.project]\nroot = '{root}'"
     assert resolve(settings(home, text), None, None).name == "project"
@@ -113,6 +151,11 @@ WRONG: Final = [
     ("[profiles.project]\nnetwork = ['127.0.0.1:443']", "project", "'127.0.0.1' is an address"),
     ("[profiles.project]\nnetwork = ['*.example.org:443']", "project", "'*.example.org' is not a name"),
     ("[profiles.vault]\nnetwork = ['example.org:443']", "vault", "is for commands, and it has none"),
+    (
+        "[profiles.project]\nnetwork = ['registry:gems']",
+        "project",
+        "there is no registry:'gems'. Choose from: registry:n",
+    ),
     ("profile = 'nobody'", None, "No profile 'nobody'. Choose one of: vault, project, "),
     ("", "nobody", "No profile 'nobody'. Choose one of: vault, project, "),
     ("[profiles.vault]\nroot = '/does/not/exist'", "vault", "The root '/does/not/exist' of profile 'vault'"),

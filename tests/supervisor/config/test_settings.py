@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 
+from supervisor.categories.registries import RegistriesConfig
 from supervisor.categories.restore import UndoConfig
 from supervisor.categories.row import CategoryLimits
 from supervisor.categories.shell import ShellConfig
@@ -71,6 +72,9 @@ disk_mb = 100
 escalation = true
 max_timeout_s = 90
 env = { GREETING = "hi" }
+[registries]
+npm = "https://npm.example.org"
+pypi = "http://10.0.0.1:8080/simple"
 [undo]
 each_mb = 1
 call_mb = 2
@@ -92,6 +96,7 @@ until = 2027-06-30
 kinds = ["content", "link"]
 max_bytes = 1000
 git = ["add", "commit"]
+registries = ["npm"]
 [[rules]]
 decision = "deny"
 """
@@ -133,11 +138,13 @@ def test_every_key_is_taken(home: Path) -> None:
             ShellConfig(("git", "make"), 60, ("/srv",), 100, escalation=True, max_timeout_s=90, env={"GREETING": "hi"}),
             UndoConfig(1, 2, 0, 0.5, 10),
         ),
+        registries=RegistriesConfig("https://npm.example.org", "http://10.0.0.1:8080/simple"),
         librarian=LibrarianConfig("/srv/repos", "staging"),
         rules=(
             Rule(
                 *("allow", ("git",), ("build/**",), ("tmp/",), 50, True, "build output is ours", date(2027, 6, 30)),
                 *(("content", "link"), 1000, ("add", "commit")),
+                registries=("npm",),
             ),
             Rule("deny"),
         ),
@@ -174,7 +181,7 @@ MISTAKES: Final = [
     ("modle = 'x'", "unknown name 'modle'; did you mean 'model'?"),
     (
         "zzz = 1",
-        "unknown name 'zzz'; known: model, profile, max_steps, allow_degraded, daemon, network, limits, web, shell,",
+        "unknown name 'zzz'; known: model, profile, max_steps, allow_degraded, daemon, network, registries, limits,",
     ),
     ("network = 'http://me:CANARY@h'", "`network` is 'http://[removed]@h'; it must be a table with proxy, ca_file."),
     *(
@@ -189,6 +196,16 @@ MISTAKES: Final = [
             "http://me:CAN ARY@h",
             "",
         )
+    ),
+    *(
+        (f"[registries]\npypi = '{url}'", words)
+        for url, words in {
+            "https://me:CANARY@h.example/simple": "the URL of `pypi` holds a name or a password, which every command",
+            "ftp://h.example": "the URL of `pypi`: The URL 'ftp://h.example' has the scheme 'ftp'",
+            "https://h.example/simple?key=1": "the URL of `pypi` has more than a host, a port and a path",
+            "https://2130706433/simple": "is an address or a number",
+            "https://h.example:0/": "The port '0' is not valid",
+        }.items()
     ),
     ("[network]\nca_file = 'none.pem'", "`ca_file` in [network], 'none.pem', cannot be read: No such file"),
     ("[limit.files]", "unknown name 'limit'; did you mean 'limits'?"),

@@ -394,6 +394,7 @@ def test_the_sentence_says_every_part_of_a_rule() -> None:
         "max_bytes": None,
         "git": ("add", "commit"),
         "ignored": True,
+        "registries": ("npm",),
     }
     assert list(parts) == list(Rule.__struct_fields__)
     others = {sentence(msgspec.structs.replace(whole, **{key: value})) for key, value in parts.items()}

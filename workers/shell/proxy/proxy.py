@@ -21,7 +21,7 @@ from workers.wire import frames, messages
 CLIENTS: Final = 64
 """Connections of the command at the same time; more wait until one ends."""
 
-MOST_REQUESTS: Final = 16
+MOST_REQUESTS: Final = 512
 """Connections that one command may make: so many the broker makes for one call."""
 
 BUFFER: Final = 2**16

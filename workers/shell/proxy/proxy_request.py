@@ -1,7 +1,7 @@
 """Parser of the head of one HTTP request to the proxy. Pure.
 
-Rule: strict, and nothing is repaired. A client says CONNECT and a place, and gets bytes both ways; or, to port 80 and
-where that is listed, it asks for an http:// URL, which is passed on as a request of one connection. Whatever follows
+Rule: strict, and nothing is repaired. A client says CONNECT and a place that is listed, and gets bytes both ways; or it
+asks for an http:// URL there, which is passed on as a request of one connection. Whatever follows
 the head goes where the head goes: to that one place, so there is nothing to be smuggled.
 """
 
@@ -18,7 +18,6 @@ _END: Final = b"\r\n\r\n"
 _LINE: Final = re.compile(r"([A-Z]{1,16}) ([!-~]{1,8192}) HTTP/1\.[01]")
 _FIELD: Final = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}):[ \t]*([\t -~\x80-\xff]*)")
 _PLACE: Final = re.compile(r"([^:@/]{1,255}):([1-9][0-9]{0,4})")
-_HTTP: Final = 80
 _OF_THE_WAY: Final = frozenset({"host", "connection", "keep-alive", "proxy-connection", "proxy-authorization"})
 """Fields that are between the client and us, or are ours to say."""
 
@@ -101,13 +100,18 @@ def _tunnel(target: str, rest: bytes) -> ProxyRequest:
     place = _PLACE.fullmatch(target)
     if place is None or int(place[2]) >= 2**16:
         raise ProxyDeclined(400, f"{target[:80]!r} is not a host and port: send CONNECT example.org:443 HTTP/1.1.")
-    return ProxyRequest(url.host_name(place[1]), int(place[2]), rest, tunnel=True)
+    return ProxyRequest(url.host_or_address(place[1]), int(place[2]), rest, tunnel=True)
 
 
 def _request(method: str, target: str, fields: list[tuple[str, ...]], rest: bytes) -> ProxyRequest:
-    wanted = url.parse(target)
-    if wanted.scheme != "http" or wanted.port != _HTTP:
-        raise ProxyDeclined(400, "Only http:// URLs on port 80 can be requested like this; use CONNECT for the rest.")
+    wanted = url.parse(target, url.host_or_address)
+    if wanted.scheme != "http":
+        raise ProxyDeclined(400, "Only http:// URLs can be requested like this; use CONNECT for the rest.")
     kept = [f"{name}: {value}" for name, value in fields if name.lower() not in _OF_THE_WAY]
-    lines = [f"{method} {wanted.target} HTTP/1.1", f"host: {wanted.host}", *kept, "connection: close"]
+    lines = [
+        f"{method} {wanted.target} HTTP/1.1",
+        f"host: {wanted.origin.partition('://')[2]}",
+        *kept,
+        "connection: close",
+    ]
     return ProxyRequest(wanted.host, wanted.port, "\r\n".join(lines).encode("latin-1") + _END + rest, tunnel=False)

@@ -57,6 +57,10 @@ def arrange(layout: Layout, place: Place) -> None:
         os.mkdir(f"{SCRATCH}/{name}")
         os.chmod(f"{SCRATCH}/{name}", mode)
         mounts.bind(f"{SCRATCH}/{name}", seen_as)
+    for name, text in layout.home_files.items():
+        os.makedirs(os.path.dirname(f"{HOME}/{name}"), 0o700, exist_ok=True)
+        with open(f"{HOME}/{name}", "x", encoding="utf-8") as file:
+            file.write(text)
     mounts.detach(SCRATCH)
     for path, descriptor in held.items():
         if os.path.isdir(f"/proc/self/fd/{descriptor}"):

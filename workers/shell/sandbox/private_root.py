@@ -7,6 +7,8 @@ can be reached afterwards, neither by the worker nor by what it starts. The proj
 
 import os
 import socket
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -76,6 +78,8 @@ class Layout(msgspec.Struct, frozen=True):
     """What the file `AUTHORITIES` holds; there is none if empty."""
     identity: tuple[str, str] = ("", "")
     """Name and e-mail address of the person, for git."""
+    home_files: Mapping[str, str] = MappingProxyType({})
+    """Files in the HOME of each command: path there -> text."""
 
 
 def in_memory(megabytes: int) -> str:

@@ -72,9 +72,9 @@ def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
         raise ValueError(f"there is no table of system calls for {kernel.MACHINE}")
     root = start.context.working_directory
     toolchains = tuple(each for each in inputs.toolchains if not private_root.within(each, root))
-    wanted = private_root.Layout(
-        root, start.writable, toolchains, start.limits.processes, inputs.disk_mb, _authorities(inputs), inputs.identity
-    )
+    numbers = start.limits.processes, inputs.disk_mb
+    told = inputs.identity, inputs.registries.files
+    wanted = private_root.Layout(root, start.writable, toolchains, *numbers, _authorities(inputs), *told)
     private_root.check(wanted)
     others = (each for each in (*inputs.path, *SYSTEM_PATH) if not private_root.within(each, root))
     path = tuple(dict.fromkeys((*(os.path.join(root, each) for each in OWN_PROGRAMS), *others)))
@@ -85,7 +85,7 @@ def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
         wanted,
         inputs.programs,
         path,
-        {**_ENVIRONMENT, **trusting, **dict(inputs.environment), "PATH": ":".join(path)},
+        {**_ENVIRONMENT, **trusting, **inputs.registries.variables, **dict(inputs.environment), "PATH": ":".join(path)},
         inputs.timeout_s,
         inputs.max_timeout_s,
         COMMAND,

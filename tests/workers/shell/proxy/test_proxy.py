@@ -152,7 +152,7 @@ DECLINED = {
     "stray.example:443": "403",
     "allowed.example:444": "403",
     "sub.allowed.example:443": "403",
-    "127.0.0.1:443": "400",
+    "127.0.0.1:443": "403",
     "[::1]:443": "400",
     "allowed.example": "400",
     "silent.example:443": "502",

@@ -1,0 +1,67 @@
+"""Installs of one session: asked about before their first run, and settled by that one yes.
+
+Rule: a yes to an install is a yes to its registries and to what installs change, and to nothing else: other changes are
+judged like any, and of an install that fails nothing is kept. After foreign text a person is asked, whatever rules say.
+"""
+
+import datetime as dt
+from typing import Final, NamedTuple
+
+from supervisor.config.profiles import Profile
+from supervisor.display.escape import one_line
+from supervisor.display.proposed_effects import size
+from supervisor.rules.installers import Install, covers, install_of, only_installs
+from supervisor.rules.judge_effects import Verdict
+from supervisor.rules.rule import Rule, sentence
+from supervisor.tools.exfiltration.exposure import SeenText
+from workers.changes.effects import Effects
+
+UPLOAD: Final = 4_000_000
+"""Bytes that an install may send: a request for each of thousands of packages."""
+_WIDTH: Final = 80
+FAILED: Final = "it failed, so nothing of what it had changed is kept"
+INSTALLED: Final = Verdict("allow", "an install that may use the network: packages, lock files and dependencies alone")
+
+
+class WantedNetwork(NamedTuple):
+    """What a known install wants of the network."""
+
+    install: Install
+    places: tuple[str, ...]
+    """Those of its registries, and what else the profile names that is no registry: it may reach no more."""
+    rule: Rule
+    """What a yes for longer would allow."""
+
+    def reason(self, seen: SeenText) -> str:
+        """Return why a person is asked, a clause."""
+        wants = f"{one_line(self.install.command, _WIDTH)} wants {', '.join(self.places)}"
+        return "; ".join(filter(None, (wants, seen.uploads.told(), f"it may send {size(self.upload(seen))}")))
+
+    def upload(self, seen: SeenText) -> int:
+        """Return how many bytes it may send."""
+        return max(UPLOAD, seen.uploads.limit)
+
+
+def wanted_network(profile: Profile, tool: str, arguments: str, today: dt.date) -> WantedNetwork | None:
+    """Return what a call wants of the profile's registries, None where it is no install; `arguments` are raw JSON."""
+    if not profile.registries or (install := install_of(tool, arguments)) is None:
+        return None
+    known = [each for each in profile.registries if each.name in install.registries]
+    if {each.name for each in known} != {*install.registries}:
+        return None
+    until = today + dt.timedelta(days=365)
+    rule = Rule("allow", install.programs, until=until, registries=install.registries)
+    places = (*(place for each in known for place in each.places), *profile.hosts)
+    return WantedNetwork(install, places, rule)
+
+
+def allowing(rules: list[Rule], wanted: WantedNetwork, today: dt.date) -> Verdict | None:
+    """Return the verdict of the first rule that allows an install, if there is one."""
+    rule = next((each for each in rules if each.counts(today) and covers(each, wanted.install)), None)
+    return None if rule is None else Verdict("allow", f"a rule covers it: {sentence(rule)}", rule)
+
+
+def settles(verdict: Verdict, wanted: WantedNetwork, effects: Effects) -> bool:
+    """Say whether the yes to its network settles what an install changed: where nobody is to be asked otherwise."""
+    asks = verdict.decision == "ask" and verdict.rule is None
+    return asks and only_installs(effects, wanted.install.registries)

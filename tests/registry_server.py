@@ -1,0 +1,103 @@
+"""A registry of packages on loopback: pip's simple index and npm's documents, with one tiny package each.
+
+Rule: what it serves is made here, byte by byte, and `fault` says how it answers instead.
+"""
+
+import base64
+import gzip
+import hashlib
+import io
+import json
+import socket
+import tarfile
+import zipfile
+from typing import Any, Final, Literal
+
+from tests.loopback import Loopback
+
+Fault = Literal["", "500", "404", "cut", "silent"]
+
+_TEXT: Final = "print('tiny')\n"
+_JSON: Final = "application/json"
+
+
+def wheel(name: str = "tiny", version: str = "1.0", text: str = _TEXT) -> bytes:
+    """Return a wheel (PEP 427) of one module."""
+    info = f"{name}-{version}.dist-info"
+    files = {
+        f"{name}.py": text,
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    files[f"{info}/RECORD"] = "".join(f"{path},,\n" for path in (*files, f"{info}/RECORD"))
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for path, content in files.items():
+            archive.writestr(zipfile.ZipInfo(path), content)
+    return made.getvalue()
+
+
+def tarball(manifest: dict[str, Any], text: str = "module.exports = 'tiny';\n") -> bytes:
+    """Return a package of npm's."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as archive:
+        for path, content in {"package.json": json.dumps(manifest), "index.js": text}.items():
+            entry = tarfile.TarInfo(f"package/{path}")
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content.encode()))
+    return gzip.compress(made.getvalue(), mtime=0)
+
+
+class RegistryServer(Loopback):
+    """Serves; `asked` are the paths that were."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+        self.fault: Fault = ""
+        self.scripts: dict[str, str] = {}
+        """Of npm's package."""
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def taken(self, peer: str) -> Any:
+        """Hear of a connection."""
+
+    def serve(self, connection: socket.socket, _what: Any) -> None:
+        """Answer one request."""
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            if not (more := connection.recv(2**14)):
+                return
+            head += more
+        path = head.split()[1].decode()
+        self.asked.append(path)
+        status, kind, body = self._answer(path)
+        if self.fault == "silent":
+            self._closing.wait()
+            return
+        if self.fault in ("500", "404"):
+            status, body = int(self.fault), b"no"
+        kept = len(body) // 2 if self.fault == "cut" else len(body)
+        line = (
+            f"HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        )
+        connection.sendall(line.encode() + body[:kept])
+
+    def _answer(self, path: str) -> tuple[int, str, bytes]:
+        manifest = {"name": "tiny", "version": "1.0.0", "main": "index.js", "scripts": self.scripts}
+        package = tarball(manifest)
+        integrity = f"sha512-{base64.b64encode(hashlib.sha512(package).digest()).decode()}"
+        dist = {"tarball": f"{self.url}/tiny/-/tiny-1.0.0.tgz", "integrity": integrity}
+        version = {**manifest, "dist": dist, "hasInstallScript": bool(self.scripts)}
+        document = {"name": "tiny", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}
+        link = '<!DOCTYPE html><a href="/files/tiny-1.0-py3-none-any.whl">tiny-1.0-py3-none-any.whl</a>'
+        found = {
+            "/simple/tiny/": ("text/html", link.encode()),
+            "/files/tiny-1.0-py3-none-any.whl": ("application/zip", wheel()),
+            "/tiny": (_JSON, json.dumps(document).encode()),
+            "/tiny/-/tiny-1.0.0.tgz": ("application/octet-stream", package),
+        }.get(path)
+        return (200, *found) if found else (404, "text/plain", b"no")

@@ -1,0 +1,86 @@
+"""Manifests: files that name a project's dependencies, and whether two versions differ in nothing else.
+
+Rule: pure, deny by default. What cannot be read, or is another thing by a second reading, differs in more. Each format
+is read as its package manager does; `prepare` imports the readers, as a locked worker can import nothing.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+LARGEST: Final = 2**20
+"""Bytes of a manifest that is read."""
+
+_NPM: Final = "dependencies devDependencies optionalDependencies peerDependencies"
+_DEPENDENCIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "package.json": tuple(_NPM.split()),
+        "pyproject.toml": (
+            *("project.dependencies", "project.optional-dependencies", "dependency-groups", "tool.uv.sources"),
+            *("tool.uv.dev-dependencies", "tool.poetry.dependencies", "tool.poetry.group.*.dependencies"),
+            "tool.pdm.dev-dependencies",
+        ),
+        "Pipfile": ("packages", "dev-packages"),
+        "Cargo.toml": (
+            *("dependencies", "dev-dependencies", "build-dependencies", "workspace.dependencies"),
+            *("target.*.dependencies", "target.*.dev-dependencies", "target.*.build-dependencies"),
+        ),
+    }
+)
+"""Name of a file -> keys of what an install may change; `*` is any one key."""
+
+_REQUIRE: Final = re.compile(r"^require[ \t]*\([^()]*^\)|^require[ \t]+[^(\n]*$", re.MULTILINE)
+_BLANKS: Final = re.compile(r"\s+")
+
+
+def is_manifest(name: str) -> bool:
+    """Say whether a file of this name is one."""
+    return name in _DEPENDENCIES or name == "go.mod"
+
+
+def differs_in_dependencies(name: str, before: bytes, after: bytes) -> bool:
+    """Say whether two versions of a manifest differ in dependencies alone; b"" is one that was not there."""
+    try:
+        if name == "go.mod":
+            old, new = (_BLANKS.sub(" ", _REQUIRE.sub("", text.decode())).strip() for text in (before, after))
+            return bool(before) and old == new
+        read: Callable[[str], Any] = _json if name == "package.json" else tomllib.loads
+        versions = [read(text.decode()) if text else {} for text in (before, after)]
+    except (ValueError, RecursionError):
+        return False
+    for each in versions:
+        if not isinstance(each, dict):
+            return False
+        for key in _DEPENDENCIES[name]:
+            _remove(each, key.split("."))
+    return bool(versions[0] == versions[1])
+
+
+def _remove(table: dict[str, Any], keys: list[str]) -> None:
+    """Remove what stands at a path of keys, and what is empty after that."""
+    first, rest = keys[0], keys[1:]
+    for name in [each for each in table if first in ("*", each)]:
+        below = table[name]
+        if rest and isinstance(below, dict):
+            _remove(below, rest)
+        if not rest or below == {}:
+            del table[name]
+
+
+def _json(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=_once)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a name that is there twice: programs differ in which one counts.
+
+    Raises:
+        ValueError: it is.
+    """
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name is there twice")
+    return found
