@@ -97,6 +97,7 @@ kinds = ["content", "link"]
 max_bytes = 1000
 git = ["add", "commit"]
 registries = ["npm"]
+ignored = true
 [[rules]]
 decision = "deny"
 """
@@ -145,6 +146,7 @@ def test_every_key_is_taken(home: Path) -> None:
                 *("allow", ("git",), ("build/**",), ("tmp/",), 50, True, "build output is ours", date(2027, 6, 30)),
                 *(("content", "link"), 1000, ("add", "commit")),
                 registries=("npm",),
+                ignored=True,
             ),
             Rule("deny"),
         ),
