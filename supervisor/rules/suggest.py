@@ -1,8 +1,10 @@
 """Suggests the rule that a person may make while they approve a command, so as not to be asked about the same again.
 
-Rule: pure. It covers what is asked about and little more: exactly the programs, of git the subcommands, up to 8 exact
-paths or else the directories that they share, deletions apart, the kinds of change that were seen, a number of files
-and of bytes, and an end. It never covers protected paths or the whole root, nor in `.git` what no commit writes.
+Rule: pure. It covers what a person would call the same thing again, and little more: exactly the programs, of git the
+subcommands, up to 8 exact paths or else the directories that they share, deletions apart, the kinds of change that
+were seen, a number of files and of bytes, and an end. A directory that builds and installations make, by the names
+that such have, is covered as a whole: the next build has others. It never covers protected paths or the whole root,
+nor in `.git` what no commit writes.
 """
 
 import datetime as dt
@@ -17,7 +19,7 @@ from supervisor.rules.git_changes import MADE_FOR, in_git, moved_by_commit, obje
 from supervisor.rules.judge_effects import NamedChange, count_changed, essential_changes, tried_network, unmade
 from supervisor.rules.rule import KINDS, LIMIT, ChangeKind, Rule, literal
 from supervisor.rules.started_programs import GIT, Started
-from workers.changes.effects import Effects
+from workers.changes.effects import Change, Effects
 
 MOST: Final = 5000
 """Changes of which a person can still say that they want them always."""
@@ -29,6 +31,16 @@ _LEAST_BYTES: Final = 100_000
 _LEAST_GIT: Final = 500
 _LEAST_BYTES_GIT: Final = 20_000_000
 """The same of git, whose objects are as many and as large as what is committed."""
+_GROWS: Final = 5
+"""So many times as much may the next build make."""
+_GONE: Final = frozenset({"deleted", "replaced"})
+_OUTPUT_NAMES: Final = (
+    "node_modules bower_components target build dist out _build obj .venv venv .tox .nox __pycache__ .next .nuxt "
+    ".output .svelte-kit .turbo .parcel-cache .gradle coverage htmlcov .nyc_output zig-out .zig-cache .dart_tool "
+    ".stack-work dist-newstyle elm-stuff cmake-build-debug cmake-build-release"
+)
+_OUTPUTS: Final = frozenset(_OUTPUT_NAMES.split())
+"""Names of directories that builds and installations make."""
 _FEBRUARY_29: Final = (2, 29)
 _NO_TEXT: Final = re.compile("[\ud800-\udfff]")
 """Bytes that are not UTF-8, which no pattern can say."""
@@ -49,32 +61,48 @@ def suggested_rule(started: Started | Sequence[str] | None, effects: Effects, to
     if unmade(effects, started.programs):
         return None
     changes = essential_changes(effects)
+    outputs = sorted({found for path, _change in changes if (found := _output(path))})
     kinds = frozenset[ChangeKind]().union(*map(kinds_of, effects.changes))
+    never = frozenset[ChangeKind]().union(*(kinds_of(each) - _built(each) for each in effects.changes)) & NEVER_MADE
     git = started.git if GIT in started.programs else ()
     in_gits = [each for each in changes if in_git(each.path)]
-    if kinds & NEVER_MADE or git is None or not MADE_FOR.issuperset(git) or not _as_committed(in_gits, git):
+    if never or git is None or not MADE_FOR.issuperset(git) or not _as_committed(in_gits, git):
         return None
-    outside = [each for each in changes if not in_git(each.path)]
+    outside = [each for each in changes if not in_git(each.path) and not _output(each.path)]
     writes = _patterns([each.path for each in outside if each.change.what != "deleted"])
-    deletes = _patterns([each.path for each in outside if each.change.what in {"deleted", "replaced"}])
+    deletes = _patterns([each.path for each in outside if each.change.what in _GONE])
     if writes is None or deletes is None:
         return None
     moved = {f"{literal(found)}**" if (found := objects_of(path)) else literal(path) for path, _change in in_gits}
-    if len(moved) > _PATTERNS:
+    if len(moved) > _PATTERNS or len(outputs) > _PATTERNS or any(map(_NO_TEXT.search, outputs)):
         return None
     least, least_bytes = (_LEAST_GIT, _LEAST_BYTES_GIT) if git else (_LEAST, _LEAST_BYTES)
+    whole = tuple(f"{literal(each)}/" for each in outputs)
+    gone = whole if any(_output(path) and change.what in _GONE for path, change in changes) else ()
     return Rule(
         "allow",
         tuple(dict.fromkeys(started.programs)),
-        (*writes, *sorted(moved)),
-        deletes,
-        _round(max(count_changed(effects), least)),
+        (*whole, *writes, *sorted(moved)),
+        (*gone, *deletes),
+        _round(max(count_changed(effects) * (_GROWS if outputs else 1), least)),
         started.network or tried_network(effects),
         until=_in_a_year(today),
         kinds=tuple(kind for kind in KINDS if kind in kinds),
-        max_bytes=_round(max(2 * effects.size, least_bytes)),
+        max_bytes=_round(max((_GROWS if outputs else 2) * effects.size, least_bytes)),
         git=git or None,
     )
+
+
+def _output(path: str) -> str:
+    """Return the outermost directory on the way to a path that a build or an installation makes; "" for none."""
+    parts = path.split("/")
+    at = next((at for at, part in enumerate(parts[:-1]) if part in _OUTPUTS), -1)
+    return "/".join(parts[: at + 1])
+
+
+def _built(change: Change) -> frozenset[ChangeKind]:
+    """Return the kinds that are never another's to allow, but ordinary where builds put what they make."""
+    return frozenset({"program"}) if _output(change.path) else frozenset()
 
 
 def _as_committed(in_gits: Sequence[NamedChange], git: Sequence[str]) -> bool:

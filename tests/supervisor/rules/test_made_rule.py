@@ -114,6 +114,7 @@ WAYS: Final = [
         (f"{ordinary}: {name}", ordinary, text.replace("{0}", file).replace("{1}", folder))
         for ordinary, file, folder in UNDER
         for name, text in NEVER
+        if (ordinary, name) != (BUILD, "a directory in its place")  # as a build may delete what the last one made
     ),
     *BESIDES,
 ]

@@ -13,7 +13,7 @@ from supervisor.rules.rule import Rule, problem_of
 from supervisor.rules.started_programs import Started, started_by
 from supervisor.rules.suggest import MOST, suggested_rule
 from tests.supervisor.changes import NETWORK, TODAY, change, effects
-from workers.changes.effects import Effects
+from workers.changes.effects import Change, Effects, NodeState
 
 
 def decided(rule: Rule, found: Effects, programs: Sequence[str] | None = ("git",)) -> str:
@@ -26,8 +26,9 @@ OFFERED: Final = [
     (effects(*(f"+ {DEEP}/{at}/m" for at in range(9))), (f"{DEEP}/**",), ()),
     (effects("~ src/a.py"), ("src/a.py",), ()),
     (effects("~ a.py", "~ b.py"), ("a.py", "b.py"), ()),
-    (effects("+ build/a", "+ build/b"), ("build/a", "build/b"), ()),
-    (effects("+ build/", "+ build/x/", "+ build/x/a"), ("build/x/a",), ()),
+    (effects("+ build/a", "+ build/b"), ("build/",), ()),
+    (effects("+ build/", "+ build/x/", "+ build/x/a"), ("build/",), ()),
+    (effects("+ app/target/debug/x", "- app/target/debug/y"), ("app/target/",), ("app/target/",)),
     (effects("+ new/"), ("new",), ()),
     (effects("~ a", "- tmp/x", "- tmp/y"), ("a",), ("tmp/x", "tmp/y")),
     (effects("- tmp/", "- tmp/x"), (), ("tmp/x",)),
@@ -36,8 +37,8 @@ OFFERED: Final = [
     (effects(*(f"+ d/ab{at}" for at in range(8)), "+ d/ab"), ("d/**",), ()),
     (effects("+ a[1]*{x}~", "+ ~/x"), ("[~]/x", "a[[]1[]][*][{]x[}]~"), ()),
     (effects("+ d/\udcff"), ("d/**",), ()),
-    (effects("~ lock", *(f"+ node_modules/m{at}/index.js" for at in range(40))), ("lock", "node_modules/**"), ()),
-    (effects(*(f"+ out/m{at}/x" for at in range(5)), *(f"+ lib/{at}/y" for at in range(5))), ("lib/**", "out/**"), ()),
+    (effects("~ lock", *(f"+ node_modules/m{at}/index.js" for at in range(40))), ("node_modules/", "lock"), ()),
+    (effects(*(f"+ out/m{at}/x" for at in range(5)), *(f"+ lib/{at}/y" for at in range(9))), ("out/", "lib/**"), ()),
     (
         effects(*("+ " + "/".join([str(at), *"abcdefghijklmnop"]) for at in range(2))),
         tuple("/".join([str(at), *"abcdefghijklmnop"]) for at in range(2)),
@@ -160,3 +161,12 @@ def test_a_yes_for_always_covers_no_more_than_was_shown(
     rule = suggested_rule(command(first), effects(changed), TODAY)
     assert rule is not None
     assert judge_effects([rule], command(second), effects(changes), TODAY).decision == expected
+
+
+def test_programs_are_a_builds_own_and_nobody_elses() -> None:
+    program = NodeState("file", 0o755, 9)
+    built, planted = (Change(path, "added", None, program) for path in ("target/debug/app", "run"))
+    rule = suggested_rule(("cargo",), effects(built), TODAY)
+    assert rule is not None
+    assert (rule.writes, rule.kinds) == (("target/",), ("content", "program"))
+    assert suggested_rule(("cargo",), effects(built, planted), TODAY) is None

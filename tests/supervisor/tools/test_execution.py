@@ -218,14 +218,14 @@ async def test_no_rule_of_a_persons_undoes_a_denial(site: Site) -> None:
 
 async def test_a_yes_for_the_session_covers_the_same_again_and_no_more(site: Site) -> None:
     router = site.router(say=lambda _ask: ApprovalDecision(approved=True, scope="session"))
-    (site.root / "out").mkdir()
-    for command in (("touch", "out/a", "out/b"), ("touch", "out/b"), ("rm", "out/a"), ("touch", "x")):
+    (site.root / "docs").mkdir()
+    for command in (("touch", "docs/a", "docs/b"), ("touch", "docs/b"), ("rm", "docs/a"), ("touch", "x")):
         assert (await site.run(router, *command)).ok
-    assert site.changes == [["out/a", "out/b"], ["out/a"], ["x"]]
+    assert site.changes == [["docs/a", "docs/b"], ["docs/a"], ["x"]]
     assert site.context.decided[0].scope == "session"
     assert site.context.decided[0].rule == site.asked[0].rule
     other = site.router(say=no)
-    assert (await site.run(other, "touch", "out/d")).kind == "denied"
+    assert (await site.run(other, "touch", "docs/d")).kind == "denied"
 
 
 async def test_a_yes_for_always_holds_in_other_sessions_until_it_is_revoked(site: Site) -> None:
