@@ -70,6 +70,10 @@ class NotShown(Exception):
     """No command may see a place; the text says why, for people."""
 
 
+class NotThere(NotShown):
+    """There is no such place."""
+
+
 class HiddenPlaces(NamedTuple):
     """What no command may see, besides what says so itself."""
 
@@ -113,10 +117,10 @@ def follow(path: str) -> RealPath:
                 done = at
                 continue
             target = os.readlink(at)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise NotThere(f"{at} is not there") from error
         except (OSError, ValueError) as error:
-            raise NotShown(
-                f"{at} is not there" if isinstance(error, FileNotFoundError) else f"{at}: {error}"
-            ) from error
+            raise NotShown(f"{at[:80]} cannot be followed: {getattr(error, 'strerror', error)}") from error
         links.append(at)
         if len(links) > _LINKS_AT_MOST:
             raise NotShown("its links lead in a circle")

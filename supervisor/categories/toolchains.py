@@ -9,13 +9,14 @@ import glob
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from supervisor.categories.shown_places import (
     HiddenPlaces,
     NotShown,
+    NotThere,
     follow,
     names_in,
     parts_of,
@@ -149,7 +150,7 @@ class _ToolchainSearch:
 
     def _bring(self, target: str) -> None:
         """Show what a program leads to; where that may not be, the others work all the same."""
-        with self._or_refused(target):
+        with self._or_refused(target), suppress(NotThere):  # nobody finds that
             real = os.path.dirname(self.link(target))
             if not self._is_shown(real):
                 self.show(real)

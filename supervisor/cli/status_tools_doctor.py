@@ -106,14 +106,18 @@ def tools(as_json: bool, profile: str | None, names: "Names") -> None:
 
 @click.command()
 @click.option("--model", is_flag=True, help="Also check that the model's server answers and accepts the key.")
+@click.option(
+    "--root", metavar="DIR", help="List the programs that a command in DIR finds, and those that it does not."
+)
 @json_option
-def doctor(as_json: bool, model: bool) -> int:
+def doctor(as_json: bool, model: bool, root: str | None) -> int:
     """Try every protection and dependency for real, in throw-away workers.
 
     It ends with 1 where something that Strongroom needs is missing.
 
     \b
       strongroom doctor
+      strongroom doctor --root .
       strongroom doctor --model
       strongroom doctor --json
     """
@@ -129,11 +133,21 @@ def doctor(as_json: bool, model: bool) -> int:
     from supervisor.errors import ConfigError
 
     problem = ""
+    if root is not None and model:
+        raise click.UsageError("Use --root or --model, not both.")
     try:
         here = settings()
     except ConfigError as error:
+        if root is not None:
+            raise
         here, problem = load(read=False), str(error)
-    results = run_checks(here, problem=problem, model=model, tell=_progress)
+    if root is not None:
+        from supervisor.doctor.programs import check_programs
+
+        _progress("programs")
+        results = check_programs(here, root)
+    else:
+        results = run_checks(here, problem=problem, model=model, tell=_progress)
     _progress("")
     if as_json:
         put_json(results)

@@ -88,8 +88,8 @@ def printed(worker: RawWorker, command: str) -> str:
     return str(shell(worker, command)["stdout"])
 
 
-def test_every_program_of_the_path_runs(worker: RawWorker, found: Survey, home: Path) -> None:
-    assert [place for place, _ in found.refused] == [f"{home}/outer/bin/lost"]
+def test_every_program_of_the_path_runs(worker: RawWorker, found: Survey) -> None:
+    assert found.refused == ()
     lines = printed(worker, "; ".join(PROGRAMS)).splitlines()
     assert [line.rpartition("/")[2] for line in lines] == list(PROGRAMS)
 
