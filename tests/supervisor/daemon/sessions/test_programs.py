@@ -1,0 +1,95 @@
+"""Sessions have the programs of the client that opened them, and share workers where these come to the same."""
+
+import threading
+from pathlib import Path
+
+import pytest
+import trio
+
+from supervisor.acp import extensions
+from supervisor.config.settings import load
+from supervisor.daemon.sessions.open_session import OpenSession
+from supervisor.daemon.sessions.registry import SessionRegistry
+from supervisor.errors import ConfigError
+from supervisor.session.resources import SessionResources
+from tests.supervisor.categories.homes import make
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with two directories of programs."""
+    make(home := tmp_path.resolve() / "person", ["a/bin/mine", "b/bin/mine", ".gitconfig = [user]\n\tname = N\n"])
+    monkeypatch.setenv("HOME", str(home))
+    return home
+
+
+async def opened(registry: SessionRegistry, root: Path, path: str | None, profile: str = "project") -> OpenSession:
+    variables = None if path is None else {"PATH": path, "SECRET": "x"}
+    options = extensions.SessionOptions(profile=profile, model="offline", variables=variables)
+    session, _ = await registry.open(str(root), options)
+    return session
+
+
+def path_of(session: OpenSession) -> tuple[str, ...]:
+    has = session.session.profile.surroundings
+    assert has is not None
+    return has.path
+
+
+async def test_workers_are_shared_where_paths_come_to_the_same(
+    registry: SessionRegistry, root: Path, tools: Path
+) -> None:
+    with trio.fail_after(30):
+        one = await opened(registry, root, f"{tools}/a/bin:/no/such")
+        same = await opened(registry, root, f"{tools}:{tools}/b/../a/bin:.")
+        other = await opened(registry, root, f"{tools}/b/bin")
+    assert path_of(one) == path_of(same) == (f"{tools}/a/bin",)
+    assert path_of(other) == (f"{tools}/b/bin",)
+    assert one.session.pools is same.session.pools
+    assert one.session.pools is not other.session.pools
+
+
+async def test_a_client_that_tells_nothing_has_the_daemons_programs(registry: SessionRegistry, root: Path) -> None:
+    with trio.fail_after(30):
+        session = await opened(registry, root, None)
+    assert session.session.profile.surroundings is not None
+
+
+async def test_a_profile_without_commands_looks_for_none(registry: SessionRegistry, root: Path, tools: Path) -> None:
+    with trio.fail_after(30):
+        session = await opened(registry, root, f"{tools}/a/bin", "vault")
+    assert session.session.profile.surroundings is None
+
+
+async def test_reopened_it_has_the_programs_of_who_reopens_it(
+    registry: SessionRegistry, root: Path, tools: Path
+) -> None:
+    with trio.fail_after(30):
+        session = await opened(registry, root, f"{tools}/a/bin")
+        await registry.close(session.id)
+        options = extensions.SessionOptions(variables={"PATH": f"{tools}/b/bin"})
+        again, _ = await registry.reopen(session.id, options)
+        assert path_of(again) == (f"{tools}/b/bin",)
+        await registry.change(again, "operator", None)
+    assert path_of(again) == (f"{tools}/b/bin",)
+
+
+async def test_variables_that_lead_out_of_the_root_open_no_session_with_commands(
+    resources: SessionResources, registry: SessionRegistry, root: Path
+) -> None:
+    resources.settings.config_file.write_text('[shell]\nenv = { PYTHONPATH = "/srv/elsewhere" }\n')
+    resources.use_settings(load({"STRONGROOM_HOME": str(resources.settings.home)}))
+    with trio.fail_after(30), pytest.raises(ConfigError, match="PYTHONPATH"):
+        await opened(registry, root, None)
+
+
+async def test_a_directory_that_does_not_answer_costs_the_programs_and_not_the_session(
+    registry: SessionRegistry, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = threading.Event()
+    monkeypatch.setattr("supervisor.session.resources.survey_programs", lambda *_: answers.wait(60))
+    monkeypatch.setattr("supervisor.session.resources._SURVEY_S", 0.01)
+    with trio.fail_after(30):
+        session = await opened(registry, root, None)
+    answers.set()
+    assert path_of(session) == ()
