@@ -1,7 +1,7 @@
 """From a command's words to bytes for the kernel, and from its exit to words; for confined and unconfined commands.
 
 Rule: what runs is exactly what was written; nothing is cut, quoted or expanded. A program's name is looked up in the
-directories that are given, never in the root, and in no PATH that somebody brought along.
+directories that are given, and in no PATH that a command brought along.
 """
 
 import errno
@@ -54,8 +54,8 @@ def find_program(name: str, path: Sequence[str]) -> str:
     return next((file for file in files if os.path.isfile(file) and os.access(file, os.X_OK)), "")
 
 
-def find_allowed(name: str, allowed: Sequence[str], path: Sequence[str]) -> str:
-    """Return the file of an allowed program.
+def find_allowed(name: str, allowed: Sequence[str], path: Sequence[str], own: str = "") -> str:
+    """Return the file of an allowed program: the root's `own` one, if there is one.
 
     Raises:
         ToolError: `command_not_allowed`, it is not one of them, letter by letter; `not_found`, it is not installed.
@@ -70,7 +70,7 @@ def find_allowed(name: str, allowed: Sequence[str], path: Sequence[str]) -> str:
             f"{advice}",
             command=shown,
         )
-    if file := find_program(name, path):
+    if file := own or find_program(name, path):
         return file
     raise ToolError(
         "not_found",

@@ -29,6 +29,7 @@ from workers.errors import CannotRehearse, RehearsalRefused, ToolError, TooMuch
 from workers.shell.command_line import exit_result, not_started
 from workers.shell.command_runner import MARGIN_S, CommandRunner
 from workers.shell.no_input import remarks
+from workers.shell.own_programs import own_path
 from workers.shell.run.attempts import remark
 from workers.shell.run.command import CommandOutcome, NotStarted, run
 from workers.shell.sandbox.command_mounts import show_root_itself
@@ -209,7 +210,8 @@ def run_command(
     granted = granted_s(wanted_s, engine.timeout_s, engine.max_timeout_s)
     left = (context.call_s or engine.start.call_s) - context.queued_s - MARGIN_S
     until = time.monotonic() + left
-    engine = msgspec.structs.replace(engine, timeout_s=max(_SHORTEST_S, min(granted, left)))
+    environment = {**engine.environment, "PATH": own_path(engine.layout.root, engine.path)}
+    engine = msgspec.structs.replace(engine, timeout_s=max(_SHORTEST_S, min(granted, left)), environment=environment)
     if not (engine.start.writable or engine.start.plan):
         return _run_program(context, engine, file, arguments)[0]
     if context.without_rehearsal:

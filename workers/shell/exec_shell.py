@@ -31,6 +31,9 @@ def exec_shell(args: ExecArgs, context: ToolContext) -> ResultWithNote | Proposa
     """
     from workers.shell.command_line import encoded, find_allowed
     from workers.shell.command_proposal import run_command
+    from workers.shell.own_programs import own_program
 
-    file = find_allowed(args.command, context.engine.programs, context.engine.path)
+    engine = context.engine
+    own = own_program(args.command, engine.layout.root)
+    file = find_allowed(args.command, engine.programs, engine.path, own)
     return run_command(context, file, [encoded(each) for each in (args.command, *args.args)], args.timeout_s)

@@ -17,9 +17,6 @@ CERTIFICATES: Final = (
 )
 """Variables that hold the file of the authorities that are trusted."""
 
-OWN_PROGRAMS: Final = (".venv/bin", "venv/bin", "node_modules/.bin")
-"""Where a root has programs of its own, which come first."""
-
 ENDS_S: Final = 5.0
 """Seconds that a call has, after its command's time is up, for ending it and for what it changed."""
 

@@ -104,6 +104,28 @@ def test_the_roots_own_programs_come_first(worker: RawWorker, home: Path) -> Non
     )
 
 
+def test_programs_of_the_root_are_found_without_a_shell(home: Path, found: Survey) -> None:
+    has = found.surroundings
+    programs = ("venved", "moduled", "git", "../../x")
+    with open_shell(home / "work/root", toolchains=has.shown, path=has.path, programs=programs) as worker:
+        told = [worker.done("exec_shell", {"command": name, "args": ["--version"]}) for name in programs[:3]]
+        assert [name in answer.content for name, answer in zip(programs, told, strict=False)] == [True] * 3
+        assert worker.failed("exec_shell", {"command": "../../x"}).kind == "not_found"
+
+
+PLANTED = (".venv/bin/git", "node_modules/.bin/sh", "venv/bin/ls -> /usr/bin/env")
+
+
+def test_a_directory_with_a_name_of_the_systems_is_left_out(tmp_path: Path) -> None:
+    """What is decided about `git` is about the system's."""
+    make(tmp_path, [*PLANTED, ".venv/bin/other"])
+    with open_shell(tmp_path) as worker:
+        told = shell(worker, "command -v git ls sh other; echo $PATH")["stdout"]
+        done = worker.done("exec_shell", {"command": "git", "args": ["--version"]})
+    assert str(tmp_path) not in told
+    assert "git version" in done.content
+
+
 def test_an_environment_of_the_root_runs(worker: RawWorker, home: Path) -> None:
     code = "import sys, ssl, json; print(sys.prefix, sys.base_prefix)"
     assert printed(worker, f".venv/bin/python -c '{code}'").split() == [

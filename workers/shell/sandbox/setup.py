@@ -37,7 +37,7 @@ from workers.shell.sandbox import doors, private_root
 from workers.shell.sandbox.command_mounts import show_root_itself
 from workers.shell.sandbox.lock_steps import COMMAND, PROXY, WORKER
 from workers.shell.sandbox.quiet_variables import QUIET
-from workers.shell.shell_inputs import CERTIFICATES, OWN_PROGRAMS, ShellInputs
+from workers.shell.shell_inputs import CERTIFICATES, ShellInputs
 from workers.wire import messages
 
 _ENVIRONMENT: Final = MappingProxyType(
@@ -77,7 +77,7 @@ def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
     wanted = private_root.Layout(root, start.writable, toolchains, *numbers, _authorities(inputs), *told)
     private_root.check(wanted)
     others = (each for each in (*inputs.path, *SYSTEM_PATH) if not private_root.within(each, root))
-    path = tuple(dict.fromkeys((*(os.path.join(root, each) for each in OWN_PROGRAMS), *others)))
+    path = tuple(dict.fromkeys(others))
     trusting = dict.fromkeys(CERTIFICATES, private_root.AUTHORITIES) if wanted.authorities else {}
     engine = CommandRunner(
         start,

@@ -1,0 +1,59 @@
+"""Programs of the root's own: its virtual environment's, and its packages'.
+
+Rule: they come first, as they do where a person has activated them. A directory of them that holds a name of the
+system's own tools is left out: what is decided about `git` is about the system's, and not about what lies there.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import Final
+
+from workers.shell.sandbox.private_root import HELD
+
+_DIRECTORIES: Final = (".venv/bin", "venv/bin", "node_modules/.bin")
+
+_SYSTEMS: Final = (
+    *(
+        "git",
+        "sh",
+        "bash",
+        "env",
+        "ls",
+        "cat",
+        "cp",
+        "mv",
+        "rm",
+        "mkdir",
+        "touch",
+        "ln",
+        "find",
+        "grep",
+        "sed",
+        "xargs",
+    ),
+    *("chmod", "head", "tail", "cut", "tr", "wc", "sudo"),
+)
+"""No package brings one of these."""
+
+
+def own_directories(root: str) -> list[str]:
+    """Return those of a root that count, by the path that a command sees."""
+    return [
+        f"{root}/{each}"
+        for each in _DIRECTORIES
+        if not any(os.path.lexists(f"{HELD}/{each}/{name}") for name in _SYSTEMS)
+    ]
+
+
+def own_path(root: str, path: Sequence[str]) -> str:
+    """Return the PATH of a command."""
+    return ":".join((*own_directories(root), *path))
+
+
+def own_program(name: str, root: str) -> str:
+    """Return the file of a program of the root's own, by the path that a command sees; "" where there is none."""
+    for directory in own_directories(root):
+        file = f"{HELD}{directory.removeprefix(root)}/{name}"
+        if "/" not in name and os.path.isfile(file) and os.access(file, os.X_OK):
+            return f"{directory}/{name}"
+    return ""
