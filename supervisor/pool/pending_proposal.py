@@ -103,7 +103,7 @@ class PendingProposal:
         except (trio.Cancelled, BaseExceptionGroup):
             pass  # the caller stays cancelled, and learns what became of it first
         if found is None or (isinstance(found, outcome.Error) and isinstance(found.error, trio.Cancelled)):
-            raise WorkerDied("was ended while it committed", "cancelled")
+            raise WorkerDied("was ended", "cancelled")
         return found.unwrap()
 
     async def _hurry(self, commit: trio.CancelScope) -> None:

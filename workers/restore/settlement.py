@@ -92,7 +92,7 @@ def _taken_back(root: int, directory: int, number: int) -> list[str]:
     """Take back what the staging directory of the call says; return what stands, in words."""
     began, stands = time.monotonic(), list[str]()
     while True:
-        patience = 0.0
+        ours = anybodys = False
         with os.scandir(directory) as found:
             rescued = [each.name for each in found if each.name.startswith(RESCUED)]
         for name in (*drafts_in(directory), *rescued):
@@ -102,12 +102,12 @@ def _taken_back(root: int, directory: int, number: int) -> list[str]:
                 continue  # it has just gone, or is none of ours
             with closing(dead):
                 held, plan = locks(dead), read_plan(dead, number)
-                if not held and (plan is not None or not has_plan(dead)):  # else it is another call's
-                    patience = max(patience, _STAGING_S if plan is None else _DYING_S)
+                ours |= not held and plan is not None
+                anybodys |= not held and not has_plan(dead)
                 if held and plan is not None and (os.fstat(dead).st_mode & BEGUN or name in rescued):
                     stands += _roll_back(root, name, dead, plan)
-        if time.monotonic() > began + patience:
-            if patience < _DYING_S:
+        if time.monotonic() >= began + (_DYING_S if ours else _STAGING_S if anybodys else 0.0):
+            if not ours:
                 return stands
             raise ToolError("internal", "The process that was to make these changes was killed, and does not end.")
         time.sleep(_LOOK_S)

@@ -1,11 +1,11 @@
 """A commit that is killed at any step is settled: every name as before, or every name as after, and nothing besides."""
 
+import fcntl
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
-from itertools import count
+from collections.abc import Callable
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Final
 
@@ -21,9 +21,12 @@ from tests.workers.restore.conftest import inputs
 from workers import kernel
 from workers.changes.effects import Effects
 from workers.commit import exchange
-from workers.commit.staging_directory import BEGUN
+from workers.commit.commit_plan import PLAN
+from workers.commit.staging_directory import BEGUN, sweep
 from workers.commit.upper_layer import UpperLayer
+from workers.errors import ToolError
 from workers.restore.settlement import Settlement, entries_of, settle
+from workers.tree.root import closing
 
 __all__ = ["memory"]
 
@@ -120,6 +123,10 @@ class Killed:
 
         return in_child(settled)[0] == -9
 
+    def swept(self) -> list[str]:
+        with closing(self._opened()) as root:
+            return sweep(root)
+
     def _opened(self) -> int:
         return os.open(self.root, os.O_PATH | os.O_DIRECTORY)
 
@@ -155,12 +162,11 @@ def test_wherever_a_commit_is_killed_all_names_are_as_before_or_as_after(
     assert again.settle() == Settlement("after")
 
 
-@pytest.mark.parametrize("case", ["many", "a directory for a file"])
-def test_a_settlement_that_is_killed_is_done_again(case: str, killed: Callable[[str], Killed]) -> None:
-    steps = sum(1 for _ in iter(partial(commits, killed, case, count(1)), False))
+def test_a_settlement_that_is_killed_is_done_again(killed: Callable[[str], Killed]) -> None:
+    late = max(takewhile(lambda number: killed("many").commit(number), count(1, 8))) - 16  # in the last of the renames
     for number in count(1):
-        again = killed(case)
-        again.commit(steps * 3 // 4)
+        again = killed("many")
+        again.commit(late)
         assert begun(again.root)
         if not again.settle_killed(number):
             break
@@ -169,18 +175,14 @@ def test_a_settlement_that_is_killed_is_done_again(case: str, killed: Callable[[
     assert number > 10
 
 
-def commits(killed: Callable[[str], Killed], case: str, numbers: Iterator[int]) -> bool:
-    return killed(case).commit(next(numbers))
-
-
 def test_a_confined_worker_settles_a_commit_in_the_middle_of_its_renames(killed: Callable[[str], Killed]) -> None:
     again = killed("many")
     inside = 0
-    for number in count(1):
+    for number in count(1, 9):
         again = killed("many")
         if not again.commit(number):
             break
-        if number % 9 or not begun(again.root):
+        if not begun(again.root):
             continue
         inside += 1
         kept = again.base / "kept"
@@ -223,6 +225,41 @@ def test_only_the_number_of_its_call_takes_a_commit_back(killed: Callable[[str],
     assert begun(again.root)
     assert again.settle().fate == "before"
     assert again.look() == again.before
+
+
+@pytest.fixture
+def halfway(killed: Callable[[str], Killed]) -> tuple[Killed, Path]:
+    """A commit that was killed after its first rename, and its staging directory."""
+    for number in count(1):
+        again = killed("two names exchanged for others")
+        assert again.commit(number)
+        if begun(again.root) and again.look().keys() & {b"c", b"b"} == {b"c", b"b"}:
+            break
+    (staging,) = again.root.glob(".strongroom-*")
+    return again, staging
+
+
+def test_another_commit_leaves_it_to_be_settled_and_keeps_it_where_nobody_does(halfway: tuple[Killed, Path]) -> None:
+    again, staging = halfway
+    assert again.swept() == []
+    assert staging.exists()
+    os.utime(staging / PLAN, (1, 1))
+    (rescued,) = again.swept()
+    assert (again.root / rescued).is_dir()
+    assert again.settle() == Settlement("before")
+    assert again.look() == again.before
+
+
+def test_nothing_is_said_while_its_process_may_still_go_on(
+    halfway: tuple[Killed, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again, staging = halfway
+    monkeypatch.setattr("workers.restore.settlement._DYING_S", 0.0)
+    with closing(os.open(staging, os.O_RDONLY)) as owner:
+        fcntl.flock(owner, fcntl.LOCK_EX)
+        with pytest.raises(ToolError, match="does not end"):
+            again.settle()
+    assert again.settle() == Settlement("before")
 
 
 def begun(root: Path) -> bool:
