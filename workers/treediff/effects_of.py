@@ -146,7 +146,7 @@ def _change(
         committable(after.state) if after else None,
         raw_path=raw,
         protected=protection.protected,
-        level=protection.level,
+        level=protection.level if protection.level != "told" or not _is_directory(after) else "",  # nobody runs one
         same_as="" if same_as == path else spoken(same_as)[0],
         linked=before is not None and before.state.kind == "file" and before.links > 1,
         withheld=after.state.mode & _WITHHELD if after is not None and is_file else 0,
@@ -154,6 +154,10 @@ def _change(
         meanwhile=changed_since(difference, since_ns),
         loses=_loses(before, after),
     )
+
+
+def _is_directory(node: Node | None) -> bool:
+    return node is not None and node.state.kind == "dir"
 
 
 def _target(path: str, link: NodeState) -> str:

@@ -159,6 +159,12 @@ def test_protected_paths_are_marked(rehearsing: Rehearsing, tree: Path) -> None:
     assert [path for path in paths if changes[path].protected] == PROTECTED.split()
 
 
+def test_a_directory_is_none_of_the_names_that_people_run(rehearsing: Rehearsing, tree: Path) -> None:
+    changes = told(rehearsing, tree, "mkdir -p build other; echo > build/a; echo > other/BUILD; mkdir conftest.py")
+    marked = {path: each.level for path, each in changes.items() if each.level}
+    assert marked == {"other/BUILD": "told", "conftest.py": "asked"}
+
+
 def test_a_new_directory_that_programs_make_as_their_work_is_marked_once(rehearsing: Rehearsing, tree: Path) -> None:
     (tree / "d/.venv").mkdir()
     script = (
