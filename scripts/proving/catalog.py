@@ -158,7 +158,7 @@ _GENERATED: Final = {
 PROJECTS: Final = (
     Project(
         *("python-unittest", "Python", "made", "calc.py", "python3 -m unittest"),
-        *("python3 -m venv --without-pip .venv", "python -m compileall -q .", _PYTHON),
+        *("python3 -m venv --without-pip .venv", "python -c 'import calc'", _PYTHON),
         ("left - right", "left + right"),
     ),
     Project(

@@ -1,4 +1,4 @@
-"""Small projects that are made here, each driven through a day's work in the real daemon, as `scripts/projects` does."""
+"""Small projects that are made here, driven through a day's work in the real daemon, as `scripts/projects` does."""
 
 import shutil
 from collections.abc import Iterator
