@@ -57,9 +57,8 @@ def _prove(projects: Sequence[Project], base: Path, profile: str, config: Path |
                 print(_row((project.name, project.language, f"not fetched ({error})"[:100])), flush=True)
                 continue
             outcomes.append(drive(project, root, daemon, profile))
-            print(_row(_cells(outcomes[-1])), flush=True)
-    for line in _report(outcomes):
-        print(line)
+            print("\n".join([_row(_cells(outcomes[-1])), *_told(outcomes[-1])]), flush=True)
+    print(_total(outcomes))
     return int(any(each.said for each in outcomes))
 
 
@@ -73,14 +72,16 @@ def _row(cells: Sequence[str]) -> str:
     return name.ljust(_NAME) + " ".join(each.ljust(_CELL) for each in others).rstrip()
 
 
-def _report(outcomes: Sequence[Outcome]) -> Iterator[str]:
+def _told(outcome: Outcome) -> Iterator[str]:
     """Yield what was asked, and what went wrong."""
-    for each in outcomes:
-        yield from (f"{each.project.name} asked in {asked}" for asked in each.asked)
-        yield from (f"{each.project.name} failed in {step}: {why}" for step, why in each.said.items())
+    yield from (f"    asked in {asked}" for asked in outcome.asked)
+    yield from (f"    failed in {step}: {why}" for step, why in outcome.said.items())
+
+
+def _total(outcomes: Sequence[Outcome]) -> str:
     tried = [each.steps[step] for each in outcomes for step in STEPS if each.steps[step] != NONE]
     asked = sum(len(each.asked) for each in outcomes)
-    yield f"{len(outcomes)} projects, {tried.count(GOOD)} of {len(tried)} steps good, {asked} questions"
+    return f"{len(outcomes)} projects, {tried.count(GOOD)} of {len(tried)} steps good, {asked} questions"
 
 
 if __name__ == "__main__":
