@@ -143,6 +143,8 @@ class ChangedName(Object, frozen=True):
     """What the diff was decoded from; empty for UTF-8."""
     unseen: str = ""
     """Why this change cannot be shown in full; empty if it can."""
+    ignored: bool = False
+    """Git ignores it, and nobody would be asked about it alone: it is merely counted."""
 
 
 class BlockedAttempt(Object, frozen=True):

@@ -164,12 +164,14 @@ def overview(effects: extensions.ProposedEffects, short: bool = False) -> list[L
     ]
     others, own = [], []
     for change in effects.changes:
-        if not change.protected:
+        if not change.protected and not change.ignored:
             part = own_part(change.path) if effects.git else ""
             (own.append((part, change.what)) if part else others.append(change))
     lines += [("bold", f"  git: {name(effects.git)}")] if effects.git else []
     lines += _gathered(others) if short else map(_row, others)
     lines += [("dim", f"  git keeps for itself: {kept_for_itself(own)}")] if own else []
+    if quiet := sum(change.ignored for change in effects.changes):
+        lines.append(("dim", f"  {quiet} name{'s' * (quiet > 1)} that git ignores"))
     if effects.left_out:
         lines.append(("bold yellow", f"  ... and {_totals(effects.left_out)}, too many to be listed"))
     return lines + refused(effects)
@@ -212,7 +214,11 @@ def refused(effects: extensions.ProposedEffects) -> list[Line]:
 
 def differences(effects: extensions.ProposedEffects, short: bool = False) -> Iterable[Line]:
     """Yield the differences of texts, line by line; if `short`, those of what was there before come first."""
-    shown = [each for each in effects.changes if each.protected or not (effects.git and own_part(each.path))]
+    shown = [
+        each
+        for each in effects.changes
+        if each.protected or not (each.ignored or (effects.git and own_part(each.path)))
+    ]
     for change in sorted(shown, key=lambda each: short and each.what == "added"):
         if change.diff or change.encoding:
             how = f"  ({name(change.encoding)})" if change.encoding else ""

@@ -10,7 +10,7 @@ from typing import Final
 from supervisor.acp import extensions
 from supervisor.display.escape import name
 from supervisor.display.git_words import git_words
-from supervisor.display.unseen import changed_attributes, count_unseen, unseen
+from supervisor.display.unseen import changed_attributes, count_unseen, is_unasked, unseen
 from workers.changes.effects import Change, Effects, NodeState, Traffic
 
 ONLY: Final[Mapping[str, str]] = MappingProxyType(
@@ -30,7 +30,7 @@ def presented(effects: Effects, cannot_undo: str = "") -> extensions.ProposedEff
     """Return effects as clients are told them, protected paths first."""
     changes = sorted(effects.changes, key=lambda change: not change.protected)
     return extensions.ProposedEffects(
-        changes=[told(each) for each in changes],
+        changes=[told(each, unasked=is_unasked(each, effects)) for each in changes],
         totals=dict(effects.totals.items()),
         left_out=dict(effects.left_out.items()),
         refused=[
@@ -55,8 +55,8 @@ def _bytes(count: int) -> str:
     return size(count) if count else "0 B"
 
 
-def told(change: Change) -> extensions.ChangedName:
-    """Return one change as clients are told it."""
+def told(change: Change, *, unasked: bool = False) -> extensions.ChangedName:
+    """Return one change as clients are told it; `unasked` where it is merely counted."""
     state = change.after or change.before
     return extensions.ChangedName(
         path=change.path,
@@ -67,7 +67,8 @@ def told(change: Change) -> extensions.ChangedName:
         diff=change.diff,
         diff_left_out=change.diff_left_out,
         encoding=change.encoding,
-        unseen=unseen(change),
+        unseen="" if unasked else unseen(change),
+        ignored=unasked,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Final
 from workers.changes.effects import Change, Effects, NodeState
 
 _SPECIAL: Final[Mapping[str, str]] = {"fifo": "a named pipe", "socket": "a socket", "device": "a device"}
+_SET_ID: Final = 0o6000
 _GIT_STORE: Final = re.compile(
     r"(?:.*/)?\.git/(?:(?:modules|worktrees)/.+/)?"
     r"(?:index|objects/(?:[0-9a-f]{2}/[0-9a-f]{38,62}|pack/pack-[0-9a-f]{40,64}\.(?:pack|idx|rev)))"
@@ -31,9 +32,17 @@ def unseen(change: Change) -> str:
     return "; ".join(parts)
 
 
+def is_unasked(change: Change, effects: Effects) -> bool:
+    """Say whether a change is one that nobody is asked about where it is alone: an ordinary file that git ignores."""
+    sides = [each for each in (change.before, change.after) if each is not None]
+    plain = all(each.kind in {"file", "dir"} and not each.mode & _SET_ID for each in sides)
+    return change.ignored and plain and not (change.protected or change.withheld or effects.traffic)
+
+
 def count_unseen(effects: Effects) -> int:
-    """Return how many changes cannot be shown in full."""
-    return sum(bool(unseen(each)) for each in effects.changes) + sum(effects.left_out.values())
+    """Return how many changes cannot be shown in full, of those that somebody is asked about."""
+    hidden = sum(bool(unseen(each)) and not is_unasked(each, effects) for each in effects.changes)
+    return hidden + sum(effects.left_out.values())
 
 
 def changed_attributes(before: NodeState | None, after: NodeState) -> list[tuple[str, str, str | None]]:

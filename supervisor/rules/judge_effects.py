@@ -18,6 +18,7 @@ import msgspec
 from supervisor.display.changes import blocked, changed, concerns
 from supervisor.display.escape import one_line
 from supervisor.display.git_words import git_words, own_part
+from supervisor.display.unseen import is_unasked
 from supervisor.rules.change_kinds import ONLY_BY_NAME, kinds_of
 from supervisor.rules.git_changes import in_git, only_adds
 from supervisor.rules.rule import ChangeKind, Rule, compiled, quoted, sentence
@@ -232,13 +233,15 @@ def count_changed(effects: Effects) -> int:
 
 
 def summary(effects: Effects) -> str:
-    """Return the changes as a clause; those in repositories in git's words."""
-    if not effects.git:
-        return f"{_subject(effects)} would change ({_told(effects)})"
-    others = tuple(change for change in effects.changes if change.protected or not own_part(change.path))
+    """Return the changes as a clause: those in repositories in git's words, those that git ignores as a number."""
+    told = [change for change in effects.changes if not is_unasked(change, effects)]
+    quiet = len(effects.changes) - len(told)
+    others = [change for change in told if change.protected or not (effects.git and own_part(change.path))]
     totals = dict(Counter(change.what for change in others) + Counter(effects.left_out))
-    rest = msgspec.structs.replace(effects, git=(), changes=others, totals=totals)
-    return "; ".join([f"git: {git_words(effects.git)}", *([summary(rest)] if others or effects.left_out else [])])
+    rest = msgspec.structs.replace(effects, changes=tuple(others), totals=totals)
+    parts = [f"git: {git_words(effects.git)}"] if effects.git else []
+    parts += [f"{_subject(rest)} would change ({_told(rest)})"] if others or effects.left_out or not parts else []
+    return "; ".join([*parts, f"{quiet} that git ignores"] if quiet else parts)
 
 
 def unmade(effects: Effects, programs: Sequence[str] | None) -> list[Change]:

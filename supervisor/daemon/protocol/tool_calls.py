@@ -27,6 +27,7 @@ from supervisor.display import changes, proposed_effects
 from supervisor.display.command_text import text_of, title_of
 from supervisor.display.escape import name, one_line, visible
 from supervisor.display.git_words import own_part
+from supervisor.display.unseen import is_unasked
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
 from supervisor.rules.rule import sentence
 from supervisor.tools.approval import ApprovalQuestion
@@ -231,7 +232,9 @@ def effects_shown(
         listed.append(("", _UNDO))
     shown: list[Content | DiffContent] = [_block(listed, language="text")]
     for change in sorted(effects.changes, key=lambda change: not change.protected):
-        if not (change.diff or change.diff_left_out) or (effects.git and own_part(change.path)):
+        if not (change.diff or change.diff_left_out) or (
+            is_unasked(change, effects) or (effects.git and own_part(change.path))
+        ):
             continue
         if limit is not None:
             limit -= len(change.diff)

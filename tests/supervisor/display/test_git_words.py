@@ -5,7 +5,7 @@ from supervisor.display.git_words import git_words
 from supervisor.display.proposed_effects import presented
 from supervisor.rules.judge_effects import summary
 from tests.supervisor.changes import change, effects
-from workers.changes.effects import GitChange
+from workers.changes.effects import GitChange, Traffic
 
 COMMIT = GitChange("commit", "refs/heads/main", "1" * 40, "996c2da" + "0" * 33, 2)
 OWN = ("+ .git/objects/27/" + "f" * 38, "+ .git/objects/28/" + "f" * 38, "+ .git/objects/27/", "~ .git/logs/HEAD",
@@ -41,3 +41,16 @@ def test_what_git_deletes_of_its_own_is_counted() -> None:
 def test_a_name_cannot_be_taken_for_another_part() -> None:
     forged = GitChange("commit", "refs/heads/x, 1 file; tag v1 at 1234567\n\u202e", "", "a" * 40, 9)
     assert git_words([forged]) == 'commit aaaaaaa on "x, 1 file; tag v1 at 1234567\\n\\u202e", 9 files'
+
+
+def test_what_git_ignores_is_a_number_beside_what_is_asked_about() -> None:
+    quiet = [change(f"+ target/{at}", ignored=True, diff_left_out="binary") for at in range(30)]
+    found = effects("~ Cargo.lock", change("+ .env", ignored=True, protected="a program takes it"), *quiet)
+    told = presented(found)
+    lines = [text for _tone, text in overview(told)]
+    assert lines[1].startswith("! A  .env")
+    assert (lines[2][:16], lines[3:]) == ("  M  Cargo.lock ", ["  30 names that git ignores"])
+    assert summary(found) == "2 files would change (.env added, Cargo.lock modified); 30 that git ignores"
+    assert told.unseen == 0
+    brought = effects("~ a", quiet[0], traffic=(Traffic("x:443", 1, 1),))
+    assert any("target/0" in text for _tone, text in overview(presented(brought)))
