@@ -172,6 +172,8 @@ class ProposedEffects(Object, frozen=True):
     """Changes that cannot be shown in full, or are not listed: they want a yes of their own."""
     git: str = ""
     """What became of repositories, in git's words: a clause."""
+    rehearsed_in: str = ""
+    """Where it ran, where that was not an overlay of the root: a clause."""
 
 
 class ApprovalRequest(Object, frozen=True):

@@ -72,6 +72,8 @@ class ProfileTraits(NamedTuple):
     """What commands have of the person; None where nobody has looked."""
     registries: tuple[Registry, ...] = ()
     """Those among them that are registries of packages."""
+    copies: bool = False
+    """Whether commands are rehearsed in copies of the root, as no sandbox can be made here."""
 
 
 class Library(NamedTuple):

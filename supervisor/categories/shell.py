@@ -60,6 +60,16 @@ class ShellConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "again of changes in the root until they are committed or discarded.",
         ),
     ] = 1024
+    copy_mb: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=2**20,
+            description="Megabytes of the largest root that is copied for each command where it cannot be shown below "
+            "an overlay: where there are no user namespaces, or its file system cannot. Of a larger one, what git "
+            "ignores is left out. With 0 nothing is copied, and without user namespaces no command runs.",
+        ),
+    ] = 2048
     escalation: Annotated[
         bool,
         Meta(
@@ -145,6 +155,8 @@ def _inputs(sections: Sections, locations: Locations, traits: ProfileTraits) -> 
         environment=has.environment,
         identity=has.identity,
         venv_problem=has.venv_problem,
+        copies=str(locations.home / "copies") if traits.copies else "",
+        copy_mb=section.copy_mb,
         max_timeout_s=most,
         registries=RegistryHints(*told(traits.registries)),
     )

@@ -50,6 +50,8 @@ class Profile:
     """Those among them that are registries of packages."""
     unavailable_tools: tuple[tuple[str, str], ...] = ()
     """Tools that cannot work here, each with the reason; they are not among `tools`."""
+    copies: bool = False
+    """Whether commands are rehearsed in copies of the root, as no sandbox can be made here."""
     complete: "Profile | None" = None
     """The profile with the unavailable tools, where there are any."""
 
@@ -84,7 +86,7 @@ class Profile:
     @property
     def traits(self) -> ProfileTraits:
         """What the inputs of its workers depend on."""
-        return ProfileTraits(self.network, self.surroundings, self.registries)
+        return ProfileTraits(self.network, self.surroundings, self.registries, self.copies)
 
     def context(self) -> Context:
         """Return what the agent and every tool are told about where they are."""

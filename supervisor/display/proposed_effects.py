@@ -41,6 +41,7 @@ def presented(effects: Effects, cannot_undo: str = "") -> extensions.ProposedEff
         traffic=traffic(effects.traffic),
         unseen=count_unseen(effects),
         git=git_words(effects.git),
+        rehearsed_in=effects.rehearsed_in,
     )
 
 

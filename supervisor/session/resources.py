@@ -181,6 +181,8 @@ class SessionResources:
     async def with_available_tools(self, profile: Profile, person: Sequence[tuple[str, str]] = ()) -> Profile:
         """Return the profile without the tools whose sandbox cannot be made here; its `unavailable_tools` says why.
 
+        Where commands can be rehearsed in copies at least, it is the profile that does so.
+
         Costs a start of a worker where the profile has such tools and none runs on its root yet. A failure is not
         remembered: the next call tries anew. What commands have of a `person` is looked for in a thread.
 
@@ -190,8 +192,14 @@ class SessionResources:
         profile = await self._with_surroundings(profile, dict(person) or self.settings.person)
         unavailable: dict[str, str] = {}
         for category in dict.fromkeys(offer.category for offer in offers(profile.tools).values()):
-            if category in SANDBOXED and (why := await self.pools(profile).refusal(category)):
+            if category not in SANDBOXED or not (why := await self.pools(profile).refusal(category)):
+                continue
+            copies = replace(profile, copies=self.settings.config.section(ShellConfig).copy_mb > 0)
+            if not copies.copies or (more := await self.pools(copies).refusal(category)):
+                why += f"; nor in copies of the root: {more}" if copies.copies else ""
                 unavailable |= {tool: why for tool in category_tools(category) if tool in profile.tools}
+            else:
+                profile = copies
         return profile.without(unavailable)
 
     async def _with_surroundings(self, profile: Profile, person: dict[str, str]) -> Profile:

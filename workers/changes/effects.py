@@ -173,6 +173,8 @@ class Effects(_EffectsRecord, frozen=True):
     """What the changes in git's directories come to."""
     exit_code: int = 0
     """Of a command; negative, the signal that killed it."""
+    rehearsed_in: Annotated[str, msgspec.Meta(max_length=2000)] = ""
+    """Where it ran, in words, where that was not an overlay of the root; and what of the root was missing there."""
 
 
 class Conflict(_EffectsRecord, frozen=True):

@@ -142,3 +142,45 @@ WITH_A_NETWORK: Final = (
 )
 """What stands instead of `NO_NETWORK` where a person let a command use the network of its profile: there is nothing in
 the network namespace but the proxy."""
+
+# --- in a copy of the root, where there are no namespaces -----------------------------------------------------------
+
+_TERMINAL: Final = (0x5401, 0x5402, 0x5403, 0x5404, 0x540F, 0x5410, 0x5413, 0x802C542A)
+"""TCGETS, TCSETS*, TIOCGPGRP, TIOCSPGRP, TIOCGWINSZ, TCGETS2 of ioctl_tty(2)."""
+_DESCRIPTOR: Final = (0x5421, 0x5450, 0x5451, 0x541B)
+"""FIONBIO, FIONCLEX, FIOCLEX, FIONREAD."""
+_CONTENT: Final = (0x40049409, 0x4020940D, 0x80086601)
+"""FICLONE, FICLONERANGE, FS_IOC_GETFLAGS of linux/fs.h."""
+_LEASES: Final = (1024, 1026)
+"""F_SETLEASE, F_NOTIFY of fcntl(2): what lies outside can be opened to be read."""
+
+FORKS: Final = ("fork", "vfork", "clone")
+METADATA: Final = (
+    *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchown", "fchownat"),
+    *("utime", "utimes", "futimesat", "utimensat"),
+)
+"""Calls that neither Landlock nor a filter can judge, which go by a name or a descriptor that was opened to be read:
+the worker makes them instead, in the copy alone."""
+
+IN_A_COPY: Final = (
+    *(row for row in SHELL.denies if row is not NO_NETWORK),
+    *ON_THE_ROOT_ITSELF,
+    # The machine's processes have numbers here: nothing is done to another by its number.
+    *(
+        Deny(call, (IsNot(0, (0,)),))
+        for call in ("prlimit64", "sched_setaffinity", "sched_setattr", "sched_setscheduler", "sched_setparam")
+    ),
+    Deny("setpriority", (IsNot(1, (0,)),)),
+    Deny("ioprio_set", (IsNot(1, (0,)),)),
+    # What lies outside has names here.
+    *(Deny(call) for call in ("setxattr", "lsetxattr", "fsetxattr", "setxattrat")),
+    *(Deny(call) for call in ("removexattr", "lremovexattr", "fremovexattr", "removexattrat")),
+    Deny("file_setattr"),
+    Deny("inotify_add_watch", (), errno.ENOSPC),
+    Deny("fcntl", (Is(1, _LEASES),)),
+    Deny("ioctl", (IsNot(1, (*_TERMINAL, *_DESCRIPTOR, *_CONTENT)),), errno.ENOTTY),
+)
+"""What a command may not do besides, where only Landlock and this filter hold it: what lies outside is there."""
+
+ASKED_IN_A_COPY: Final = (*FORKS, *METADATA)
+"""Calls for which the worker is asked."""

@@ -1,13 +1,12 @@
 """A command on an overlay of the root, and what is proposed of it.
 
-Rule: one rehearsal at a time, on a file system of its own, which the worker mounts before the command and lets go of
-when it is decided: then nothing of what was not committed is left, in memory or elsewhere. Until its layer is committed
-nothing of the root is touched, by whomever; all of the command is dead before its effects are determined. What ran is
-exactly what was written; however a command ends, what it printed until then is kept. Only what was known before
-a command offers a run without a rehearsal: what it did to its own is its error, and nothing has changed.
+Rule: until its layer is committed nothing of the root is touched, by whomever; all of the command is dead before its
+effects are determined. What ran is exactly what was written; however a command ends, what it printed until then is
+kept. Where there can be no overlay, it runs in a copy of the root. Only what was known before a command offers a run
+without a rehearsal: what it did to its own is its error, and nothing has changed.
 
-    PID 1     Rehearsal(...)                              layer: effects() -> originals() -> commit() -> close()
-    child                    mount(...), the command, end
+    PID 1     CommandLayer(...)                              layer: effects() -> originals() -> commit() -> close()
+    child                       its place, the command, end
 """
 
 import errno
@@ -15,32 +14,25 @@ import os
 import re
 import signal
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from workers.changes.effects import Effects
-from workers.commit.upper_layer import LayerProposal, UpperLayer
-from workers.confine import mounts
-from workers.confine.mounts import NO_DEVICES, NO_SUID
 from workers.errors import CannotRehearse, RehearsalRefused, ToolError, TooMuch
 from workers.shell.command_line import exit_result, not_started
+from workers.shell.command_overlay import CommandLayer, CommandOverlay
 from workers.shell.command_runner import MARGIN_S, CommandRunner
+from workers.shell.copies.command_copy import CommandCopy, CopyInSandbox
 from workers.shell.no_input import remarks
 from workers.shell.own_programs import own_path
 from workers.shell.run.attempts import remark
 from workers.shell.run.command import CommandOutcome, NotStarted, run
 from workers.shell.sandbox.command_mounts import show_root_itself
 from workers.shell.sandbox.guarded_root import show_guarded_root
-from workers.shell.sandbox.private_root import HELD, LAYERS, in_memory
 from workers.shell.shell_inputs import granted_s
 from workers.tool import Proposal, ResultWithNote, ToolContext
-from workers.tree.attributes import INTERNAL, attributes_of, set_attributes
-from workers.tree.git_index import is_index, same
-from workers.tree.root import DIRECTORY, HANDLE, closing, open_beneath
-from workers.treediff import overlay
 
 _LIMITS: Final[dict[int, str]] = {
     signal.SIGXFSZ: "it wrote a file of more than file_mb of [limits.shell]",
@@ -61,138 +53,12 @@ _OF_PYTHON: Final = re.compile(rb"\bpy|\bpip|venv", re.ASCII)
 """What a command says that wants a Python."""
 
 _TOO_MUCH: Final = {
+    "disk": "wrote more than {disk_mb} MB",
     "memory": "used more than {memory_mb} MB of memory in all",
     "processes": "had more than {processes} processes",
 }
 
 _SHORTEST_S: Final = 0.1
-
-_LARGEST_INDEX: Final = 2**26
-"""Bytes of git's index that are looked through."""
-
-
-class Rehearsal:
-    """The rehearsal of one command."""
-
-    def __init__(self, root_fd: int, root_path: str, scratch: str) -> None:
-        """Begin.
-
-        Args:
-            root_fd: A descriptor of the root, O_PATH suffices; it stays the caller's.
-            root_path: Where the root is in this process's mount namespace.
-            scratch: An empty directory on a file system of limited size that has user attributes, which only this
-                process can reach; whoever made it removes it.
-
-        Raises:
-            CannotRehearse: the scratch directory does not suffice.
-        """
-        self._root = root_fd
-        self._root_path = root_path
-        self._upper_path = os.path.join(scratch, "upper")
-        self._work_path = os.path.join(scratch, "work")
-        since_ns = time.time_ns()
-        try:
-            self.layer = UpperLayer(root_fd, self._made(), since_ns)
-            """What the command changed, once everything of the command is dead."""
-        except OSError as error:
-            if error.errno == errno.EOPNOTSUPP:
-                raise overlay.refusal(error) from error
-            raise CannotRehearse(f"it cannot be prepared: {error.strerror}") from error
-
-    def mount(self, at: str) -> None:
-        """Mount the overlay over the path `at`; in the command's own mount namespace, before the command.
-
-        Raises:
-            CannotRehearse: there cannot be one, and why.
-        """
-        overlay.mount(self._root, self._root_path, at, self._upper_path, self._work_path)
-
-    def _made(self) -> int:
-        """Make both directories; open the upper one, which the command sees as the root, and so has its attributes."""
-        with closing(open_beneath(self._root, ".", os.O_RDONLY | os.O_DIRECTORY, links=False)) as root:
-            status = os.fstat(root)
-            os.mkdir(self._work_path, 0o700)
-            os.mkdir(self._upper_path, 0o700)
-            upper = os.open(self._upper_path, DIRECTORY)
-            try:
-                os.setxattr(upper, f"{INTERNAL}probe", b"y")
-                os.removexattr(upper, f"{INTERNAL}probe")
-                set_attributes(upper, attributes_of(root), status.st_mode & 0o7777)
-                os.utime(upper, ns=(status.st_atime_ns, status.st_mtime_ns))
-            except BaseException:
-                os.close(upper)
-                raise
-            return upper
-
-
-class CommandOverlay:
-    """The overlay of one command."""
-
-    def __init__(self, engine: CommandRunner) -> None:
-        """Begin, before the command is started.
-
-        Raises:
-            CannotRehearse: there is no overlay here, and why.
-        """
-        with ExitStack() as stack:
-            root = os.open(HELD, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-            stack.callback(os.close, root)
-            try:
-                mounts.new("tmpfs", LAYERS, NO_SUID | NO_DEVICES, in_memory(engine.layout.scratch_mb))
-            except OSError as error:
-                failure = TooMuch if error.errno in overlay.PASSING else CannotRehearse
-                raise failure(f"there is no room for its changes: {error.strerror}") from error
-            stack.callback(mounts.detach, LAYERS)
-            self._root_path, self._root_device = engine.layout.root, os.fstat(root).st_dev
-            self._rehearsal = Rehearsal(root, HELD, LAYERS)
-            self.layer = self._rehearsal.layer
-            stack.callback(self.layer.close)
-            self._held = stack.pop_all()
-        self.close: Final = self._held.close
-        """Let go of everything that was not committed."""
-        self.engine: Final = msgspec.structs.replace(
-            engine, place=self._show, filter=engine.overlay_filter, hold=self._hold
-        )
-        """For the command."""
-
-    def changed(self, effects: Effects) -> bool:
-        """Say whether there is anything in the effects that is worth a commit."""
-        if effects.totals != {"modified": 1} or not effects.changes or not is_index(effects.changes[0].path):
-            return bool(effects.totals)
-        change = effects.changes[0]
-        versions = self.layer.versions(change.path, _LARGEST_INDEX)
-        modes = {each.mode for each in (change.before, change.after) if each}
-        return versions is None or len(modes) > 1 or not same(*versions)
-
-    def proposal(self, effects: Effects, result: ResultWithNote) -> LayerProposal:
-        """Propose the effects, with what the command printed, which is returned once they are committed."""
-
-        def committed(remark: str) -> ResultWithNote:
-            return ResultWithNote(result.value, "; ".join(filter(None, (result.note, remark))))
-
-        return LayerProposal(effects, self.layer, self._held, "Run it again.", committed, result)
-
-    def _hold(self, pid: int) -> bool:
-        """Keep the overlay until it is let go of: to free what the kernel remembers of its files takes 2 us each."""
-        try:
-            root = os.open(f"/proc/{pid}/root{self._root_path}", HANDLE)
-        except OSError:
-            return False
-        if os.fstat(root).st_dev == self._root_device:
-            os.close(root)
-            return False
-        self._held.callback(os.close, root)
-        return True
-
-    def _show(self, path: str) -> None:
-        """Show the overlay as the root: the `Place` of this command.
-
-        Raises:
-            CannotRehearse: it cannot be mounted, and why.
-            OSError: its layers cannot be hidden.
-        """
-        self._rehearsal.mount(path)
-        mounts.detach(LAYERS)
 
 
 def run_command(
@@ -212,46 +78,76 @@ def run_command(
     until = time.monotonic() + left
     environment = {**engine.environment, "PATH": own_path(engine.layout.root, engine.path)}
     engine = msgspec.structs.replace(engine, timeout_s=max(_SHORTEST_S, min(granted, left)), environment=environment)
-    if not (engine.start.writable or engine.start.plan):
+    if not (engine.start.writable or engine.start.plan) and not engine.copies:
         return _run_program(context, engine, file, arguments)[0]
-    if context.without_rehearsal:
+    if context.without_rehearsal and not engine.copies:
         guarded = msgspec.structs.replace(engine, place=show_guarded_root)
         try:
             return _run_program(context, guarded, file, arguments)[0]
         except CannotRehearse as error:
             raise ToolError("resource_limit", f"Nothing was run: {error}.") from error
-    try:
-        overlay = CommandOverlay(engine)
+    why = ""
+    for make in _layers(engine):
         try:
-            result, ended = _run_program(context, overlay.engine, file, arguments)
-            effects = _effects(overlay.layer, until, ended)
-        except BaseException:
-            overlay.close()
-            raise
-    except TooMuch as error:
-        raise ToolError("resource_limit", f"Nothing was run: {error}. Try again later.") from error
-    except CannotRehearse as error:
-        raise RehearsalRefused(str(error)) from error
-    asks = engine.network is not None and any(each.kind == "network" for each in effects.refused)
-    if overlay.changed(effects) or effects.traffic or (asks and not context.network):
-        return overlay.proposal(effects, result)
-    context.later(overlay.close)
+            return _on_layer(make(engine), context, file, arguments, until)
+        except TooMuch as error:
+            raise ToolError("resource_limit", f"Nothing was run: {error}. Try again later.") from error
+        except CannotRehearse as error:
+            why = why or str(error)
+    if engine.copies:
+        raise ToolError("resource_limit", f"Nothing was run: {why}.")
+    raise RehearsalRefused(why)
+
+
+def _layers(engine: CommandRunner) -> Iterator[Callable[[CommandRunner], CommandLayer]]:
+    """Yield what makes what a command may run on, the best first; the next one where that cannot be had here."""
+    if engine.copies:
+        yield CommandCopy
+        return
+    yield CommandOverlay
+    if engine.copy_mb:
+        yield CopyInSandbox
+
+
+def _on_layer(
+    layer: CommandLayer, context: ToolContext, file: str, arguments: Sequence[bytes], until: float
+) -> ResultWithNote | Proposal:
+    """Run a program on a layer, and propose what it changed.
+
+    Raises:
+        ToolError: as `run_command`.
+        CannotRehearse: it could not be begun there.
+    """
+    try:
+        result, ended = _run_program(context, layer.engine, file, arguments)
+        effects = _effects(layer, until, ended)
+        notes = result.note, layer.remark(ended.stdout + ended.stderr)
+        result = result._replace(note="; ".join(filter(None, notes)))
+        engine = layer.engine
+        asks = engine.network is not None and any(each.kind == "network" for each in effects.refused)
+        wanted = layer.changed(effects) or effects.traffic or (asks and not context.network)
+        if wanted and (engine.start.writable or engine.start.plan):
+            return layer.proposal(effects, result)
+    except BaseException:
+        layer.close()
+        raise
+    context.later(layer.close)
     return result
 
 
-def _effects(layer: UpperLayer, until: float, ended: CommandOutcome) -> Effects:
+def _effects(layer: CommandLayer, until: float, ended: CommandOutcome) -> Effects:
     """Return what a command would change, and what it tried in vain.
 
     Raises:
         ToolError: `resource_limit`, it has left what cannot be told.
     """
     try:
-        effects = layer.effects(until)
+        effects = layer.layer(until).effects(until)
     except CannotRehearse as error:
         why = f"Nothing was changed: the command ran in a rehearsal, but {error}."
         raise ToolError("resource_limit", f"{why} Run less at once, or in another way.", **_uploaded(ended)) from error
     told: dict[str, Any] = {"refused": ended.refused, "refused_left_out": ended.refused_left_out}
-    told |= {"traffic": ended.traffic, "exit_code": ended.code}
+    told |= {"traffic": ended.traffic, "exit_code": ended.code, "rehearsed_in": layer.remark("")}
     return msgspec.structs.replace(effects, **told)
 
 
@@ -269,7 +165,8 @@ def _run_program(
             engine = msgspec.structs.replace(
                 engine, network=msgspec.structs.replace(engine.network, places=context.places)
             )
-        network = context.network and engine.place not in _ON_THE_ROOT  # as sockets of others may lie in the root
+        # Sockets of others may lie in the root; and in a copy there is no network namespace.
+        network = context.network and engine.place not in _ON_THE_ROOT and not engine.copies
         ended = run(engine, file, arguments, context.output, context.root.umask, network=network, upload=context.upload)
     except NotStarted as error:
         if error.failure.step == "rehearsal":
@@ -285,7 +182,7 @@ def _run_program(
     if ended.code and engine.venv_problem and any(_OF_PYTHON.search(each) for each in arguments):
         notes.append(engine.venv_problem)
     if context.network and not network:
-        notes.append("it had no network: only a rehearsed command can have one")
+        notes.append("it had no network: only a command on an overlay can have one")
     return ResultWithNote(result, "; ".join(filter(None, (*notes, remark(ended.refused))))), ended
 
 
@@ -320,6 +217,10 @@ def _ended(engine: CommandRunner, outcome: CommandOutcome, remarks: Sequence[str
         asked = "".join(f" Note: {each}." for each in remarks)
         more = f", or give it longer: timeout_s, {most:g} at most" if engine.timeout_s < most else ""
         return ToolError("timeout", f"{limit} {left}{printed_text} Run less at once{more}.{asked}", **printed)
-    what = _TOO_MUCH[why].format(memory_mb=engine.start.limits.memory_mb, processes=engine.start.limits.processes)
+    what = _TOO_MUCH[why].format(
+        memory_mb=engine.start.limits.memory_mb,
+        processes=engine.start.limits.processes,
+        disk_mb=engine.layout.scratch_mb,
+    )
     what = f"{what}, after {outcome.seconds:.3g} s"
     return ToolError("resource_limit", f"The command {what}. {left}{printed_text} Run less at once.", **printed)

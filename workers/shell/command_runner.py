@@ -11,6 +11,8 @@ import msgspec
 from workers.confine.confinements import Confinement
 from workers.confine.seccomp import Instruction
 from workers.confine.steps import Step
+from workers.shell.run.attempts import Answer
+from workers.shell.run.process_group import NamespaceGroup, ProcessGroup
 from workers.shell.sandbox.command_mounts import Place
 from workers.shell.sandbox.private_root import Layout
 from workers.wire import messages
@@ -36,6 +38,15 @@ class Network(msgspec.Struct, frozen=True):
     """Instead of that for an overlay."""
     locks: tuple[tuple[str, Step], ...]
     """What the proxy is locked in with."""
+
+
+class CopyPlaces(NamedTuple):
+    """The places of a command in a copy without namespaces; absolute, without links."""
+
+    top: str
+    root: str
+    home: str
+    tmp: str
 
 
 class CommandRunner(msgspec.Struct, frozen=True):
@@ -66,3 +77,14 @@ class CommandRunner(msgspec.Struct, frozen=True):
     """Keeps what the process of a command sees as the root, so that its end waits for no unmounting; says whether."""
     ports: tuple[int, ...] = ()
     """Those that a command may connect to: the proxy's."""
+    copies: str = ""
+    """The directory in which a copy of the root is made for each command, where there are no namespaces."""
+    copy_mb: int = 0
+    """What a copy of the root may hold, there or in memory; with 0 there is none."""
+    group: Callable[[], ProcessGroup] = NamespaceGroup
+    calls: Callable[[ProcessGroup], Answer] | None = None
+    """Makes what answers a command's calls, where the worker does some in its place."""
+    is_over_disk: Callable[[], bool] = lambda: False
+    """Says whether it has written more than it may, where the file system does not hold it to that."""
+    copied: CopyPlaces | None = None
+    """Of a command in a copy without namespaces."""

@@ -69,6 +69,10 @@ class ShellInputs(Inputs, frozen=True):
     """Hosts that a command may be allowed to reach, each "host:port"."""
     ca_files: tuple[str, ...] = ()
     """Files of certificates (PEM) that commands trust in addition."""
+    copies: str = ""
+    """Where each command gets a copy of the root, as there is no sandbox; empty where there is one."""
+    copy_mb: int = 0
+    """Megabytes of the largest root that is copied."""
     max_timeout_s: float = 600.0
     """Seconds that a command may ask for; it has `timeout_s` where it does not say."""
     environment: tuple[tuple[str, str], ...] = ()

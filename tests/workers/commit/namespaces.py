@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from tests.workers.commit.snapshot import Snapshot, snapshot
 from workers.changes.effects import CommitOutcome, Effects
 from workers.errors import ToolError
-from workers.shell.command_proposal import Rehearsal
+from workers.shell.command_overlay import Rehearsal
 from workers.tool import Replaced
 from workers.tree.drafts import clear
 from workers.tree.root import closing

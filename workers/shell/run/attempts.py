@@ -18,7 +18,7 @@ import os
 import select
 import socket
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Final
@@ -91,11 +91,25 @@ def _send_to_oneself(descriptor: int) -> None:
         socket.send_fds(one, [b"l"], [descriptor])
 
 
+Answer = Callable[[int, int, tuple[int, ...]], int]
+"""Does what a process asks for by a call, of which the number and the arguments come next; the errno, 0 where it has
+been done, and `KERNEL` where the kernel shall do it."""
+
+KERNEL: Final = -1
+
+
 class Attempts:
     """Those of one command."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, calls: Answer | None = None) -> None:
+        """Begin.
+
+        Args:
+            root: where the overlay lies in the command's tree.
+            calls: answers instead of `directory_moves`, for every call but those for sockets.
+        """
         self._root = root
+        self._calls = calls
         self._moves: dict[int, int] = {}
         """Where the result of a directory's move is read -> the call that waits for it."""
         self._socket, self._theirs = socket.socketpair()
@@ -168,6 +182,9 @@ class Attempts:
             family = arguments[0] & 0xFFFFFFFF
             self.add(_FAMILIES.get(family, f"address family {family}"))
             self._send(identity, errno.EPERM)
+        elif self._calls is not None:
+            error = self._calls(pid, number, tuple(arguments))
+            self._send(identity, max(error, 0), _CONTINUE if error == KERNEL else 0)
         elif (result := self._begin_move(pid, number, tuple(arguments))) >= 0:
             self._moves[result] = identity
             poll.register(result, select.POLLIN)

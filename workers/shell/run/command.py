@@ -22,7 +22,8 @@ from workers.errors import CannotRehearse, TooMuch
 from workers.shell.command_runner import CommandRunner, Network
 from workers.shell.proxy.proxy_process import ProxyProcess, ProxyUnavailable
 from workers.shell.run.attempts import Attempts
-from workers.shell.run.monitor import CommandMonitor, Ended, end_all
+from workers.shell.run.monitor import CommandMonitor, Ended
+from workers.shell.run.process_group import end_all
 
 _CHUNK: Final = 2**16
 _EXIT_FAILED: Final = 127
@@ -86,8 +87,9 @@ def run(
     proxy = _proxy(engine, engine.network, upload) if network and engine.network else None
     engine = proxy.engine if proxy else engine
     (out, to_out), (err, to_err), (failed, to_failed) = (os.pipe2(os.O_CLOEXEC) for _ in range(3))
-    attempts = Attempts(engine.layout.root)
-    child = os.fork()
+    group = engine.group()
+    attempts = Attempts(engine.layout.root, engine.calls and engine.calls(group))
+    child = group.fork()
     if child == 0:
         try:
             os.umask(umask)
@@ -99,9 +101,9 @@ def run(
     for end in (out, err):
         os.set_blocking(end, False)
     try:
-        watch = CommandMonitor(engine, child, (out, err), show, attempts)
+        watch = CommandMonitor(engine, child, (out, err), show, attempts, group)
         ended = watch.until_the_end()
-        status = end_all(child)
+        status = group.end(attempts.close)
         texts = watch.texts()
         if failure := _everything(failed):
             raise NotStarted(msgspec.json.decode(failure, type=StartFailure))
@@ -109,7 +111,7 @@ def run(
         traffic = _traffic(proxy, attempts, upload) if proxy else ()
         return CommandOutcome(ended, code, *texts, watch.seconds, attempts.refused(), attempts.left_out, traffic)
     finally:
-        end_all()
+        group.end(attempts.close)
         attempts.close()
         if proxy:
             proxy.close()
@@ -152,8 +154,8 @@ def try_locks(engine: CommandRunner, work: Callable[[Enforced], bytes]) -> bytes
     """
     done, to_done = os.pipe2(os.O_CLOEXEC)
     failed, to_failed = os.pipe2(os.O_CLOEXEC)
-    child = os.fork()
-    if child == 0:
+    group = engine.group()
+    if group.fork() == 0:
         try:
             _send(to_done, work(_lock_in(engine, (to_done, to_failed))))
         except Exception as error:  # noqa: BLE001 - whatever it is, it is told by the worker
@@ -166,7 +168,7 @@ def try_locks(engine: CommandRunner, work: Callable[[Enforced], bytes]) -> bytes
         with open(done, "rb") as answered, open(failed, "rb") as failing:
             answer, failure = answered.read(), failing.read()
     finally:
-        end_all()
+        group.end()
     if failure:
         raise NotStarted(msgspec.json.decode(failure, type=StartFailure))
     return answer

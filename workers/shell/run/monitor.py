@@ -1,31 +1,28 @@
 """A command that runs, seen from the worker: its output is taken, its time and what it uses are watched.
 
 Rule: nothing that a command does keeps the worker from looking at the clock, and nothing of it is waited for but its
-own exit. What ends it, ends all that it has started: everything else in this PID namespace.
+own exit. What ends it, ends all that it has started: all its processes.
 """
 
 import os
 import select
-import signal
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Final, Literal
 
 from workers.kernel import read_proc
 from workers.shell.command_runner import CommandRunner
 from workers.shell.run.attempts import Attempts
 from workers.shell.run.output import CommandOutput
+from workers.shell.run.process_group import ProcessGroup
 
-Ended = Literal["exited", "timeout", "memory", "processes"]
+Ended = Literal["exited", "timeout", "memory", "processes", "disk"]
 
 _FIRST_LOOK: Final = 0.01
 _LOOK_EVERY: Final = 0.1
 """Seconds between two looks at what is used."""
 _MEGABYTE: Final = 2**20
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
-_FIRST: Final = 1
-"""The worker itself, in its PID namespace; every other process there belongs to the command that runs."""
 
 
 class CommandMonitor:
@@ -37,6 +34,7 @@ class CommandMonitor:
         streams: the reading ends of its standard output and error, which do not block; they stay the caller's.
         show: takes what is shown of them.
         attempts: answers what the command asks; stays the caller's.
+        group: all its processes.
     """
 
     def __init__(
@@ -46,8 +44,10 @@ class CommandMonitor:
         streams: tuple[int, int],
         show: Callable[[str], None],
         attempts: Attempts,
+        group: ProcessGroup,
     ) -> None:
         self._engine = engine
+        self._group = group
         self._child = child
         self._streams = streams
         self.output = CommandOutput(streams, show)
@@ -90,7 +90,7 @@ class CommandMonitor:
         self.output.read_rest(self._now)
         return self.output.texts()
 
-    def _over(self) -> Literal["timeout", "memory", "processes", ""]:
+    def _over(self) -> Ended | Literal[""]:
         """Say which limit the command is over, if any; look at what it uses every now and then."""
         if self._now >= self._deadline:
             return "timeout"
@@ -98,53 +98,22 @@ class CommandMonitor:
             return ""
         self._look = self._now + _LOOK_EVERY
         self._held = self._held or self._engine.hold(self._child)
-        _reap_strangers(self._child)
+        self._group.reap()
         limits = self._engine.start.limits
-        memory, processes = _used(limits.memory_mb * _MEGABYTE)
+        memory, processes = _used(self._group.pids(), limits.memory_mb * _MEGABYTE)
         if memory > limits.memory_mb * _MEGABYTE:
             return "memory"
-        return "processes" if processes > limits.processes else ""
+        if processes > limits.processes:
+            return "processes"
+        return "disk" if self._engine.is_over_disk() else ""
 
 
-def end_all(child: int = 0) -> int:
-    """Kill every other process of this PID namespace and reap them all; return the status of `child`.
-
-    No process can fork that has been killed, and each one whose parent is gone becomes ours.
-    """
-    if os.getpid() != _FIRST:
-        raise RuntimeError("only the first process of a PID namespace may do this: it kills every other one")
-    found = 0
-    while True:
-        with suppress(ProcessLookupError):
-            os.kill(-1, signal.SIGKILL)
-        try:
-            pid, status = os.waitpid(-1, 0)
-        except ChildProcessError:
-            return found
-        if pid == child:
-            found = status
-
-
-def _reap_strangers(child: int) -> None:
-    """Collect the dead that became ours, so that they take no numbers; the command itself is not touched."""
-    while True:
-        try:
-            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        except ChildProcessError:
-            return
-        if found is None or found.si_pid == child:
-            return
-        with suppress(ChildProcessError):
-            os.waitpid(found.si_pid, 0)
-
-
-def _used(enough: int) -> tuple[int, int]:
-    """Return the bytes of memory and the number of all processes of the command together.
+def _used(pids: list[str], enough: int) -> tuple[int, int]:
+    """Return the bytes of memory and the number of the processes `pids` together.
 
     The sum of what each has in memory is cheap to read and never too small; only where it is more than `enough`, shared
     pages are counted once (PSS, proc(5)), which takes longer.
     """
-    pids = [name for name in os.listdir("/proc") if name.isdigit() and int(name) != _FIRST]
     memory = sum(map(_resident, pids))
     return memory if memory <= enough else sum(map(_proportional, pids)), len(pids)
 

@@ -70,7 +70,8 @@ def _few_capabilities(_context: StepContext) -> str:
     return "capabilities"
 
 
-def _a_command(context: StepContext) -> str:
+def try_a_command(context: StepContext) -> str:
+    """Lock a process in as a command will be, and report what holds it."""
     try:
         held = try_locks(context.prepared.engine, msgspec.json.encode)
     except NotStarted as error:
@@ -92,7 +93,7 @@ WORKER: Final[tuple[tuple[str, Step], ...]] = (
     *_shared("no_new_privs"),
     ("capabilities", _few_capabilities),
     *_shared("undumpable", "parent_death"),
-    ("command", _a_command),
+    ("command", try_a_command),
 )
 
 

@@ -30,6 +30,7 @@ from workers.confine.steps import Enforced, Prepared
 from workers.shell import command_proposal  # noqa: F401 - of the tools, imported before nothing can be imported any more
 from workers.shell.command_line import SYSTEM_PATH
 from workers.shell.command_runner import CommandRunner, Filter, Network
+from workers.shell.copies.copy_locks import COPY_WORKER, in_copies
 from workers.shell.run.attempts import notify_sockets
 from workers.shell.run.command import NotStarted, try_locks
 from workers.shell.run.directory_moves import NOTIFY
@@ -94,7 +95,11 @@ def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
         Filter(_filter(SHELL.denies), _filter((*_LOCKS, notify_sockets(FAMILIES), *NOTIFY))),
         _network(start, inputs),
         inputs.venv_problem,
+        copy_mb=inputs.copy_mb,
     )
+    if inputs.copies:
+        engine = in_copies(engine, inputs.copies)
+        return Prepared(engine, steps=COPY_WORKER, doors=lambda _opens: _try_doors(engine, _OPEN_IN_A_COPY))
     keep = () if engine.network is None else (start.broker_fd,)
     return Prepared(engine, keep=keep, steps=WORKER, doors=lambda opens: _try_doors(engine, opens))
 
@@ -149,6 +154,11 @@ _SYSTEMS_AUTHORITIES: Final = (
 
 
 _LOCKS: Final = (*(row for row in SHELL.denies if row is not NO_NETWORK), NO_NETLINK)
+
+
+_OPEN_IN_A_COPY: Final = tuple(
+    each for each in SHELL.opens if not each.endswith(" outside") or each.split()[0] in ("read", "watch")
+)
 
 
 def _filter(denies: tuple[Deny | Notify, ...]) -> tuple[Instruction, ...]:

@@ -1,0 +1,180 @@
+"""The overlay of one command, and what is proposed of it.
+
+Rule: one rehearsal at a time, on a file system of its own, which the worker mounts before the command and lets go of
+when it is decided: then nothing of what was not committed is left, in memory or elsewhere.
+"""
+
+import errno
+import math
+import os
+import time
+from contextlib import ExitStack
+from typing import Final
+
+import msgspec
+
+from workers.changes.effects import Effects
+from workers.commit.upper_layer import LayerProposal, UpperLayer
+from workers.confine import mounts
+from workers.confine.mounts import NO_DEVICES, NO_SUID
+from workers.errors import CannotRehearse, TooMuch
+from workers.shell.command_runner import CommandRunner
+from workers.shell.sandbox.private_root import HELD, LAYERS, in_memory
+from workers.tool import ResultWithNote
+from workers.tree.attributes import INTERNAL, attributes_of, set_attributes
+from workers.tree.git_index import is_index, same
+from workers.tree.root import DIRECTORY, HANDLE, closing, open_beneath
+from workers.treediff import overlay
+
+_LARGEST_INDEX: Final = 2**26
+"""Bytes of git's index that are looked through."""
+
+
+class CommandLayer:
+    """What a command runs on instead of the root, and the layer of its changes."""
+
+    def __init__(self, engine: CommandRunner, held: ExitStack) -> None:
+        """Begin.
+
+        Args:
+            engine: For the command.
+            held: Everything that is let go of after the decision.
+        """
+        self.engine: Final = engine
+        self._held = held
+        self.close: Final = held.close
+        """Let go of everything that was not committed."""
+
+    def layer(self, until: float) -> UpperLayer:
+        """Return what the command changed, once everything of it is dead; `until` is when to give up.
+
+        Raises:
+            CannotRehearse: it cannot be told.
+        """
+        raise NotImplementedError
+
+    def remark(self, _printed: str) -> str:
+        """Return what is to be said of where it ran, to whoever reads what it printed; empty if nothing is."""
+        return ""
+
+    def changed(self, effects: Effects) -> bool:
+        """Say whether there is anything in the effects that is worth a commit."""
+        if effects.totals != {"modified": 1} or not effects.changes or not is_index(effects.changes[0].path):
+            return bool(effects.totals)
+        change = effects.changes[0]
+        versions = self.layer(math.inf).versions(change.path, _LARGEST_INDEX)
+        modes = {each.mode for each in (change.before, change.after) if each}
+        return versions is None or len(modes) > 1 or not same(*versions)
+
+    def proposal(self, effects: Effects, result: ResultWithNote) -> LayerProposal:
+        """Propose the effects, with what the command printed, which is returned once they are committed."""
+
+        def committed(remark: str) -> ResultWithNote:
+            return ResultWithNote(result.value, "; ".join(filter(None, (result.note, remark))))
+
+        return LayerProposal(effects, self.layer(math.inf), self._held, "Run it again.", committed, result)
+
+
+class Rehearsal:
+    """The rehearsal of one command."""
+
+    def __init__(self, root_fd: int, root_path: str, scratch: str) -> None:
+        """Begin.
+
+        Args:
+            root_fd: A descriptor of the root, O_PATH suffices; it stays the caller's.
+            root_path: Where the root is in this process's mount namespace.
+            scratch: An empty directory on a file system of limited size that has user attributes, which only this
+                process can reach; whoever made it removes it.
+
+        Raises:
+            CannotRehearse: the scratch directory does not suffice.
+        """
+        self._root = root_fd
+        self._root_path = root_path
+        self._upper_path = os.path.join(scratch, "upper")
+        self._work_path = os.path.join(scratch, "work")
+        since_ns = time.time_ns()
+        try:
+            self.layer = UpperLayer(root_fd, self._made(), since_ns)
+            """What the command changed, once everything of the command is dead."""
+        except OSError as error:
+            if error.errno == errno.EOPNOTSUPP:
+                raise overlay.refusal(error) from error
+            raise CannotRehearse(f"it cannot be prepared: {error.strerror}") from error
+
+    def mount(self, at: str) -> None:
+        """Mount the overlay over the path `at`; in the command's own mount namespace, before the command.
+
+        Raises:
+            CannotRehearse: there cannot be one, and why.
+        """
+        overlay.mount(self._root, self._root_path, at, self._upper_path, self._work_path)
+
+    def _made(self) -> int:
+        """Make both directories; open the upper one, which the command sees as the root, and so has its attributes."""
+        with closing(open_beneath(self._root, ".", os.O_RDONLY | os.O_DIRECTORY, links=False)) as root:
+            status = os.fstat(root)
+            os.mkdir(self._work_path, 0o700)
+            os.mkdir(self._upper_path, 0o700)
+            upper = os.open(self._upper_path, DIRECTORY)
+            try:
+                os.setxattr(upper, f"{INTERNAL}probe", b"y")
+                os.removexattr(upper, f"{INTERNAL}probe")
+                set_attributes(upper, attributes_of(root), status.st_mode & 0o7777)
+                os.utime(upper, ns=(status.st_atime_ns, status.st_mtime_ns))
+            except BaseException:
+                os.close(upper)
+                raise
+            return upper
+
+
+class CommandOverlay(CommandLayer):
+    """The overlay of one command."""
+
+    def __init__(self, engine: CommandRunner) -> None:
+        """Begin, before the command is started.
+
+        Raises:
+            CannotRehearse: there is no overlay here, and why.
+        """
+        with ExitStack() as stack:
+            root = os.open(HELD, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            stack.callback(os.close, root)
+            try:
+                mounts.new("tmpfs", LAYERS, NO_SUID | NO_DEVICES, in_memory(engine.layout.scratch_mb))
+            except OSError as error:
+                failure = TooMuch if error.errno in overlay.PASSING else CannotRehearse
+                raise failure(f"there is no room for its changes: {error.strerror}") from error
+            stack.callback(mounts.detach, LAYERS)
+            self._rehearsal = Rehearsal(root, HELD, LAYERS)
+            stack.callback(self._rehearsal.layer.close)
+            self._root_path, self._root_device = engine.layout.root, os.fstat(root).st_dev
+            engine = msgspec.structs.replace(engine, place=self._show, filter=engine.overlay_filter, hold=self._hold)
+            super().__init__(engine, stack.pop_all())
+
+    def layer(self, _until: float) -> UpperLayer:
+        """Return the overlay's own."""
+        return self._rehearsal.layer
+
+    def _hold(self, pid: int) -> bool:
+        """Keep the overlay until it is let go of: to free what the kernel remembers of its files takes 2 us each."""
+        try:
+            root = os.open(f"/proc/{pid}/root{self._root_path}", HANDLE)
+        except OSError:
+            return False
+        if os.fstat(root).st_dev == self._root_device:
+            os.close(root)
+            return False
+        self._held.callback(os.close, root)
+        return True
+
+    def _show(self, path: str) -> None:
+        """Show the overlay as the root: the `Place` of this command.
+
+        Raises:
+            CannotRehearse: it cannot be mounted, and why.
+            OSError: its layers cannot be hidden.
+        """
+        self._rehearsal.mount(path)
+        mounts.detach(LAYERS)

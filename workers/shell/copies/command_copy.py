@@ -1,0 +1,251 @@
+"""The copy of the root that one command is rehearsed in.
+
+Rule: it lies in a locked directory of Strongroom's own, outside of every root, which goes when it is decided about the
+command, or is swept by a later one where the worker was killed. Where there is a sandbox, it lies in the memory that
+the sandbox has for changes, and is shown at the root's own path; where there is none, its path is another one, and what
+a command prints or writes may name that.
+"""
+
+import os
+import re
+import stat
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from workers.commit.staging_directory import draft
+from workers.commit.upper_layer import UpperLayer
+from workers.confine import mounts
+from workers.confine.mounts import NO_DEVICES, NO_SUID
+from workers.errors import CannotRehearse, TooMuch
+from workers.shell.command_overlay import CommandLayer
+from workers.shell.command_runner import CommandRunner, CopyPlaces
+from workers.shell.copies.copy_calls import CopyCalls
+from workers.shell.copies.copy_layer import CopyLayer
+from workers.shell.copies.tree_copy import TreeCopy
+from workers.shell.sandbox import private_root
+from workers.shell.sandbox.private_root import HELD, LAYERS, in_memory
+from workers.tree.drafts import clear
+from workers.tree.root import DIRECTORY, closing, shown
+
+_MEGABYTE: Final = 2**20
+_BLOCK: Final = 512
+_OWN: Final = re.compile(rf"(?<![^\s=:'\"])(?:{re.escape(private_root.HOME)}|/tmp)(?![^/\s:'\"])")
+"""Paths of its own among a command's variables."""
+_NAMED: Final = 5
+"""Names that a remark lists."""
+_GIT_CONFIG: Final = (
+    # As in the sandbox; and what git remembers of files is of the root's, so only their times and sizes count.
+    "[safe]\n\tdirectory = *\n[gc]\n\tauto = 0\n[core]\n\tcheckStat = minimal\n\ttrustctime = false\n"
+)
+
+
+class _Copy:
+    """A copy beside an empty layer, in an open directory, and what becomes of both."""
+
+    def __init__(self, root: int, within: int, copy: TreeCopy) -> None:
+        """Copy.
+
+        Raises:
+            CannotRehearse: it cannot be; `TooMuch` where there is no room.
+        """
+        self._root = root
+        self._copy = copy
+        self._found: UpperLayer | None = None
+        self._since_ns = time.time_ns()
+        with ExitStack() as stack:
+            self._copied, self._upper = (
+                stack.enter_context(closing(_made(within, name))) for name in ("root", "upper")
+            )
+            try:
+                copy.make(self._copied)
+            except OSError as error:
+                raise TooMuch(f"the copy of the root that it would run in cannot be made: {error.strerror}") from error
+            self._held = stack.pop_all()
+
+    def layer(self, until: float) -> UpperLayer:
+        """Return the layer of what changed, built once."""
+        if self._found is None:
+            try:
+                CopyLayer(self._copy, self._copied, self._upper, until).build()
+            except OSError as error:
+                raise CannotRehearse(
+                    f"what it left in its copy of the root cannot be told: {error.strerror}"
+                ) from error
+            self._found = UpperLayer(self._root, os.dup(self._upper), self._since_ns)
+        return self._found
+
+    def close(self) -> None:
+        """Let go of it; the directory stays."""
+        if self._found is not None:
+            self._found.close()
+        self._held.close()
+
+    def left_out(self) -> str:
+        """Say what is not in the copy; empty where nothing is missing."""
+        names = sorted(self._copy.left_out)
+        if not names:
+            return ""
+        told = ", ".join(shown(name) for name in names[:_NAMED]) + ", ..." * (len(names) > _NAMED)
+        because = " because copy_mb of [shell] is smaller than the root" if self._copy.without_ignored else ""
+        return f"not in the copy{because}: {told}"
+
+
+class CommandCopy(CommandLayer):
+    """The copy of one command where there are no namespaces."""
+
+    def __init__(self, engine: CommandRunner) -> None:
+        """Begin, before the command is started.
+
+        Raises:
+            CannotRehearse: there is no copy, and why.
+        """
+        root = engine.start.root_fd
+        copy = _measured(root, engine.copy_mb)
+        with ExitStack() as stack:
+            try:
+                within = stack.enter_context(closing(os.open(engine.copies, DIRECTORY)))
+                name, directory = draft(within, copy.names_in_all)
+                stack.pop_all()
+                stack.callback(_remove, within, name, directory)
+                top = os.path.join(engine.copies, name)
+                places = CopyPlaces(top, *(os.path.join(top, each) for each in ("root", "home", "tmp")))
+                for each in (places.home, places.tmp):
+                    os.mkdir(each, stat.S_IRWXU)
+                with open(os.path.join(places.top, "gitconfig"), "w", encoding="utf-8") as file:
+                    file.write(_GIT_CONFIG)
+            except OSError as error:
+                raise TooMuch(f"there is no room for a copy of the root: {error.strerror}") from error
+            self._copy = _Copy(root, directory, copy)
+            stack.callback(self._copy.close)
+            engine = msgspec.structs.replace(
+                engine,
+                place=_not_shown,
+                filter=engine.overlay_filter,
+                copied=places,
+                calls=lambda group: CopyCalls(group, places[1:], engine.start.limits.processes),
+                environment=moved(engine.environment, engine.layout.root, places),
+                is_over_disk=partial(_is_over, places.top, copy.size, engine.layout.scratch_mb, _room(directory)),
+            )
+            super().__init__(engine, stack.pop_all())
+
+    def layer(self, until: float) -> UpperLayer:
+        """Return the layer of what changed."""
+        return self._copy.layer(until)
+
+    def remark(self, printed: str) -> str:
+        """Say that it was a copy, what it lacked, and where its path shows."""
+        assert self.engine.copied is not None, "it has been made"
+        where = self.engine.copied.root
+        named = f", at {where}, which stands for the root in what it printed" if where in printed else ""
+        return "; ".join(filter(None, (f"ran in a copy of the root without a network{named}", self._copy.left_out())))
+
+
+class CopyInSandbox(CommandLayer):
+    """The copy of one command in the sandbox, where the root cannot lie below an overlay."""
+
+    def __init__(self, engine: CommandRunner) -> None:
+        """Begin, before the command is started.
+
+        Raises:
+            CannotRehearse: there is no copy, and why.
+        """
+        with ExitStack() as stack:
+            root = stack.enter_context(closing(os.open(HELD, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)))
+            copy = _measured(root, min(engine.copy_mb, engine.layout.scratch_mb))
+            try:
+                mounts.new("tmpfs", LAYERS, NO_SUID | NO_DEVICES, in_memory(engine.layout.scratch_mb))
+                stack.callback(mounts.detach, LAYERS)
+                within = stack.enter_context(closing(os.open(LAYERS, DIRECTORY)))
+            except OSError as error:
+                raise TooMuch(f"there is no room for a copy of the root: {error.strerror}") from error
+            self._copy = _Copy(root, within, copy)
+            stack.callback(self._copy.close)
+            engine = msgspec.structs.replace(engine, place=_show_copy, filter=engine.overlay_filter)
+            super().__init__(engine, stack.pop_all())
+
+    def layer(self, until: float) -> UpperLayer:
+        """Return the layer of what changed."""
+        return self._copy.layer(until)
+
+    def remark(self, _printed: str) -> str:
+        """Say that it was a copy, and what it lacked."""
+        said = "ran in a copy of the root, whose file system cannot lie below an overlay"
+        return "; ".join(filter(None, (said, self._copy.left_out())))
+
+
+def moved(environment: Mapping[str, str], root: str, places: CopyPlaces) -> Mapping[str, str]:
+    """Return variables for a command whose root, home and temporary files lie elsewhere than in the sandbox."""
+    own = {private_root.HOME: places.home, "/tmp": places.tmp}  # noqa: S108 - the private one
+    found = {name: _OWN.sub(lambda match: own[match[0]], value) for name, value in environment.items()}
+    path = (
+        places.root + each.removeprefix(root) if private_root.within(each, root) else each
+        for each in environment["PATH"].split(":")
+    )
+    return {**found, "PATH": ":".join(path), "GIT_CONFIG_SYSTEM": f"{places.top}/gitconfig"}
+
+
+def _measured(root: int, most_mb: int) -> TreeCopy:
+    try:
+        return TreeCopy(root, most_mb)
+    except OSError as error:
+        raise CannotRehearse(f"the root cannot be looked through to copy it: {error.strerror}") from error
+
+
+def _made(within: int, name: str) -> int:
+    os.mkdir(name, stat.S_IRWXU, dir_fd=within)
+    return os.open(name, DIRECTORY, dir_fd=within)
+
+
+def _not_shown(_path: str) -> None:
+    """Nothing: the `Place` of a command that is not shown its copy elsewhere than where it lies."""
+
+
+def _show_copy(path: str) -> None:
+    """Show the copy as the root: a `Place`.
+
+    Raises:
+        OSError: it cannot be mounted.
+    """
+    mounts.bind(f"{LAYERS}/root", path)
+    mounts.detach(LAYERS)
+
+
+def _remove(within: int, name: str, directory: int) -> None:
+    """Remove the copy, as far as it can be; a later sweep tries again."""
+    with closing(within), closing(directory), suppress(OSError):
+        os.fchmod(directory, stat.S_IRWXU)
+        clear(directory)
+        os.rmdir(name, dir_fd=within)
+
+
+def _room(directory: int) -> int:
+    found = os.fstatvfs(directory)
+    return found.f_bavail * found.f_frsize
+
+
+def _is_over(top: str, copied: int, most_mb: int, room: int) -> bool:
+    """Say whether what lies in the copy's directory is too much; it is counted where the file system has lost as much.
+
+    Others write to that as well.
+    """
+    most = most_mb * _MEGABYTE
+    with closing(os.open(top, DIRECTORY)) as directory:
+        if room - _room(directory) <= most:
+            return False
+    return _size(top) - copied > most
+
+
+def _size(top: str) -> int:
+    size, pending = 0, [top]
+    while pending:
+        with suppress(OSError), os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    size += entry.stat(follow_symlinks=False).st_blocks * _BLOCK
+                    pending += [entry.path] if entry.is_dir(follow_symlinks=False) else []
+    return size
