@@ -205,7 +205,7 @@ def _keep(pipe: Pipe, keep: messages.Keep, proposal: Proposal) -> messages.Kept 
                 continue
             names += 1
             left_out += each.before is not None and each.before.kind == "file" and not each.kept
-            pipe.send(messages.Original(keep.id, *each[:4], dict(each.attributes), each.kept))
+            pipe.send(messages.Original(keep.id, *each[:4], dict(each.attributes), each.kept, each.gist))
     except ToolError as error:
         return _failed(keep.id, error)
     return messages.Kept(keep.id, names, size, left_out)

@@ -113,6 +113,7 @@ class Replaced(NamedTuple):
     raw_path: bytes = b""
     attributes: Mapping[str, bytes] = MappingProxyType({})
     kept: bool = False
+    gist: bytes = b""
 
 
 class Tool(msgspec.Struct, frozen=True, eq=False):

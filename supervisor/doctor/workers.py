@@ -17,6 +17,7 @@ import trio
 
 from supervisor.categories.row import TrialCall
 from supervisor.categories.rows import ROWS
+from supervisor.categories.shell import ShellConfig
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
 from supervisor.display.escape import one_line
@@ -38,7 +39,13 @@ def check_category(settings: Settings, category: str) -> list[CheckResult]:
     try:
         with tempfile.TemporaryDirectory(prefix="strongroom-doctor-") as folder:
             settings = dataclasses.replace(settings, home=Path(folder, "home"))  # a worker may write what is kept there
-            return trio.run(_with_worker, settings, category, folder, _of_category)
+            found = trio.run(_with_worker, settings, category, folder, _of_category)
+            if category in SANDBOXED and found[0].verdict == "missing" and _copies(settings):
+                copied = trio.run(_with_worker, settings, category, folder, _of_category, True)
+                if copied[0].verdict == "ok":
+                    told = f"{found[0].detail}; so {_IN_COPIES}"
+                    return [CheckResult(f"{category} sandbox", "degraded", told, found[0].advice), *copied]
+            return found
     except (StrongroomError, OSError) as error:
         advice = "Workers are tried in a temporary directory, in TMPDIR or /tmp: make room there."
         return [CheckResult(f"{category} worker", "missing", f"it could not be tried: {error}", advice)]
@@ -50,21 +57,39 @@ def unavailable_tools(settings: Settings, tools: Sequence[str]) -> dict[str, str
     async def refusal(_settings: Settings, pools: Pools, category: str, _root: str) -> str:
         return await pools.refusal(category)
 
+    def why(category: str, folder: str) -> str:
+        told = trio.run(_with_worker, settings, category, folder, refusal)
+        in_copies = bool(told) and _copies(settings)
+        return "" if in_copies and not trio.run(_with_worker, settings, category, folder, refusal, True) else told
+
     categories = {name: offer.category for name, offer in offers(tools).items() if offer.category in SANDBOXED}
     refused = {}
     for category in dict.fromkeys(categories.values()):
         with tempfile.TemporaryDirectory(prefix="strongroom-tools-") as folder:
-            refused[category] = trio.run(_with_worker, settings, category, folder, refusal)
+            refused[category] = why(category, folder)
     return {name: refused[category] for name, category in categories.items() if refused[category]}
 
 
+_IN_COPIES: Final = (
+    "commands are rehearsed in copies of the root instead, held by Landlock and seccomp alone, without a network"
+)
+
+
+def _copies(settings: Settings) -> bool:
+    return settings.config.section(ShellConfig).copy_mb > 0
+
+
 async def _with_worker(
-    settings: Settings, category: str, folder: str, trying: Callable[[Settings, Pools, str, str], Awaitable[_T]]
+    settings: Settings,
+    category: str,
+    folder: str,
+    trying: Callable[[Settings, Pools, str, str], Awaitable[_T]],
+    copies: bool = False,
 ) -> _T:
     """Return what comes of trying workers whose root is an empty directory in `folder`; they are thrown away."""
     root = os.path.realpath(os.path.join(folder, "root"))
-    os.mkdir(root)
-    spec = child_spec(settings, Profile("doctor", root, ()), category)
+    os.makedirs(root, exist_ok=True)
+    spec = child_spec(settings, Profile("doctor", root, (), copies=copies), category)
     async with trio.open_nursery() as nursery:
         pools = Pools(root, lambda _category: spec, nursery)
         try:

@@ -233,7 +233,7 @@ class Pack:
             KeptError: the disk is full, or there is more than a pack may have.
         """
         if isinstance(part, messages.Original):
-            fields = part.path, part.before, part.after, part.raw_path, part.attributes, part.kept
+            fields = part.path, part.before, part.after, part.raw_path, part.attributes, part.kept, part.gist
             self.append(encoded(PackedName(*fields)))
         else:
             self.append(encoded(PackedContent(part.data)))

@@ -21,6 +21,7 @@ from workers.tool import Proposal, Replaced, Result
 from workers.tree.attributes import attributes_of, shortened
 from workers.tree.git_config import GitConfigs
 from workers.tree.git_ignore import GitIgnore
+from workers.tree.git_index import INDEX, gist, is_index
 from workers.tree.root import closing, open_beneath, parent_of, shown
 from workers.treediff.comparison import Comparison, Difference
 from workers.treediff.effects_of import Content, build_effects, committable
@@ -93,10 +94,10 @@ class UpperLayer:
             was, becomes = before and before.state, after and committable(after.state)
             wanted = was is not None and was.kind == "file" and was.size <= min(each, left)
             if before is None or was is None or not (wanted or was.attributes):
-                yield Replaced(text, was, becomes, raw)
+                yield Replaced(text, was, becomes, raw, gist=self._gist(path, after))
                 continue
             if before.content is not None and not was.attributes:
-                yield Replaced(text, was, becomes, raw, kept=True)
+                yield Replaced(text, was, becomes, raw, kept=True, gist=self._gist(path, after))
                 left -= was.size
                 if before.content:
                     yield before.content
@@ -107,12 +108,17 @@ class UpperLayer:
                     if file >= 0 and shortened(attributes) != was.attributes:
                         raise _overtaken(path)
                     kept = wanted and file >= 0
-                    yield Replaced(text, was, becomes, raw, attributes, kept)
+                    yield Replaced(text, was, becomes, raw, attributes, kept, self._gist(path, after))
                     if kept:
                         left -= was.size
                         yield from _content(file, path, before)
             except OSError as error:
                 raise _overtaken(path) from error
+
+    def _gist(self, path: str, after: Node | None) -> bytes:
+        if after is None or after.state.kind != "file" or not is_index(path):
+            return b""
+        return gist(_reader(self._upper, ours=True)(path, after, INDEX) or b"")
 
     def commit(self, number: int = 0) -> CommitOutcome:
         """Apply exactly what was told to the root, or nothing, for the call of that number.

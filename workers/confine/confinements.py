@@ -52,8 +52,8 @@ class Confinement(msgspec.Struct, frozen=True):
     opens: tuple[str, ...] = ()
     """Doors of `probe.ATTEMPTS` that this category's work needs open."""
     optional_protections: tuple[str, ...] = ()
-    """Protections that may be missing without a word of the operator's: systems forbid them often, and every door that
-    they shut is shut by another lock too. It is reported all the same."""
+    """Protections that may be missing without a word of the operator's: systems forbid them often, and what they shut
+    is shut by another lock too, or matters only once the worker is taken over. It is reported all the same."""
 
     @property
     def has_root(self) -> bool:
@@ -163,6 +163,7 @@ RESTORE: Final = Confinement(
     write_calls=_WRITE_FILES + _COMMIT,
     plan_calls=_WRITE_FILES + _COMMIT,
     opens=("link outside", "symlink outside"),
+    optional_protections=("namespaces",),
 )
 """The root, what was kept (to read), and a scratch directory: the rules for these two come with the category, and its
 own namespaces, in which nothing else has a name. Links are made, and Landlock says where. A socket of the root can be

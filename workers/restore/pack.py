@@ -31,6 +31,8 @@ class PackEntry(NamedTuple):
     """Where in the file the content's frames begin."""
     content: bytes | None = None
     """What the file held, where that is little."""
+    gist: bytes = b""
+    """Of git's index after the call."""
 
     @property
     def parent(self) -> str:
@@ -80,7 +82,7 @@ def _entry(original: PackedName, at: int) -> PackEntry:
     _check(before is not None or original.after is not None, path, "it was not there, neither before nor after")
     _check(not original.kept or (before is not None and before.kind == "file"), path, "only files have a content")
     _check(all(map(is_carried, original.attributes)), path, "an attribute is none that is kept")
-    return PackEntry(path, before, original.after, original.attributes, original.kept, at)
+    return PackEntry(path, before, original.after, original.attributes, original.kept, at, gist=original.gist)
 
 
 def _add(entries: dict[str, PackEntry], around: set[str], entry: PackEntry) -> None:

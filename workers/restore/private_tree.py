@@ -2,8 +2,8 @@
 
 Rule: the process sees the root, what was kept (to read), a scratch directory and /proc, and no other file of the
 system. Modes and times are changed by names, which neither Landlock nor a filter can judge: so names lead nowhere else.
-Where a system forbids namespaces it does not serve, unless the operator does without them by name. Where only one of
-these directories cannot be shown there, nothing helps but to mend that: it does not serve.
+Where a system forbids namespaces it serves without, and says so. Where only one of these directories cannot be shown
+there, nothing helps but to mend that: it does not serve.
 """
 
 import errno

@@ -14,8 +14,10 @@ case. A refusal names the first paths that it is about, and what to do instead.
 """
 
 import errno
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Final, Literal
 
 import msgspec
@@ -25,7 +27,8 @@ from workers.commit.operations import OpenParents, of_root
 from workers.errors import ToolError
 from workers.restore.pack import PackEntry
 from workers.tree.attributes import names_others
-from workers.tree.root import shown
+from workers.tree.git_index import INDEX, gist
+from workers.tree.root import closing, shown
 from workers.treediff.comparison import Difference, everything_in
 from workers.treediff.effects_of import committable
 from workers.treediff.snapshot import Node, Ration, look, spoken
@@ -77,12 +80,32 @@ def survey(root: int, entries: Mapping[str, PackEntry]) -> RestorePlan:
     with OpenParents(root) as parents:
         for path, entry in entries.items():
             now, lies = look_at(parents, path, ration)
+            entry = _with_index(parents, entry, now)  # noqa: PLW2901 - it stands for the other
             plan.steps[path] = RestoreStep(entry, now, _does(plan, entry, now))
             if not lies and entry.before is not None and plan.steps[path].does != "leave":
                 _find_parents(parents, plan, entries, entry)
     for path in _shared(root, plan):
         plan.steps[path].does = "stay"
     return plan
+
+
+def _with_index(parents: OpenParents, entry: PackEntry, now: Node | None) -> PackEntry:
+    """Return what a pack says of a name, with what is there now if that is git's index as the call left it.
+
+    Git writes it anew when it merely looks, with other times of the same files.
+    """
+    if not entry.gist or entry.after is None or now is None or now.state.kind != "file":
+        return entry
+    name, flags = entry.path.rpartition("/")[2], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with suppress(OSError), closing(os.open(name, flags, dir_fd=parents.of(entry.parent))) as file:
+        if now.state.mode == entry.after.mode and gist(_all_of(file)) == entry.gist:
+            return entry._replace(after=now.state)
+    return entry
+
+
+def _all_of(file: int) -> bytes:
+    with open(file, "rb", closefd=False) as content:
+        return content.read(INDEX)
 
 
 def _does(plan: RestorePlan, entry: PackEntry, now: Node | None) -> Does:

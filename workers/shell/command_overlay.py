@@ -22,12 +22,9 @@ from workers.shell.command_runner import CommandRunner
 from workers.shell.sandbox.private_root import HELD, LAYERS, in_memory
 from workers.tool import ResultWithNote
 from workers.tree.attributes import INTERNAL, attributes_of, set_attributes
-from workers.tree.git_index import is_index, same
+from workers.tree.git_index import INDEX, is_index, same
 from workers.tree.root import DIRECTORY, HANDLE, closing, open_beneath
 from workers.treediff import overlay
-
-_LARGEST_INDEX: Final = 2**26
-"""Bytes of git's index that are looked through."""
 
 
 class CommandLayer:
@@ -62,7 +59,7 @@ class CommandLayer:
         if effects.totals != {"modified": 1} or not effects.changes or not is_index(effects.changes[0].path):
             return bool(effects.totals)
         change = effects.changes[0]
-        versions = self.layer(math.inf).versions(change.path, _LARGEST_INDEX)
+        versions = self.layer(math.inf).versions(change.path, INDEX)
         modes = {each.mode for each in (change.before, change.after) if each}
         return versions is None or len(modes) > 1 or not same(*versions)
 

@@ -10,14 +10,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from workers.tree.git_index import entries_of
+from workers.tree.git_index import INDEX, entries_of
 from workers.tree.ignore_pattern import IgnorePattern, patterns_of
 from workers.tree.obeyed_names import folded
 from workers.tree.root import closing, open_beneath
 
 _LARGEST: Final = 2**20
 """Bytes of one list of patterns; of a larger one nothing is taken."""
-_LARGEST_INDEX: Final = 2**26
 _GIT: Final = ".git"
 
 Place = tuple[str, ...]
@@ -94,7 +93,7 @@ class GitIgnore:
     def _index(self, top: Place) -> Mapping[bytes, object] | None:
         """Return what a repository tracks; None where that is not known."""
         if top not in self._tracked:
-            data = self._content((*top, _GIT, "index"), _LARGEST_INDEX)
+            data = self._content((*top, _GIT, "index"), INDEX)
             empty = not data and self._is_there((*top, _GIT, "HEAD")) and not self._is_there((*top, _GIT, "index"))
             self._tracked[top] = {} if empty else entries_of(data)
         return self._tracked[top]

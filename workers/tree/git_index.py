@@ -25,6 +25,9 @@ _EXTENSION: Final = struct.Struct(">4sI")
 _ELSEWHERE: Final = frozenset({b"link", b"sdir"})
 """Extensions with which other paths count as well: of another file, and all of a directory."""
 
+INDEX: Final = 2**26
+"""Bytes of an index that are looked through."""
+
 
 def is_index(path: str) -> bool:
     """Say whether a path, relative to the root, is where git keeps an index."""
@@ -38,6 +41,14 @@ def same(before: bytes, after: bytes) -> bool:
         return _essence(before) == _essence(after)
     except (ValueError, IndexError, struct.error):
         return False
+
+
+def gist(data: bytes) -> bytes:
+    """Return a digest that all indexes have which are the `same` as this one; empty of what is none."""
+    try:
+        return hashlib.sha256(_essence(data)).digest()
+    except (ValueError, IndexError, struct.error):
+        return b""
 
 
 class _Entry(NamedTuple):

@@ -278,6 +278,8 @@ class Original(_Message, frozen=True):
     attributes: dict[str, bytes] = {}
     """Those of `before`, in full."""
     kept: bool = False
+    gist: bytes = b""
+    """Of git's index after it (`workers.tree.git_index.gist`): git writes it anew when it merely looks."""
 
 
 class Piece(_Message, frozen=True):

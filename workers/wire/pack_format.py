@@ -40,6 +40,8 @@ class PackedName(_Part, frozen=True, tag="name"):
     raw_path: bytes = b""
     attributes: dict[str, bytes] = {}
     kept: bool = False
+    gist: bytes = b""
+    """As `messages.Original` has it."""
 
 
 class PackedContent(_Part, frozen=True, tag="content"):

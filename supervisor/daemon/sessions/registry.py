@@ -40,6 +40,10 @@ _NO_TOOL: Final = (
     "TOOL {tool} IS UNAVAILABLE: its workers {why}. Nothing runs without its sandbox. Run `strongroom doctor`, follow "
     "its advice, and open a new session."
 )
+_COPIES: Final = (
+    "COMMANDS RUN IN COPIES of the root, held by Landlock and seccomp alone and without a network, as this system lets "
+    "no sandbox be made. Run `strongroom doctor` to see why."
+)
 
 
 class SessionRegistry:
@@ -281,7 +285,8 @@ class SessionRegistry:
 
 def _notices(substituted: str, profile: Profile) -> list[str]:
     model = [_NO_MODEL.format(why=substituted)] if substituted else []
-    return [*model, *(_NO_TOOL.format(tool=tool, why=why) for tool, why in profile.unavailable_tools)]
+    copies = [_COPIES] * profile.copies
+    return [*model, *copies, *(_NO_TOOL.format(tool=tool, why=why) for tool, why in profile.unavailable_tools)]
 
 
 def _not_found(session_id: str) -> RequestError:

@@ -1,4 +1,4 @@
-"""A tool whose sandbox cannot be made here is not there: no catalog holds it, its calls say why, nothing runs bare."""
+"""A tool whose sandbox cannot be made here, nor a copy instead, is not there: its calls say why, nothing runs bare."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +11,7 @@ from tests.daemon_process import DaemonProcess, Lines
 from workers import kernel
 from workers.confine.syscalls import NUMBERS
 
+CONFIG: Final = "[shell]\ncopy_mb = 0\n"
 PRELUDE: Final = f"""
 from workers import kernel
 from workers.confine.seccomp import ALLOW, JUMP_EQUAL, LOAD, RETURN, Instruction, install
