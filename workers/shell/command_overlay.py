@@ -50,6 +50,10 @@ class CommandLayer:
         """
         raise NotImplementedError
 
+    def lies_at(self, file: str) -> str:
+        """Return where a program lies for the command."""
+        return file
+
     def remark(self, _printed: str) -> str:
         """Return what is to be said of where it ran, to whoever reads what it printed; empty if nothing is."""
         return ""

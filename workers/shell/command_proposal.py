@@ -119,7 +119,7 @@ def _on_layer(
         CannotRehearse: it could not be begun there.
     """
     try:
-        result, ended = _run_program(context, layer.engine, file, arguments)
+        result, ended = _run_program(context, layer.engine, layer.lies_at(file), arguments)
         effects = _effects(layer, until, ended)
         notes = result.note, layer.remark(ended.stdout + ended.stderr)
         result = result._replace(note="; ".join(filter(None, notes)))

@@ -47,6 +47,8 @@ class CopyPlaces(NamedTuple):
     root: str
     home: str
     tmp: str
+    etc: str
+    """Files that it reads."""
 
 
 class CommandRunner(msgspec.Struct, frozen=True):

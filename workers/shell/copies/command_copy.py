@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -28,20 +29,19 @@ from workers.shell.copies.copy_calls import CopyCalls
 from workers.shell.copies.copy_layer import CopyLayer
 from workers.shell.copies.tree_copy import TreeCopy
 from workers.shell.sandbox import private_root
-from workers.shell.sandbox.private_root import HELD, LAYERS, in_memory
+from workers.shell.sandbox.private_root import HELD, LAYERS, Layout, in_memory, within
 from workers.tree.drafts import clear
 from workers.tree.root import DIRECTORY, closing, shown
 
 _MEGABYTE: Final = 2**20
 _BLOCK: Final = 512
-_OWN: Final = re.compile(rf"(?<![^\s=:'\"])(?:{re.escape(private_root.HOME)}|/tmp)(?![^/\s:'\"])")
+_OWN_PLACES: Final = (private_root.HOME, "/tmp", os.path.dirname(private_root.AUTHORITIES))  # noqa: S108 - private
+_OWN: Final = re.compile(rf"(?<![^\s=:'\"])(?:{'|'.join(map(re.escape, _OWN_PLACES))})(?![^/\s:'\"])")
 """Paths of its own among a command's variables."""
 _NAMED: Final = 5
 """Names that a remark lists."""
-_GIT_CONFIG: Final = (
-    # As in the sandbox; and what git remembers of files is of the root's, so only their times and sizes count.
-    "[safe]\n\tdirectory = *\n[gc]\n\tauto = 0\n[core]\n\tcheckStat = minimal\n\ttrustctime = false\n"
-)
+_OF_THE_ROOT: Final = "[core]\n\tcheckStat = minimal\n\ttrustctime = false\n"
+"""For git, which remembers inodes and times of change of the root's files."""
 
 
 class _Copy:
@@ -113,13 +113,13 @@ class CommandCopy(CommandLayer):
                 stack.pop_all()
                 stack.callback(_remove, within, name, directory)
                 top = os.path.join(engine.copies, name)
-                places = CopyPlaces(top, *(os.path.join(top, each) for each in ("root", "home", "tmp")))
-                for each in (places.home, places.tmp):
+                places = CopyPlaces(top, *(os.path.join(top, each) for each in ("root", "home", "tmp", "etc")))
+                for each in (places.home, places.tmp, places.etc):
                     os.mkdir(each, stat.S_IRWXU)
-                with open(os.path.join(places.top, "gitconfig"), "w", encoding="utf-8") as file:
-                    file.write(_GIT_CONFIG)
+                _make_files(places, engine.layout)
             except OSError as error:
                 raise TooMuch(f"there is no room for a copy of the root: {error.strerror}") from error
+            self.places = places
             self._copy = _Copy(root, directory, copy)
             stack.callback(self._copy.close)
             engine = msgspec.structs.replace(
@@ -127,7 +127,7 @@ class CommandCopy(CommandLayer):
                 place=_not_shown,
                 filter=engine.overlay_filter,
                 copied=places,
-                calls=lambda group: CopyCalls(group, places[1:], engine.start.limits.processes),
+                calls=lambda group: CopyCalls(group, places[1:4], engine.start.limits.processes),
                 environment=moved(engine.environment, engine.layout.root, places),
                 is_over_disk=partial(_is_over, places.top, copy.size, engine.layout.scratch_mb, _room(directory)),
             )
@@ -137,10 +137,14 @@ class CommandCopy(CommandLayer):
         """Return the layer of what changed."""
         return self._copy.layer(until)
 
+    def lies_at(self, file: str) -> str:
+        """Return where a program lies that may be one of the root's own."""
+        root = self.engine.layout.root
+        return self.places.root + file.removeprefix(root) if within(file, root) else file
+
     def remark(self, printed: str) -> str:
         """Say that it was a copy, what it lacked, and where its path shows."""
-        assert self.engine.copied is not None, "it has been made"
-        where = self.engine.copied.root
+        where = self.places.root
         named = f", at {where}, which stands for the root in what it printed" if where in printed else ""
         return "; ".join(filter(None, (f"ran in a copy of the root without a network{named}", self._copy.left_out())))
 
@@ -180,13 +184,24 @@ class CopyInSandbox(CommandLayer):
 
 def moved(environment: Mapping[str, str], root: str, places: CopyPlaces) -> Mapping[str, str]:
     """Return variables for a command whose root, home and temporary files lie elsewhere than in the sandbox."""
-    own = {private_root.HOME: places.home, "/tmp": places.tmp}  # noqa: S108 - the private one
+    own = dict(zip(_OWN_PLACES, (places.home, places.tmp, places.etc), strict=True))
     found = {name: _OWN.sub(lambda match: own[match[0]], value) for name, value in environment.items()}
     path = (
-        places.root + each.removeprefix(root) if private_root.within(each, root) else each
-        for each in environment["PATH"].split(":")
+        places.root + each.removeprefix(root) if within(each, root) else each for each in environment["PATH"].split(":")
     )
-    return {**found, "PATH": ":".join(path), "GIT_CONFIG_SYSTEM": f"{places.top}/gitconfig"}
+    return {**found, "PATH": ":".join(path), "GIT_CONFIG_SYSTEM": f"{places.etc}/gitconfig"}
+
+
+def _make_files(places: CopyPlaces, layout: Layout) -> None:
+    """Make what a command in the sandbox has in its /etc and in its home."""
+    files = {
+        f"{places.etc}/gitconfig": (private_root.git_settings(layout.identity) + _OF_THE_ROOT).encode(),
+        f"{places.etc}/{os.path.basename(private_root.AUTHORITIES)}": layout.authorities,
+        **{os.path.join(places.home, name): text.encode() for name, text in layout.home_files.items()},
+    }
+    for path, content in files.items():
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        Path(path).write_bytes(content)
 
 
 def _measured(root: int, most_mb: int) -> TreeCopy:

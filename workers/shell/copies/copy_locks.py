@@ -26,7 +26,8 @@ from workers.shell.run import attempts
 from workers.shell.run.attempts import notify_sockets
 from workers.shell.run.process_group import DescendantGroup, become_subreaper
 from workers.shell.sandbox.lock_steps import try_a_command
-from workers.shell.sandbox.private_root import OF_ETC, SYSTEM, Layout
+from workers.shell.sandbox.private_root import OF_ETC, Layout
+from workers.shell.shell_inputs import SYSTEM
 from workers.tree.root import DIRECTORY, closing
 
 _READ: Final = landlock.READ_FILE | landlock.READ_DIR
@@ -157,7 +158,7 @@ def _landlock_of_command(context: StepContext) -> str:
 
 
 def _own(places: CopyPlaces, access: int) -> Iterable[tuple[str, int]]:
-    return ((places.top + "/gitconfig", _READ), *((each, access) for each in places[1:]))
+    return ((places.etc, _READ), *((each, access) for each in places[1:4]))
 
 
 def _seccomp(context: StepContext) -> str:

@@ -163,9 +163,6 @@ def _show(path: str) -> bool:
 
 def _made_up(identity: tuple[str, str]) -> tuple[tuple[str, str], ...]:
     """Return the files that tell of one user and no more."""
-    who = "".join(
-        f"\t{key} = {_quoted(value)}\n" for key, value in zip(("name", "email"), identity, strict=True) if value
-    )
     user, group = os.geteuid(), os.getegid()
     return (
         ("/etc/passwd", f"agent:x:{user}:{group}:agent:{HOME}:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"),
@@ -174,10 +171,18 @@ def _made_up(identity: tuple[str, str]) -> tuple[tuple[str, str], ...]:
         ("/etc/hostname", f"{HOST_NAME}\n"),
         # Who looks up a name asks the network for it, in vain: so it is seen that a command wants one.
         ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"),
-        # The root may belong to somebody who has no number in here; git packs in the background, which ends with the
-        # command.
-        ("/etc/gitconfig", f"[safe]\n\tdirectory = *\n[gc]\n\tauto = 0\n{who and '[user]'}\n{who}"),
+        ("/etc/gitconfig", git_settings(identity)),
     )
+
+
+def git_settings(identity: tuple[str, str]) -> str:
+    """Return git's settings of the whole system, with the name and the address that stand in commits."""
+    who = "".join(
+        f"\t{key} = {_quoted(value)}\n" for key, value in zip(("name", "email"), identity, strict=True) if value
+    )
+    # The root may belong to somebody who has no number in here; git packs in the background, which ends with the
+    # command.
+    return f"[safe]\n\tdirectory = *\n[gc]\n\tauto = 0\n{who and '[user]'}\n{who}"
 
 
 def _quoted(value: str) -> str:
