@@ -129,7 +129,7 @@ class CommandCopy(CommandLayer):
                 copied=places,
                 calls=lambda group: CopyCalls(group, places[1:4], engine.start.limits.processes),
                 environment=moved(engine.environment, engine.layout.root, places),
-                is_over_disk=partial(_is_over, places.top, copy.size, engine.layout.scratch_mb, _room(directory)),
+                is_over_disk=partial(_is_over, places.top, copy.size, engine.layout.scratch_mb, _free_bytes(directory)),
             )
             super().__init__(engine, stack.pop_all())
 
@@ -238,19 +238,19 @@ def _remove(within: int, name: str, directory: int) -> None:
         os.rmdir(name, dir_fd=within)
 
 
-def _room(directory: int) -> int:
+def _free_bytes(directory: int) -> int:
     found = os.fstatvfs(directory)
     return found.f_bavail * found.f_frsize
 
 
-def _is_over(top: str, copied: int, most_mb: int, room: int) -> bool:
+def _is_over(top: str, copied: int, most_mb: int, free: int) -> bool:
     """Say whether what lies in the copy's directory is too much; it is counted where the file system has lost as much.
 
     Others write to that as well.
     """
     most = most_mb * _MEGABYTE
     with closing(os.open(top, DIRECTORY)) as directory:
-        if room - _room(directory) <= most:
+        if free - _free_bytes(directory) <= most:
             return False
     return _size(top) - copied > most
 
