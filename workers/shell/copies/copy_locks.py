@@ -1,4 +1,4 @@
-"""How worker and command are locked in where there are no namespaces: Landlock, a filter, and the worker's own answers.
+"""Locks of worker and command where there are no namespaces: Landlock, a filter, and the worker's own answers.
 
 Rule: nothing of this can be done without, whatever the operator allows: where the kernel is too old for a part, no
 command runs. A command reads and executes the system's programs, the toolchains and the root itself, and writes its
