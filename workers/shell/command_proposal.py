@@ -76,7 +76,7 @@ def run_command(
     granted = granted_s(wanted_s, engine.timeout_s, engine.max_timeout_s)
     left = (context.call_s or engine.start.call_s) - context.queued_s - MARGIN_S
     until = time.monotonic() + left
-    environment = {**engine.environment, "PATH": own_path(engine.layout.root, engine.path)}
+    environment = {**engine.environment, "PATH": own_path(engine.layout.root, engine.held, engine.path)}
     engine = msgspec.structs.replace(engine, timeout_s=max(_SHORTEST_S, min(granted, left)), environment=environment)
     if not (engine.start.writable or engine.start.plan) and not engine.copies:
         return _run_program(context, engine, file, arguments)[0]

@@ -14,7 +14,7 @@ from workers.confine.steps import Step
 from workers.shell.run.attempts import Answer
 from workers.shell.run.process_group import NamespaceGroup, ProcessGroup
 from workers.shell.sandbox.command_mounts import Place
-from workers.shell.sandbox.private_root import Layout
+from workers.shell.sandbox.private_root import HELD, Layout
 from workers.wire import messages
 
 MARGIN_S: Final = 1.0
@@ -90,3 +90,8 @@ class CommandRunner(msgspec.Struct, frozen=True):
     """Says whether it has written more than it may, where the file system does not hold it to that."""
     copied: CopyPlaces | None = None
     """Of a command in a copy without namespaces."""
+
+    @property
+    def held(self) -> str:
+        """Where the root lies for this process."""
+        return f"/proc/self/fd/{self.start.root_fd}" if self.copies else HELD

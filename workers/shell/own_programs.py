@@ -8,8 +8,6 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
-from workers.shell.sandbox.private_root import HELD
-
 _DIRECTORIES: Final = (".venv/bin", "venv/bin", "node_modules/.bin")
 
 _SYSTEMS: Final = (
@@ -36,24 +34,24 @@ _SYSTEMS: Final = (
 """No package brings one of these."""
 
 
-def own_directories(root: str) -> list[str]:
-    """Return those of a root that count, by the path that a command sees."""
+def own_directories(root: str, held: str) -> list[str]:
+    """Return those of a root that count, by the path that a command sees; `held` is where the root lies for us."""
     return [
         f"{root}/{each}"
         for each in _DIRECTORIES
-        if not any(os.path.lexists(f"{HELD}/{each}/{name}") for name in _SYSTEMS)
+        if not any(os.path.lexists(f"{held}/{each}/{name}") for name in _SYSTEMS)
     ]
 
 
-def own_path(root: str, path: Sequence[str]) -> str:
+def own_path(root: str, held: str, path: Sequence[str]) -> str:
     """Return the PATH of a command."""
-    return ":".join((*own_directories(root), *path))
+    return ":".join((*own_directories(root, held), *path))
 
 
-def own_program(name: str, root: str) -> str:
+def own_program(name: str, root: str, held: str) -> str:
     """Return the file of a program of the root's own, by the path that a command sees; "" where there is none."""
-    for directory in own_directories(root):
-        file = f"{HELD}{directory.removeprefix(root)}/{name}"
+    for directory in own_directories(root, held):
+        file = f"{held}{directory.removeprefix(root)}/{name}"
         if "/" not in name and os.path.isfile(file) and os.access(file, os.X_OK):
             return f"{directory}/{name}"
     return ""
