@@ -17,7 +17,7 @@ from workers.errors import ToolError
 from workers.tree.root import Root
 from workers.wire.messages import Context
 
-ToolKind = Literal["read", "edit", "search", "execute", "fetch", "other"]
+ToolKind = Literal["read", "edit", "search", "execute", "fetch", "think", "other"]
 """What a call does, in the words of ACP."""
 
 _ECHO = 120

@@ -317,6 +317,20 @@ class SessionInfoUpdate(_Update, frozen=True, tag="session_info_update"):
     title: str | None = None
 
 
+class PlanEntry(Object, frozen=True):
+    """One step of a plan."""
+
+    content: str
+    priority: Literal["high", "medium", "low"]
+    status: Literal["pending", "in_progress", "completed"]
+
+
+class Plan(_Update, frozen=True, tag="plan"):
+    """What the agent is about to do, whole; it replaces the plan before."""
+
+    entries: list[PlanEntry]
+
+
 class Cost(Object, frozen=True):
     """Money spent in a session so far. `currency` is ISO 4217."""
 
@@ -342,6 +356,7 @@ Update = (
     | CurrentMode
     | ConfigOptions
     | SessionInfoUpdate
+    | Plan
     | UsageUpdate
 )
 

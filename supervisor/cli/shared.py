@@ -122,7 +122,7 @@ def _tools(context: click.Context) -> _Words:
     from supervisor.config.profiles import profiles
 
     here = settings()
-    profile = profiles(here).get(context.params.get("profile") or here.config.profile)
+    profile = profiles(here).get(context.params.get("profile") or here.config.profile or "vault")
     return dict.fromkeys(profile.tools if profile is not None else ())
 
 

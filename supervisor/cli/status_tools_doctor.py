@@ -81,10 +81,11 @@ def tools(as_json: bool, profile: str | None, names: "Names") -> None:
       strongroom tools --json
     """
     from supervisor.config.profiles import profile_of, resolve
+    from supervisor.config.source_tree import profile_here
     from supervisor.tools.catalog import SANDBOXED, offers
 
     here = settings()
-    wanted = profile_of(here, profile)
+    wanted = profile_of(here, profile or (None if names.given else profile_here(here, ".")))
     context = {"context": resolve(here, profile, None, None, names).context()} if names.given else {}
     found, unavailable = dict(offers(wanted.tools)), {}
     if any(offer.category in SANDBOXED for offer in found.values()):

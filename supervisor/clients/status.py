@@ -127,7 +127,9 @@ def _daemon(status: extensions.Status, width: int) -> Iterator[str]:
     private = ", private" if daemon.private else ""
     heading = f"Strongroom {daemon.version}, pid {daemon.pid}{private}, up {_duration(status.uptime)}"
     yield from wrapped(f"{heading}, {_count(status.clients, 'client')}", width, rest="  ")
-    yield from _field("default", f"profile {daemon.profile}, model {daemon.model or DEFAULT_MODEL}", width)
+    yield from _field(
+        "default", f"profile {daemon.profile or 'of the directory'}, model {daemon.model or DEFAULT_MODEL}", width
+    )
     used = [_size(status.memory), f"CPU {_duration(status.cpu)}" if status.cpu is not None else ""]
     yield from _field("uses", ", ".join(filter(None, used)), width)
     for name, place in (("home", daemon.home), ("journal", status.journal), ("log", status.log)):

@@ -154,8 +154,13 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = None
     profile: Annotated[
-        str, Meta(description="The profile where none is named; `strongroom tools --profile NAME` shows what it has.")
-    ] = "vault"
+        str | None,
+        Meta(
+            description="The profile where none is named; `strongroom tools --profile NAME` shows what it has. Without "
+            "this key, in a console or an editor: `code` in a source tree, and `vault` elsewhere; `vault` for scripts.",
+            examples=["vault"],
+        ),
+    ] = None
     max_steps: Annotated[int, Meta(ge=1, le=1000, description="Requests to the model that one turn may take.")] = 50
     allow_degraded: Annotated[
         tuple[str, ...],

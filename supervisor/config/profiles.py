@@ -21,6 +21,7 @@ from supervisor.config.config_keys import ProfileConfig
 from supervisor.config.own_places import refuse_own_places
 from supervisor.config.repositories import NO_NAMES, Names, Repositories, environment, real_directory
 from supervisor.config.settings import Settings
+from supervisor.config.source_tree import CODE, VAULT, tree_top
 from supervisor.errors import ConfigError
 from workers.wire.messages import Context
 
@@ -42,6 +43,9 @@ class Profile:
     group: str | None = None
     technology: str | None = None
     environment: str | None = None
+    source_tree: bool = False
+    """Its root is the top of the tree that a client is in; of commands nobody is asked about the text, and what they
+    and other tools change goes by the session's mode alone."""
     network: tuple[str, ...] = ()
     """Hosts with their ports that a person may let a command reach, each "host:port"."""
     surroundings: Surroundings | None = None
@@ -67,7 +71,13 @@ class Profile:
     @cached_property
     def ask(self) -> tuple[str, ...]:
         """Tools that a person must approve each time: what they would change, and first the text of a command."""
-        return self.own_ask if self.own_tools is not None else tuple(filter(_needs_approval, self.tools))
+        return self.own_ask if self.own_tools is not None else tuple(filter(self.needs_approval, self.tools))
+
+    def needs_approval(self, tool: str) -> bool:
+        """Say whether its text is asked about, whatever `ask` says: for anything can be in it."""
+        from workers.catalog import offered_tools
+
+        return not self.source_tree and offered_tools()[tool].runs == "script"
 
     def without(self, unavailable_tools: Mapping[str, str]) -> "Profile":
         """Return the profile without some of its tools; `unavailable_tools` says why, by name."""
@@ -94,16 +104,10 @@ class Profile:
         return msgspec.convert({"working_directory": self.root, **names}, Context)
 
 
-def _needs_approval(tool: str) -> bool:
-    """Say whether every profile asks about a tool's text, whatever its own `ask` says: for anything can be in it."""
-    from workers.catalog import offered_tools
-
-    return offered_tools()[tool].runs == "script"
-
-
 _BUILT_IN: Final = (
-    Profile("vault", "vault"),
+    Profile(VAULT, "vault"),
     Profile("project", ".", network=EVERY_REGISTRY),
+    Profile(CODE, ".", source_tree=True, network=EVERY_REGISTRY),
     Profile("operator", "."),
     Profile("librarian", "{repos_path}/{group}/{technology}", writable=False, trusted=False, by_name=True),
 )
@@ -124,13 +128,13 @@ def profiles(settings: Settings) -> Mapping[str, Profile]:
 
 
 def profile_of(settings: Settings, name: str | None) -> Profile:
-    """Return the profile called `name` (default: the configured one), not yet on a root.
+    """Return the profile called `name` (default: the configured one, or `vault`), not yet on a root.
 
     Raises:
         ConfigError: there is no such profile.
     """
     known = profiles(settings)
-    name = name or settings.config.profile
+    name = name or settings.config.profile or VAULT
     if name not in known:
         raise ConfigError(f"No profile {name!r}. Choose one of: {', '.join(known)}.")
     return known[name]
@@ -139,7 +143,7 @@ def profile_of(settings: Settings, name: str | None) -> Profile:
 def resolve(
     settings: Settings, name: str | None, root: str | None, cwd: str | None = None, names: Names = NO_NAMES
 ) -> Profile:
-    """Return the profile called `name` (default: the configured one) on `root` (default: its own).
+    """Return the profile called `name` (default: the configured one, or `vault`) on `root` (default: its own).
 
     A profile's own root that is relative is beneath `cwd`; where it does not exist there, it is `cwd` itself. Without
     `cwd` it is beneath the current directory, and must exist. A person may name a link as the root; a link that merely
@@ -196,6 +200,8 @@ def _own_root(profile: Profile, cwd: str | None) -> Path:
     if profile.root.startswith(("/", "~")):
         return _real_directory(profile.root, profile.name)
     base = os.path.realpath(cwd or ".")
+    if profile.source_tree and profile.root == ".":
+        return _real_directory(tree_top(base) or base, profile.name)
     wanted = os.path.normpath(os.path.join(base, profile.root))
     if cwd is not None and not os.path.isdir(wanted):
         wanted = base
@@ -242,7 +248,7 @@ def _configured(file: Path, name: str, base: Profile | None, wanted: ProfileConf
                 f"{', '.join(commands)}, or leave `network` out; it does not concern `fetch_url`, which has [web]."
             )
         profile = replace(profile, network=())
-    ask = tuple(dict.fromkeys((*ask, *filter(_needs_approval, usable))))
+    ask = tuple(dict.fromkeys((*ask, *filter(profile.needs_approval, usable))))
     writable = any(known[tool].effect for tool in usable)
     return replace(profile, own_tools=usable, own_ask=ask, writable=writable)
 

@@ -264,7 +264,7 @@ def _checked_settings() -> Settings:
         ConfigError: it cannot be read, or no session could be opened with it.
     """
     settings = load()
-    if settings.config.profile not in profiles(settings):
+    if settings.config.profile not in (None, *profiles(settings)):
         raise ConfigError(f"{settings.config_file}: there is no profile {settings.config.profile!r}.")
     return settings
 

@@ -40,7 +40,7 @@ class About:
             version=VERSION,
             home=str(settings.home),
             model=settings.config.model or "",
-            profile=settings.config.profile,
+            profile=settings.config.profile or "",
             private=self.private,
         )
 

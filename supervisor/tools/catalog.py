@@ -62,4 +62,16 @@ def _schema(args: type[msgspec.Struct]) -> dict[str, Any]:
     # schema() would put a $ref on top; the Messages API wants "type": "object" there.
     (schema,), components = msgspec.json.schema_components([args], ref_template="#/$defs/{name}")
     schema = components.get(args.__name__, schema)
-    return {key: schema[key] for key in ("type", "properties", "required", "additionalProperties") if key in schema}
+    wanted = ("type", "properties", "required", "additionalProperties")
+    return {key: _without_references(schema[key], components) for key in wanted if key in schema}
+
+
+def _without_references(part: Any, components: Mapping[str, Any]) -> Any:
+    """Return a part of a schema with what it refers to in its place: not every provider follows references."""
+    if isinstance(part, list):
+        return [_without_references(each, components) for each in part]
+    if not isinstance(part, dict):
+        return part
+    if "$ref" in part:
+        return _without_references(components[part["$ref"].rpartition("/")[2]], components)
+    return {key: _without_references(value, components) for key, value in part.items()}

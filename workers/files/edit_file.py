@@ -26,7 +26,7 @@ class EditFileArgs(Args, frozen=True):
     new: Annotated[str, Meta(description="The text to put in its place; may be empty.")]
 
 
-@tool(EditFileArgs, effect=True, kind="edit", subject="path", profiles=("vault", "project"))
+@tool(EditFileArgs, effect=True, kind="edit", subject="path", profiles=("vault", "project", "code"))
 def edit_file(args: EditFileArgs, context: ToolContext) -> Result | FileProposal:
     """Replace one exact piece of text in a file beneath the root, which must occur in it exactly once.
 

@@ -23,7 +23,9 @@ class ListDirectoryArgs(Args, frozen=True):
     path: Annotated[str, Meta(description="The directory, relative to the root; . is the root itself.")]
 
 
-@tool(ListDirectoryArgs, effect=False, kind="read", subject="path", profiles=("project", "operator", "librarian"))
+@tool(
+    ListDirectoryArgs, effect=False, kind="read", subject="path", profiles=("project", "code", "operator", "librarian")
+)
 def list_directory(args: ListDirectoryArgs, context: ToolContext) -> Result:
     """List the files and directories directly in a directory beneath the root, sorted, also hidden ones.
 

@@ -28,7 +28,7 @@ class ListFilesArgs(Args, frozen=True):
     ]
 
 
-@tool(ListFilesArgs, effect=False, kind="search", subject="pattern", profiles=("vault",))
+@tool(ListFilesArgs, effect=False, kind="search", subject="pattern", profiles=("vault", "code"))
 def list_files(args: ListFilesArgs, context: ToolContext) -> Result:
     """List the regular files that match a glob pattern, as sorted paths relative to the root.
 

@@ -23,7 +23,13 @@ class ReadFileArgs(Args, frozen=True):
     limit: Annotated[int, Meta(ge=1, description="How many lines to return at most.")] | None = None
 
 
-@tool(ReadFileArgs, effect=False, kind="read", subject="path", profiles=("vault", "project", "operator", "librarian"))
+@tool(
+    ReadFileArgs,
+    effect=False,
+    kind="read",
+    subject="path",
+    profiles=("vault", "project", "code", "operator", "librarian"),
+)
 def read_file(args: ReadFileArgs, context: ToolContext) -> Result:
     """Read a UTF-8 text file beneath the root and return its text unchanged.
 

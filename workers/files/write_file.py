@@ -24,7 +24,7 @@ class WriteFileArgs(Args, frozen=True):
     content: Annotated[str, Meta(description="The whole new text, at most 4 MiB.")]
 
 
-@tool(WriteFileArgs, effect=True, kind="edit", subject="path", profiles=("vault", "project"))
+@tool(WriteFileArgs, effect=True, kind="edit", subject="path", profiles=("vault", "project", "code"))
 def write_file(args: WriteFileArgs, context: ToolContext) -> Result | FileProposal:
     """Write a UTF-8 text file beneath the root: a new one, or in place of the old one, at once.
 

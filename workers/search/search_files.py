@@ -21,7 +21,7 @@ class SearchFilesArgs(Args, frozen=True):
     literal: Annotated[bool, Meta(description="Look for the query as it stands: no regular expression.")] = False
 
 
-@tool(SearchFilesArgs, effect=False, kind="search", subject="query", profiles=("vault", "project", "librarian"))
+@tool(SearchFilesArgs, effect=False, kind="search", subject="query", profiles=("vault", "project", "code", "librarian"))
 def search_files(args: SearchFilesArgs, context: ToolContext) -> Result:
     """Search the text files beneath the root, line by line, for a regular expression or a literal text.
 

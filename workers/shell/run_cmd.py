@@ -16,7 +16,7 @@ class CommandArgs(Args, frozen=True):
     timeout_s: TimeLimit | None = None
 
 
-@tool(CommandArgs, effect=True, kind="execute", subject="command", runs="script", profiles=("operator",))
+@tool(CommandArgs, effect=True, kind="execute", subject="command", runs="script", profiles=("code", "operator"))
 def run_cmd(args: CommandArgs, context: ToolContext) -> ResultWithNote | Proposal:
     """Run a command line with the system shell in the root, and return what it printed and its exit code.
 

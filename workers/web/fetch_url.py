@@ -19,7 +19,7 @@ class FetchUrlArgs(Args, frozen=True):
     ] = 0
 
 
-@tool(FetchUrlArgs, effect=False, kind="fetch", subject="url", private=False, profiles=("vault",))
+@tool(FetchUrlArgs, effect=False, kind="fetch", subject="url", private=False, profiles=("vault", "code"))
 def fetch_url(args: FetchUrlArgs, context: ToolContext) -> Result:
     """Fetch a page of an allowed site over https and return its text.
 

@@ -30,6 +30,7 @@ _CUT: Final = ("cancelled", "outcome_unknown")
 """Kinds of a call's end that say nothing of what it had printed."""
 _DIGITS: Final = 6
 _THOUGHT: Final = 400
+_STEPS: Final = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 _AGAIN: Final = "The answer starts again."
 
 
@@ -137,6 +138,9 @@ class SessionState:
                 return self._take_prompt(update.content.text, update.message_id or "")
             case schema.ToolCall() | schema.ToolCallUpdate():
                 return self._take_call(update)
+            case schema.Plan():
+                steps = [f"{_STEPS[each.status]} {each.content}" for each in update.entries]
+                return [*self._end_answer(), self._noted("\n".join(("Plan:", *steps)), "info")]
             case _:
                 self._take_settings(update)
                 return []

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
+import msgspec
+
 from supervisor.acp import schema
 from supervisor.agent.models.model import Retrying, TextDelta, ThoughtDelta, message_text
 from supervisor.agent.models.providers import window
@@ -29,13 +31,16 @@ from supervisor.journal.facts import (
     TurnEnded,
     TurnQuestioned,
     TurnStarted,
+    effective,
 )
 from supervisor.tools.approval import go_on_id
 from supervisor.tools.outcomes import allowed, availability_notice
+from workers.catalog import offered_tools
 
 _OUTPUT_LIMIT: Final = 16 * 1024
 """Characters of a running tool's output that are shown: its end."""
 _MILLION: Final = 1_000_000
+_PLAN: Final = "plan"
 
 
 class Projection:
@@ -65,6 +70,8 @@ class Projection:
         self._known: set[str] = set()
         self._decided: dict[str, CallDecided] = {}
         """What was decided about the effects of calls that have not ended."""
+        self._started: dict[str, CallStarted] = {}
+        """Calls that have not ended."""
 
     @property
     def partial(self) -> str:
@@ -152,6 +159,7 @@ class Projection:
         self._output.clear()
         self._known.clear()
         self._decided.clear()
+        self._started.clear()
 
     def knows(self, call: str) -> bool:
         """Say whether clients have been told of a call that has not ended."""
@@ -188,6 +196,7 @@ class Projection:
     def _of_call(self, fact: Event) -> Iterator[schema.Update]:
         match fact:
             case CallStarted():
+                self._started[fact.call] = fact
                 status: schema.ToolStatus = "in_progress" if allowed(fact) else "pending"
                 self._output.pop(fact.call, None)  # what it printed with other arguments
                 if fact.call in self._known:
@@ -204,6 +213,7 @@ class Projection:
                 self._known.discard(fact.call)
                 self._output.pop(fact.call, None)
                 yield tool_calls.ended(fact, self._decided.pop(fact.call, None))
+                yield from self._planned(fact)
             case TurnQuestioned(approved=approved) if (call := go_on_id(fact.turn)) in self._known:
                 self._known.discard(call)
                 yield schema.ToolCallUpdate(tool_call_id=call, status="completed" if approved else "failed")
@@ -217,6 +227,13 @@ class Projection:
                 yield schema.AgentThoughtChunk.of(f"\n\n({note})\n", f"turn-{fact.turn}-note")
             case _:
                 return
+
+    def _planned(self, fact: CallEnded) -> Iterator[schema.Update]:
+        """Yield the plan that a call was about; it was checked, if the call is a success."""
+        started = self._started.pop(fact.call, None)
+        if fact.ok and started is not None and started.tool == _PLAN:
+            entries = offered_tools()[_PLAN].decode(effective(started).encode()).entries
+            yield schema.Plan(entries=[schema.PlanEntry(**msgspec.structs.asdict(each)) for each in entries])
 
 
 _COUNTED: Final[Mapping[str, str]] = MappingProxyType(

@@ -2,13 +2,17 @@
 
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Final
 
 from supervisor.acp import extensions
 from supervisor.config.profiles import Profile, profiles, resolve
 from supervisor.config.repositories import NO_NAMES, Names
 from supervisor.config.settings import Settings
+from supervisor.config.source_tree import profile_here
 from supervisor.errors import ConfigError
 from supervisor.session.earlier_session import EarlierSession
+
+_BY_PLACE: Final = ("acp", "console")
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,12 @@ class OpenedAt:
     """For a profile whose root is found by names."""
     person: tuple[tuple[str, str], ...] = ()
     """What the client told of the person's environment; where it told nothing, the daemon's own counts."""
+
+    def default_profile(self, settings: Settings, origin: str) -> str | None:
+        """Return the name of the profile where none is named: for people that of the place, else the configured one."""
+        if origin not in _BY_PLACE or self.names.given:
+            return None
+        return profile_here(settings, self.cwd, self.root)
 
     def profile(self, settings: Settings, name: str | None) -> Profile:
         """Return a profile on its root.

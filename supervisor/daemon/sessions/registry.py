@@ -93,7 +93,8 @@ class SessionRegistry:
             JournalError: it cannot be recorded.
         """
         opened_at = from_options(cwd, options)
-        profile = opened_at.profile(self.settings, options.profile)
+        named = options.profile or opened_at.default_profile(self.settings, options.origin)
+        profile = opened_at.profile(self.settings, named)
         model, why = None, ""
         if not options.modelless:
             must = options.model is not None or options.origin.startswith("batch:")

@@ -36,7 +36,7 @@ def test_uncommented_it_is_the_defaults(tmp_path: Path) -> None:
     for section in config.sections:
         assert section == (WebConfig(ca_file="ca.pem") if isinstance(section, WebConfig) else type(section)())
     assert config.librarian == LibrarianConfig(environment="staging")
-    for name in ("profile", "max_steps", "allow_degraded", "daemon"):
+    for name in ("max_steps", "allow_degraded", "daemon"):
         assert getattr(config, name) == getattr(Config(), name), name
 
 
