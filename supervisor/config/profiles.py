@@ -21,7 +21,6 @@ from supervisor.config.config_keys import ProfileConfig
 from supervisor.config.own_places import refuse_own_places
 from supervisor.config.repositories import NO_NAMES, Names, Repositories, environment, real_directory
 from supervisor.config.settings import Settings
-from supervisor.config.source_tree import CODE, VAULT, tree_top
 from supervisor.errors import ConfigError
 from workers.wire.messages import Context
 
@@ -105,9 +104,9 @@ class Profile:
 
 
 _BUILT_IN: Final = (
-    Profile(VAULT, "vault"),
+    Profile("vault", "vault"),
     Profile("project", ".", network=EVERY_REGISTRY),
-    Profile(CODE, ".", source_tree=True, network=EVERY_REGISTRY),
+    Profile("code", ".", source_tree=True, network=EVERY_REGISTRY),
     Profile("operator", "."),
     Profile("librarian", "{repos_path}/{group}/{technology}", writable=False, trusted=False, by_name=True),
 )
@@ -134,7 +133,7 @@ def profile_of(settings: Settings, name: str | None) -> Profile:
         ConfigError: there is no such profile.
     """
     known = profiles(settings)
-    name = name or settings.config.profile or VAULT
+    name = name or settings.config.profile or "vault"
     if name not in known:
         raise ConfigError(f"No profile {name!r}. Choose one of: {', '.join(known)}.")
     return known[name]
@@ -201,6 +200,8 @@ def _own_root(profile: Profile, cwd: str | None) -> Path:
         return _real_directory(profile.root, profile.name)
     base = os.path.realpath(cwd or ".")
     if profile.source_tree and profile.root == ".":
+        from supervisor.config.source_tree import tree_top
+
         return _real_directory(tree_top(base) or base, profile.name)
     wanted = os.path.normpath(os.path.join(base, profile.root))
     if cwd is not None and not os.path.isdir(wanted):

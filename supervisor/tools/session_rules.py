@@ -6,6 +6,7 @@ it was, and each is stored before anything happens under it.
 """
 
 import datetime as dt
+from functools import partial
 from typing import Any, Final
 
 from supervisor.config.profiles import Profile
@@ -15,6 +16,7 @@ from supervisor.journal.facts import CallStarted, effective
 from supervisor.pool.open_root import OpenRoot
 from supervisor.pool.pools import Pools
 from supervisor.rules.judge_effects import Verdict, judge_effects, judge_unrehearsed, network_denied, protected_changes
+from supervisor.rules.modes import Mode, judge_by_mode
 from supervisor.rules.rule import Rule, sentence
 from supervisor.rules.shipped import or_shipped
 from supervisor.rules.started_programs import started_by
@@ -46,9 +48,18 @@ class SessionRules:
         self.profile = profile
         self.services = services
         self._root = root
+        self.mode: Mode = "edits"
+        """Which changes are asked about; it counts from the next call on."""
 
     async def judge(self, call: CallStarted, effects: Effects, *, network: bool = False) -> Verdict:
         """Decide whether what a call would change becomes so; with `network`, it had one."""
+        verdict = await self._by_rules(call, effects, network=network)
+        in_tree = self.profile.source_tree and call.tool in COMMANDS
+        return await off_loop(
+            len(effects.changes), partial(judge_by_mode, self.mode, verdict, effects, command_in_tree=in_tree)
+        )
+
+    async def _by_rules(self, call: CallStarted, effects: Effects, *, network: bool) -> Verdict:
         profile, tool = self.profile, call.tool
         started, today = started_by(tool, effective(call), network=network), _today()
         size = len(effects.changes)

@@ -106,6 +106,8 @@ class Change(_EffectsRecord, frozen=True):
     """A manifest of packages in which nothing but dependencies changes."""
     ignored: bool = False
     """Git ignores it, before and after, by what its lists and its index said before the command."""
+    tracked: bool = False
+    """It is deleted or replaced, and git tracks it, or that cannot be known."""
 
 
 class Attempt(_EffectsRecord, frozen=True):

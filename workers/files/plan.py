@@ -10,7 +10,7 @@ from msgspec import Meta
 from workers.tool import Args, ToolContext, tool
 
 
-class PlanEntry(Args, frozen=True):
+class PlanStep(Args, frozen=True):
     """One step."""
 
     content: Annotated[str, Meta(description="What is to be done, in a few words.", min_length=1, max_length=500)]
@@ -23,7 +23,7 @@ class PlanEntry(Args, frozen=True):
 class PlanArgs(Args, frozen=True):
     """The arguments of plan."""
 
-    entries: Annotated[tuple[PlanEntry, ...], Meta(description="All steps, in their order.", max_length=100)]
+    entries: Annotated[tuple[PlanStep, ...], Meta(description="All steps, in their order.", max_length=100)]
 
 
 @tool(PlanArgs, effect=False, kind="think", private=False, profiles=("code",))

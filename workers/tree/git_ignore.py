@@ -56,6 +56,15 @@ class GitIgnore:
             return False
         return is_directory or not self._is_tracked(parts, was_there=was_there)
 
+    def tracks(self, path: str) -> bool:
+        """Say whether the innermost repository around what was at a path tracks it, or may."""
+        parts = tuple(path.split("/"))
+        for depth in reversed(range(len(parts))):
+            if self._is_there((*parts[:depth], _GIT)):
+                index = self._index(parts[:depth])
+                return index is None or os.fsencode("/".join(parts[depth:])) in index
+        return False
+
     def _directory(self, parts: Place) -> _Directory:
         known = len(parts)
         while known and parts[:known] not in self._directories:

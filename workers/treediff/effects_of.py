@@ -79,7 +79,7 @@ def build_effects(
     found = [_change(each, first, since_ns, protection(each), leaves) for each in differences]
     if ignore is not None:
         pairs = zip(differences, found, strict=True)
-        found = [msgspec.structs.replace(one, ignored=True) if _ignored(each, ignore) else one for each, one in pairs]
+        found = [_of_git(each, one, ignore) for each, one in pairs]
     changes = _with_moves(found)
     everything = hashlib.sha256()
     for change in sorted(changes, key=_by_path):
@@ -102,6 +102,14 @@ def build_effects(
         dict(omitted),
         git=git,
     )
+
+
+def _of_git(difference: Difference, change: Change, ignore: GitIgnore) -> Change:
+    """Return a change with what git says of the name."""
+    if _ignored(difference, ignore):
+        return msgspec.structs.replace(change, ignored=True)
+    gone = change.what in ("deleted", "replaced") and ignore.tracks(difference.path)
+    return msgspec.structs.replace(change, tracked=True) if gone else change
 
 
 def _ignored(difference: Difference, ignore: GitIgnore) -> bool:

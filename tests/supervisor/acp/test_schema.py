@@ -71,6 +71,13 @@ UPDATES: dict[str, schema.Update] = {
     "options": schema.ConfigOptions(config_options=[OPTION]),
     "session info": schema.SessionInfoUpdate(title="hi"),
     "usage": schema.UsageUpdate(used=10, size=200_000, cost=schema.Cost(amount=0.25, currency="USD")),
+    "a plan": schema.Plan(
+        entries=[
+            schema.PlanEntry(content="Read it.", priority="high", status="completed"),
+            schema.PlanEntry(content="Mend it.", priority="medium", status="in_progress"),
+            schema.PlanEntry(content="Test it.", priority="low", status="pending"),
+        ]
+    ),
     "usage without prices": schema.UsageUpdate(used=10, size=200_000),
 }
 
