@@ -157,6 +157,7 @@ def _answer(
         call_s=call.call_s,
         without_rehearsal=call.without_rehearsal,
         network=call.network,
+        unlisted=call.unlisted,
         upload=call.upload,
         places=call.places,
     )

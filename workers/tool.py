@@ -44,6 +44,8 @@ class ToolContext(msgspec.Struct, frozen=True):
     """Seconds that the call may take; 0 where it is as `Start` says."""
     without_rehearsal: bool = False
     """A person lets it change things without a rehearsal: then no `Proposal` is asked for."""
+    unlisted: bool = False
+    """A person lets a program start that is not listed."""
     network: bool = False
     """A person lets it use the network that its profile names."""
     upload: int = UPLOAD

@@ -101,7 +101,7 @@ const STEPS = {
   "session/new: without a key the offline model answers, and says so": async (agent, story) => {
     const opened = await agent.request(methods.agent.session.new, { cwd, mcpServers: [] });
     story.session = opened.sessionId;
-    assert.equal(opened.modes.currentModeId, "vault");
+    assert.equal(opened.modes.currentModeId, "edits");
     assert.equal(opened.configOptions.find((each) => each.id === "model").currentValue, "offline");
     assert.match(opened._meta["_strongroom/session"].notices.join(), /NO LANGUAGE MODEL/);
     await until(() => of(story.session, "available_commands_update").length);
@@ -187,8 +187,8 @@ const STEPS = {
     assert.deepEqual((await agent.request(methods.agent.session.list, { cwd: "/" })).sessions, []);
   },
   "session/set_mode and session/set_config_option": async (agent, { other }) => {
-    await agent.request(methods.agent.session.setMode, { sessionId: other, modeId: "project" });
-    assert.equal(of(other, "current_mode_update").at(-1).currentModeId, "project");
+    await agent.request(methods.agent.session.setMode, { sessionId: other, modeId: "plan" });
+    assert.equal(of(other, "current_mode_update").at(-1).currentModeId, "plan");
     const changed = await agent.request(methods.agent.session.setConfigOption, {
       sessionId: other,
       configId: "profile",

@@ -73,6 +73,9 @@ class Daemon(Object, frozen=True):
     private: bool = False
 
 
+ModeName = Literal["ask", "edits", "plan"]
+
+
 class SessionOptions(Object, frozen=True):
     """How a session shall be, where it is not by default. `root` wins over what the profile makes of `cwd`."""
 
@@ -87,6 +90,8 @@ class SessionOptions(Object, frozen=True):
     origin: str = "acp"
     attended: bool = True
     """False: nobody is there to be asked; what policy asks about is denied."""
+    mode: ModeName | None = None
+    """Which changes are asked about; `edits` by default."""
     modelless: bool = False
     """True: a session of single calls (`_strongroom/call`)."""
     variables: dict[str, str] | None = None
@@ -113,6 +118,7 @@ class SessionFacts(OfSession, frozen=True):
     """What the agent and every tool are told about where they are."""
     state: str = "-"
     turns: int = 0
+    mode: str = "edits"
     notices: tuple[str, ...] = ()
     """Sentences that the person should see, such as that the model is not a real one."""
 
@@ -388,6 +394,7 @@ class OpenSessionStatus(OfSession, frozen=True):
     waiting_for: str = ""
     """The call that a person is asked about."""
     title: str = ""
+    mode: str = "edits"
     context: dict[str, str] = msgspec.field(default_factory=dict)
 
 

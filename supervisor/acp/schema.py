@@ -139,7 +139,7 @@ class ConfigOption(Object, frozen=True, tag_field="type", tag="select"):
 
 
 class Mode(Object, frozen=True):
-    """One mode: for Strongroom, a profile."""
+    """One mode: which changes the person is asked about."""
 
     id: str
     name: str

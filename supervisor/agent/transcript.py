@@ -4,7 +4,7 @@ Rule: whatever happened, the messages are valid for the Messages API: roles alte
 by exactly one tool_result in the next message, ids are unique, nothing is empty. The live conversation and one
 that is opened again after a crash go through the same fold, so they cannot differ.
 
-Facts ignored: BatchStarted, FaultsAllowed, ModelRetried, RuleRevoked, SessionDeleted, SessionOpened.
+Facts ignored: BatchStarted, FaultsAllowed, ModelRetried, RuleRevoked, SessionDeleted.
 """
 
 import itertools
@@ -17,12 +17,15 @@ import msgspec
 from supervisor.agent.models.model import Block, Message, Reply, ToolUse
 from supervisor.display.escape import one_line
 from supervisor.journal.facts import (
+    UNKNOWN,
     CallDecided,
     CallEnded,
     CallStarted,
     Fact,
+    ModeChanged,
     Replied,
     SessionChanged,
+    SessionOpened,
     ToolsChanged,
     TurnEnded,
     TurnQuestioned,
@@ -30,6 +33,7 @@ from supervisor.journal.facts import (
     TurnStarted,
     Unreadable,
 )
+from supervisor.rules.modes import MODES
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.outcomes import (
     CALLS_ANSWERED,
@@ -96,6 +100,7 @@ class Transcript:
         """Every call's id, so that none is used twice."""
         self._awaited: list[str] = []
         self._results: dict[str, Block] = {}
+        self._mode = self._told_mode = UNKNOWN.mode
         self._undone: dict[str, None] = {}
         """Names that the person has changed by undoing something, which the model has not been told yet."""
         for fact in facts:
@@ -111,7 +116,7 @@ class Transcript:
                 self.rejected, self.questioned = 0, False
                 self.will_run = {}
                 said: Block = {"type": "text", "text": fact.text if fact.text.strip() else _NO_TEXT}
-                self._say("user", [*self._undone_notice(), said])
+                self._say("user", [*self._mode_notice(), *self._undone_notice(), said])
             case TurnResumed() | TurnQuestioned():
                 self.resumed += isinstance(fact, TurnResumed)
                 self.questioned |= isinstance(fact, TurnQuestioned)
@@ -120,8 +125,8 @@ class Transcript:
                 if fact.because:
                     self.unavailable[fact.category] = fact.tools
                 self._say("user", [{"type": "text", "text": f"({availability_notice(fact)})"}])
-            case SessionChanged():
-                self.unavailable = {}
+            case SessionChanged() | SessionOpened() | ModeChanged():
+                self._set_up(fact)
             case Replied():
                 self._replied(fact)
             case CallStarted() | CallDecided() | CallEnded():
@@ -132,6 +137,12 @@ class Transcript:
                 self.open_turn = None  # it may have been its end: nothing is asked or run twice
             case _:
                 return
+
+    def _set_up(self, fact: SessionChanged | SessionOpened | ModeChanged) -> None:
+        if isinstance(fact, SessionChanged):
+            self.unavailable = {}
+        else:
+            self._mode = fact.mode
 
     def _answer_lost_calls(self) -> None:
         """Close calls whose outcome was recorded in a row that cannot be read; in a whole journal there are none."""
@@ -162,6 +173,15 @@ class Transcript:
                 self.results += size_of(fact)
                 self._results[fact.call] = _result(fact)
                 self._append_results()
+
+    def _mode_notice(self) -> list[Block]:
+        """Return the mode that holds, where it is another than the model was told last."""
+        if self._mode == self._told_mode:
+            return []
+        self._told_mode = self._mode
+        return [
+            {"type": "text", "text": f"(From here on the session is in the mode {self._mode!r}. {MODES[self._mode]})"}
+        ]
 
     def _undone_notice(self) -> list[Block]:
         """Return what the person has undone since the model was last told something."""

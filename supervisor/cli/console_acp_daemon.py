@@ -1,7 +1,7 @@
 """Commands for conversations: `console`, `acp`, and the `daemon` behind them."""
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 @click.command()
 @where
 @model_option
+@click.option("--mode", type=click.Choice(("ask", "edits", "plan")), help="Which changes are asked about.")
 @session_option
 @click.option("--continue", "continue_", is_flag=True, help="Continue the newest session of this directory.")
 @click.option("--plain", is_flag=True, help="Read and write plain lines, also on a terminal.")
@@ -30,6 +31,7 @@ def console(
     profile: str | None,
     root: str | None,
     model: str | None,
+    mode: "Literal['ask', 'edits', 'plan'] | None",
     session: str | None,
     continue_: bool,
     plain: bool,
@@ -40,6 +42,7 @@ def console(
     \b
       strongroom console --root ~/notes
       strongroom console --continue
+      strongroom console --mode plan
       strongroom console --profile librarian --group elixir --technology phoenix
       strongroom console --model offline --plain < lines.txt
     """
@@ -57,6 +60,7 @@ def console(
         root=absolute(root) if root else None,
         names=names,
         model=absolute_model(model) if model else None,
+        mode=mode,
         session=session,
         continue_=continue_,
         plain=plain,

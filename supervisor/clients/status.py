@@ -145,7 +145,8 @@ def _session(session: extensions.OpenSessionStatus, width: int) -> Iterator[str]
     yield from _wrapped(f"{session.session_id}  {state}", width)
     if session.title:
         yield f"    {cut(session.title, width - 4)}"
-    where = f"{session.profile} on {session.root}" + (f", {session.model}" if session.model else ", no model")
+    mode = "" if session.mode == "edits" else f" in {session.mode} mode"
+    where = f"{session.profile}{mode} on {session.root}" + (f", {session.model}" if session.model else ", no model")
     yield from _wrapped(where, width, "    ")
     names = [f"{name} {value}" for name, value in session.context.items() if name != "working_directory"]
     yield from _wrapped(", ".join(names), width, "    ")

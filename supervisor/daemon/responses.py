@@ -19,6 +19,7 @@ from supervisor.daemon.protocol.connection import RequestError
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.journal.facts import TurnEnded
 from supervisor.journal.index import Summary
+from supervisor.rules.modes import MODES
 
 _T = TypeVar("_T")
 
@@ -96,11 +97,12 @@ def checked_text(text: str, name: str) -> str:
 
 
 def reopened_session(session: OpenSession, settings: Settings, notices: list[str]) -> schema.SessionResult:
-    """Return the answer to session/load and session/resume; modes are the profiles."""
-    options = config_options(session, settings)
-    every = [schema.Mode(id=each.value, name=each.name, description=each.description) for each in options[1].options]
-    modes = schema.Modes(current_mode_id=session.profile.name, available_modes=every)
-    return schema.SessionResult(modes=modes, config_options=options, meta=_facts(session, notices))
+    """Return the answer to session/load and session/resume."""
+    every = [schema.Mode(id=mode, name=mode.capitalize(), description=about) for mode, about in MODES.items()]
+    modes = schema.Modes(current_mode_id=session.session.mode, available_modes=every)
+    return schema.SessionResult(
+        modes=modes, config_options=config_options(session, settings), meta=_facts(session, notices)
+    )
 
 
 def new_session(session: OpenSession, settings: Settings, notices: list[str]) -> schema.NewSessionResult:
@@ -112,7 +114,7 @@ def new_session(session: OpenSession, settings: Settings, notices: list[str]) ->
 
 
 def config_options(session: OpenSession, settings: Settings) -> list[schema.ConfigOption]:
-    """Return what can be chosen: the model (any name may be set, these are suggestions), and the profile."""
+    """Return what can be chosen: the model (any name may be set, these are suggestions), the mode, and the profile."""
     models = dict.fromkeys((session.model_name, settings.config.model or DEFAULT_MODEL, *fixed_names()))
     model = schema.ConfigOption(
         id="model",
@@ -121,17 +123,24 @@ def config_options(session: OpenSession, settings: Settings) -> list[schema.Conf
         current_value=session.model_name,
         options=[schema.OptionValue(value=name, name=name) for name in models if name],
     )
+    mode = schema.ConfigOption(
+        id="mode",
+        name="Mode",
+        category="mode",
+        current_value=session.session.mode,
+        options=[schema.OptionValue(value=name, name=name, description=about) for name, about in MODES.items()],
+    )
     profile = schema.ConfigOption(
         id="profile",
         name="Profile",
-        category="mode",
+        category="_strongroom/profile",
         current_value=session.profile.name,
         options=[
             schema.OptionValue(value=name, name=name, description=", ".join(each.tools))
             for name, each in profiles(settings).items()
         ],
     )
-    return [model, profile]
+    return [model, mode, profile]
 
 
 def session_info(each: Summary) -> schema.SessionInfo:
@@ -176,6 +185,7 @@ def _facts(session: OpenSession, notices: list[str]) -> dict[str, Any]:
         context=session.context,
         state=state,
         turns=session.turns,
+        mode=session.session.mode,
         notices=tuple(notices),
     )
     return {extensions.OPTIONS: facts}

@@ -13,6 +13,8 @@ from supervisor.daemon.responses import absolute, checked_text, invalid, session
 from supervisor.daemon.sessions.journal_reader import replay
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.daemon.turn_methods import COMMANDS
+from supervisor.errors import ConfigError
+from supervisor.rules.modes import MODES
 
 _PAGE: Final = 50
 _DIGITS: Final = 9
@@ -90,23 +92,41 @@ async def _delete(context: MethodContext, _request: ClientRequest, params: schem
 
 
 @method("session/set_mode", schema.SetModeParams, schema.Object)
-async def _set_mode(context: MethodContext, _request: ClientRequest, params: schema.SetModeParams) -> schema.Object:
-    """Choose a profile, which is what a mode is."""
-    await _change(context, context.session(params.session_id), profile=params.mode_id)
+async def _set_mode(context: MethodContext, request: ClientRequest, params: schema.SetModeParams) -> schema.Object:
+    """Choose which changes are asked about, also while a turn runs; it counts from the next call on."""
+    await _switch(context.session(params.session_id), params.mode_id, context, request.client.name)
     return schema.Object()
 
 
 @method("session/set_config_option", schema.SetOptionParams, schema.OptionsResult)
 async def _set_option(
-    context: MethodContext, _request: ClientRequest, params: schema.SetOptionParams
+    context: MethodContext, request: ClientRequest, params: schema.SetOptionParams
 ) -> schema.OptionsResult:
     session = context.session(params.session_id)
-    if params.config_id not in ("model", "profile"):
-        raise invalid(f"No option {params.config_id[:80]!r}. There is: model, profile.")
+    if params.config_id not in ("model", "mode", "profile"):
+        raise invalid(f"No option {params.config_id[:80]!r}. There is: model, mode, profile.")
     if not params.value:
         raise invalid("An option needs a value.")
-    await _change(context, session, **{params.config_id: checked_text(params.value, "value")})
+    if params.config_id == "mode":
+        await _switch(session, params.value, context, request.client.name)
+    else:
+        await _change(context, session, **{params.config_id: checked_text(params.value, "value")})
     return schema.OptionsResult(config_options=responses.config_options(session, context.registry.settings))
+
+
+async def _switch(session: OpenSession, wanted: str, context: MethodContext, by: str) -> None:
+    mode = next((each for each in MODES if each == wanted), None)
+    if mode is None:
+        known = f"There is: {', '.join(MODES)}; a profile is chosen with session/set_config_option."
+        raise ConfigError(f"No mode {wanted[:80]!r}. {known}")
+    if mode != session.session.mode:
+        await session.session.set_mode(mode, by)
+    session.subscribers.tell(
+        [
+            schema.CurrentMode(current_mode_id=mode),
+            schema.ConfigOptions(config_options=responses.config_options(session, context.registry.settings)),
+        ]
+    )
 
 
 async def _reopened(context: MethodContext, params: schema.ReopenParams) -> tuple[OpenSession, list[str]]:
@@ -128,5 +148,3 @@ async def _change(
     await context.registry.change(session, profile, model)
     options = responses.config_options(session, context.registry.settings)
     session.subscribers.tell([schema.ConfigOptions(config_options=options)])
-    if profile:
-        session.subscribers.tell([schema.CurrentMode(current_mode_id=session.profile.name)])

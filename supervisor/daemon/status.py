@@ -91,6 +91,7 @@ def _session(session: OpenSession) -> extensions.OpenSessionStatus:
         seconds_in_state=round(trio.current_time() - session.subscribers.since, 1),
         waiting_for=(waiting.shown.title or "") if waiting is not None else "",
         title=session.subscribers.title,
+        mode=session.session.mode,
         context=session.context,
     )
 

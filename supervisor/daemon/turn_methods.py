@@ -118,7 +118,7 @@ async def _command(
             ]
         case _:
             lines = [
-                f"- profile {session.profile.name}, model {session.model_name}",
+                f"- profile {session.profile.name}, mode {session.session.mode}, model {session.model_name}",
                 f"- root `{session.profile.root}`",
                 *(f"- {name} `{value}`" for name, value in session.context.items() if name != "working_directory"),
                 f"- {session.turns} turns, {session.subscribers.projection.context} tokens in context",

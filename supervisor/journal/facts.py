@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from supervisor.rules.rule import Rule
+from supervisor.rules.rule import Mode, Rule
 from workers.changes.effects import Effects
 from workers.wire.messages import Context, ErrorKind
 
@@ -74,10 +74,18 @@ class SessionOpened(_SetupFact, frozen=True):
     """The client's directory, absolute; the root may be beneath it. Empty where there is no client."""
     attended: bool = True
     """Whether somebody is there to be asked; else what policy asks about is denied."""
+    mode: Mode = "edits"
 
 
 class SessionChanged(_SetupFact, frozen=True):
     """The person chose another profile or model between two turns; both count from the next turn on."""
+
+
+class ModeChanged(_Fact, frozen=True):
+    """The person chose which changes are asked about; it counts from the next call on, also within a turn."""
+
+    mode: Mode
+    by: str = ""
 
 
 class SessionDeleted(_Fact, frozen=True):
@@ -172,6 +180,9 @@ class CallStarted(_CallFact, frozen=True):
     """The same call, with other arguments or after its rehearsal was lost: the one before has changed nothing."""
     rehearsed: bool = False
     """It changes nothing before a `CallDecided` says that it is committed."""
+    scope: Scope = "once"
+    rule: Rule | None = None
+    """That the person made with the answer: a program that may start; or None."""
     flow: Flow | None = None
     """Of a call that fetches an address; None where none is counted."""
 
@@ -278,6 +289,7 @@ class Unreadable(_Fact, frozen=True):
 Fact = (
     SessionOpened
     | SessionChanged
+    | ModeChanged
     | SessionDeleted
     | BatchStarted
     | FaultsAllowed

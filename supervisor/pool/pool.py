@@ -81,6 +81,7 @@ class Pool:
         timeout: float | None = None,
         output: Output | None = None,
         network: bool = False,
+        unlisted: bool = False,
     ) -> messages.Done | messages.Failed:
         """Run one tool on some worker; one that has an effect changes the root at once, without a rehearsal.
 
@@ -91,7 +92,9 @@ class Pool:
             WorkerUnavailable: no worker could be had; nothing ran.
             WorkerDied: the worker ended in mid-call; with an effect, its outcome is unknown.
         """
-        call = messages.Call(_new_id(), tool, args, call_s=timeout or 0.0, without_rehearsal=effect, network=network)
+        call = messages.Call(
+            _new_id(), tool, args, call_s=timeout or 0.0, without_rehearsal=effect, network=network, unlisted=unlisted
+        )
         answer = await self._run(call, timeout, output, _CALLED, retries=0 if effect else 1)
         assert isinstance(answer, _CALLED)
         return answer
@@ -106,6 +109,7 @@ class Pool:
         network: bool = False,
         upload: int = UPLOAD,
         places: tuple[str, ...] = (),
+        unlisted: bool = False,
     ) -> messages.Done | messages.Failed | messages.Unrehearsable | PendingProposal:
         """Rehearse a tool that has an effect; its worker holds what it would change, and nothing has changed.
 
@@ -116,7 +120,12 @@ class Pool:
         if len(held) >= _HELD_AT_MOST:
             raise WorkerUnavailable(f"{_HELD_AT_MOST} calls wait for a person's decision already.")
         call = messages.Call(
-            _new_id(), tool, args, call_s=timeout or 0.0, network=network, upload=upload, places=places
+            *(_new_id(), tool, args),
+            call_s=timeout or 0.0,
+            network=network,
+            upload=upload,
+            places=places,
+            unlisted=unlisted,
         )
         answer = await self._run(call, timeout, output, _PROPOSED, retries=0)
         if isinstance(answer, PendingProposal) and len(held) > 1 and sum(held.values()) > _HELD_BYTES:

@@ -24,6 +24,7 @@ from supervisor.journal.facts import (
     CallEnded,
     CallStarted,
     Fact,
+    ModeChanged,
     ModelRetried,
     Replied,
     RuleRevoked,
@@ -156,7 +157,7 @@ def _notes(fact: Fact) -> list[str]:
             return ["deleted: no listing shows this session"]
         case TurnResumed():
             return ["interrupted, and resumed"]
-        case ToolsChanged() | ModelRetried() | RuleRevoked() | TurnQuestioned():
+        case ToolsChanged() | ModeChanged() | ModelRetried() | RuleRevoked() | TurnQuestioned():
             return [_besides(fact)]
         case TurnEnded() if fact.status != "ok":
             why = f", {fact.kind}: {one_line(fact.message, _WIDTH)}" if fact.message else ""
@@ -165,12 +166,14 @@ def _notes(fact: Fact) -> list[str]:
             return []
 
 
-def _besides(fact: ToolsChanged | ModelRetried | RuleRevoked | TurnQuestioned) -> str:
+def _besides(fact: ToolsChanged | ModeChanged | ModelRetried | RuleRevoked | TurnQuestioned) -> str:
     if isinstance(fact, TurnQuestioned):
         chose = "let the turn go on" if fact.approved else "stopped the turn"
         return one_line(f"{fact.decided_by or 'the person'} {chose}, after {fact.rejected} rejections", _WIDTH * 2)
     if isinstance(fact, RuleRevoked):
         return one_line(f"the rule {fact.rule}, made in {fact.call}, was revoked by {fact.by}", _WIDTH * 2)
+    if isinstance(fact, ModeChanged):
+        return f"from here on the mode {fact.mode}"
     if isinstance(fact, ToolsChanged):
         return one_line(availability_notice(fact), _WIDTH * 4)
     return f"asked the model again after {fact.kind}: {one_line(fact.message, _WIDTH)}"

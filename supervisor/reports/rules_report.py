@@ -3,7 +3,7 @@
 Rule: rules and journal are only read, except by `revoke`. A command whose effects the journal holds only in part is
 never judged as if they were all.
 
-Facts ignored: BatchStarted, CallEnded, FaultsAllowed, ModelRetried, Replied, RuleRevoked, SessionChanged,
+Facts ignored: BatchStarted, CallEnded, FaultsAllowed, ModeChanged, ModelRetried, Replied, RuleRevoked, SessionChanged,
 SessionDeleted, SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted, Unreadable.
 """
 

@@ -5,16 +5,17 @@ a source tree the mode `edits` lets pass what stays beneath the root and can be 
 whose workers commit nothing (`supervisor.pool.pools.PLAN`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final, NamedTuple
+
+import msgspec
 
 from supervisor.rules.change_kinds import kinds_of
-from supervisor.rules.judge_effects import Verdict, count_changed, essential_changes, protected_changes, summary
-from supervisor.rules.rule import ChangeKind, quoted
+from supervisor.rules.git_changes import only_adds
+from supervisor.rules.judge_effects import Verdict, count_changed, essential_changes, protected_changes, summary, unmade
+from supervisor.rules.rule import ChangeKind, Mode, quoted
 from workers.changes.effects import Change, Effects
-
-Mode = Literal["ask", "edits", "plan"]
 
 MODES: Final[Mapping[Mode, str]] = MappingProxyType(
     {
@@ -33,8 +34,17 @@ _TOLD: Final = 6
 _WIDTH: Final = 100
 
 
-def judge_by_mode(mode: Mode, verdict: Verdict, effects: Effects, *, command_in_tree: bool) -> Verdict:
-    """Return what a mode makes of a verdict; `command_in_tree`: it is about a command in a profile for source trees."""
+class InTree(NamedTuple):
+    """What else is known of a command in a profile for source trees."""
+
+    programs: Sequence[str] | None
+    """Those that it runs; None where they are not known."""
+    index_unseen: bool = False
+    """The root lies in a repository whose index is not beneath it: all may be tracked."""
+
+
+def judge_by_mode(mode: Mode, verdict: Verdict, effects: Effects, tree: InTree | None = None) -> Verdict:
+    """Return what a mode makes of a verdict; `tree` is None but for a command in a profile for source trees."""
     if mode == "plan":
         return Verdict("deny", PLANNED)
     if verdict.rule is not None or verdict.decision == "deny" or count_changed(effects) == 0:
@@ -42,23 +52,31 @@ def judge_by_mode(mode: Mode, verdict: Verdict, effects: Effects, *, command_in_
     if mode == "ask":
         asks = f"{summary(effects)}, and in this mode every change is asked about"
         return Verdict("ask", asks) if verdict.decision == "allow" else verdict
-    if not command_in_tree:
+    if tree is None:
         return verdict
-    found = "; ".join(_exceptions(effects))
+    found = "; ".join(_exceptions(effects, tree))
     return Verdict("ask", found) if found else Verdict("allow", f"{summary(effects)}, beneath the root")
 
 
-def _exceptions(effects: Effects) -> Iterator[str]:
+def _exceptions(effects: Effects, tree: InTree) -> Iterator[str]:
     """Yield what is asked about in a source tree, too."""
-    if guarded := protected_changes(effects):
+    made = {change.path for change in effects.changes if change.ignored} - {
+        change.path for change in unmade(effects, tree.programs)
+    }
+    if guarded := protected_changes(
+        msgspec.structs.replace(effects, changes=tuple(each for each in effects.changes if each.path not in made))
+    ):
         yield f"protected files always need approval: {guarded}"
     if effects.left_out:
         yield f"{summary(effects)}, too many to list, which always needs approval"
-    if gone := [change for change in effects.changes if change.what in _GONE and change.tracked]:
-        yield f"it deletes what git tracks: {_names(gone)}"
+    may_be_tracked = [each for each in effects.changes if each.tracked or (tree.index_unseen and not each.ignored)]
+    if gone := [change for change in may_be_tracked if change.what in _GONE]:
+        yield f"it deletes what git tracks{' or may track' * tree.index_unseen}: {_names(gone)}"
+    if lost := [change for path, change in essential_changes(effects) if not only_adds(path, change.what)]:
+        yield f"it takes away what git keeps: {_names(lost)}"
     for kind, words in _ALWAYS_ASKED.items():
-        if made := [change for _path, change in essential_changes(effects) if kind in kinds_of(change)]:
-            yield f"it makes {words}: {_names(made)}"
+        if found := [change for change in effects.changes if kind in kinds_of(change)]:
+            yield f"it makes {words}: {_names(found)}"
     if effects.traffic:
         yield f"{summary(effects)}, and it used the network"
 

@@ -30,6 +30,9 @@ _PLAIN: Final = re.compile(r"[^\s,:;'\"()]+")
 """What stands in a sentence without quotes, and cannot be taken for a part of it."""
 
 
+Mode = Literal["ask", "edits", "plan"]
+"""Which changes a session asks about (`supervisor.rules.modes`)."""
+
 ChangeKind = Literal[
     "content", "mode", "executable", "program", "setuid", "link", "link-outside", "special", "attributes", "deletion"
 ]
@@ -126,6 +129,14 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         ),
     ] = None
 
+    starts: Annotated[
+        bool,
+        Meta(
+            description="true: `exec_shell` may start these `programs`, although [shell] does not list them. What they "
+            "change is judged as ever."
+        ),
+    ] = False
+
     def counts(self, today: dt.date) -> bool:
         """Say whether it has not expired."""
         return self.until is None or today <= self.until
@@ -216,8 +227,14 @@ def _problem_of_limits(rule: Rule) -> str:
     if rule.kinds == () and rule.decision != "allow":
         return "`kinds` is empty: name some, or leave it out to mean any."
     if rule.decision != "allow":
+        if rule.starts:
+            return "`starts` is for rules that allow: leave it out here."
         limits = [key for key in ("max_files", "max_bytes") if getattr(rule, key) is not None]
         return f"`{limits[0]}` limits what a rule allows: leave it out here." if limits else ""
+    if rule.starts:
+        return (
+            "" if rule.programs and not rule.writes and not rule.deletes else "`starts` wants `programs`, and no paths."
+        )
     if not rule.writes and not rule.deletes and rule.registries is None:
         return "it allows nothing: name the paths that may be changed in `writes`, or `deletes`."
     return "it allows nothing: `max_files` is 0." if rule.max_files == 0 else ""
@@ -244,6 +261,8 @@ def listed(names: Sequence[str], last: str = "and") -> str:
 
 def _allow_sentence(rule: Rule) -> str:
     who = _joined(_who(rule)) if rule.programs else "any program"
+    if rule.starts:
+        return f"{who} may be started"
     installs = f"install packages from {listed(rule.registries)} with the network" if rule.registries else ""
     if installs and not (rule.writes or rule.deletes):
         return f"{who} may {installs}"

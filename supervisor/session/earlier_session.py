@@ -10,10 +10,11 @@ from supervisor.agent.transcript import STOPPED, Transcript
 from supervisor.agent.turn import Event
 from supervisor.config.profiles import Profile
 from supervisor.errors import ConfigError
-from supervisor.journal.facts import CallEnded, CallStarted, SessionChanged, SessionOpened
+from supervisor.journal.facts import CallEnded, CallStarted, ModeChanged, SessionChanged, SessionOpened
 from supervisor.journal.journal import Journal, JournalEntry
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.pool.pools import Pools
+from supervisor.rules.rule import Mode
 from supervisor.tools.commit_fate import settle, settled
 from supervisor.tools.outcomes import abandoned
 from supervisor.version import VERSION
@@ -34,6 +35,12 @@ class EarlierSession:
     transcript: Transcript
     calls: set[str]
     """The ids of its calls."""
+
+    @property
+    def mode(self) -> Mode:
+        """The mode that was chosen last."""
+        chosen = (entry.fact.mode for entry in reversed(self.entries) if isinstance(entry.fact, ModeChanged))
+        return next(chosen, self.opened.mode)
 
     @property
     def settings(self) -> list[SessionOpened | SessionChanged]:
@@ -62,7 +69,14 @@ def read_earlier(journal: Journal, session: str) -> EarlierSession:
 
 
 def new_session(
-    profile: Profile, model: Model | None, origin: str, *, degraded: tuple[str, ...] = (), cwd: str = "", attended: bool
+    profile: Profile,
+    model: Model | None,
+    origin: str,
+    *,
+    degraded: tuple[str, ...] = (),
+    cwd: str = "",
+    attended: bool,
+    mode: Mode = "edits",
 ) -> EarlierSession:
     """Return a session that has only its opening, which the caller records before it is opened.
 
@@ -73,9 +87,10 @@ def new_session(
         degraded: protections that the operator does without.
         cwd: the client's directory, absolute.
         attended: whether there is somebody to ask.
+        mode: which changes are asked about.
     """
     name, context = model.name if model else "", profile.context()
-    opened = SessionOpened(profile.name, name, context, profile.tools, origin, VERSION, degraded, cwd, attended)
+    opened = SessionOpened(profile.name, name, context, profile.tools, origin, VERSION, degraded, cwd, attended, mode)
     return EarlierSession(new_id(), (), opened, Transcript([opened]), set())
 
 

@@ -142,6 +142,7 @@ class SessionResources:
             dict(settings.login),
             self._orphans,
             settings.config.section(WebConfig),
+            shell.programs,
             self._agent_files,
         )
         """What decisions about changes, and undo, stand on."""

@@ -15,9 +15,10 @@ from supervisor.agent.models.model import Model
 from supervisor.agent.prompt import system_prompt
 from supervisor.agent.turn import CallOutput, Event
 from supervisor.config.profiles import Profile
-from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, SessionChanged
+from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, ModeChanged, SessionChanged
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.pool.pools import Pools
+from supervisor.rules.rule import Mode
 from supervisor.session.earlier_session import EarlierSession
 from supervisor.tools.approval import Approve
 from supervisor.tools.catalog import unoffered
@@ -72,6 +73,7 @@ class Session:
         self._calls = 0
         self.id, self.opened, self._taken = earlier.id, earlier.opened, earlier.calls
         self._router = Router(profile, pools, approve, self.id, services)
+        self._router.rules.mode = earlier.mode
         _warm(self._router, pools)
         self._conversation: Conversation | None = None
         if model is not None:
@@ -91,6 +93,23 @@ class Session:
         """The tools that cannot be called now, by name, and why; they come back by themselves."""
         return self._router.availability.unavailable_tools()
 
+    @property
+    def mode(self) -> Mode:
+        """Which changes are asked about."""
+        return self._router.rules.mode
+
+    async def set_mode(self, mode: Mode, by: str) -> None:
+        """Choose which changes are asked about from the next call on, also while a turn runs.
+
+        Raises:
+            JournalError: it cannot be recorded; everything stays as it was.
+        """
+        chosen = ModeChanged(mode, by)
+        await self._writer.append(self.id, chosen)
+        self._router.rules.mode = mode
+        if self._conversation is not None:
+            self._conversation.transcript.apply(chosen)
+
     def change(
         self, profile: Profile, pools: Pools, model: Model, services: ChangeServices | None = None
     ) -> SessionChanged:
@@ -108,6 +127,7 @@ class Session:
         """
         services = services or self._services
         router = Router(profile, pools, self._approve, self.id, services)
+        router.rules.mode = self.mode
         _warm(router, pools)
         if (profile.name, profile.root) != (self.profile.name, self.profile.root):
             self._router.rules.end()

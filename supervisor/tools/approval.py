@@ -81,14 +81,18 @@ class Approvals:
         approve: asks a person; None where nobody is there, and then what would be asked is denied.
         escalation: whether a person may let one command run unconfined.
         root: the directory that it would run in.
+        plans: says whether nothing may change now.
     """
 
-    def __init__(self, approve: Approve | None, *, escalation: bool, root: str) -> None:
+    def __init__(
+        self, approve: Approve | None, *, escalation: bool, root: str, plans: Callable[[], bool] = lambda: False
+    ) -> None:
         self.attended = approve is not None
         """Whether somebody is there to be asked."""
         self._approve = approve
         self._escalation = escalation
         self._root = root
+        self._plans = plans
 
     async def ask_to_go_on(self, turn: int, rejected: int) -> ApprovalDecision | None:
         """Ask whether a turn goes on of which the person has rejected so many calls; None where nobody is there."""
@@ -110,7 +114,7 @@ class Approvals:
         """Ask the person about a call; None where nobody is there. `context` is told while the call waits for them."""
         if self._approve is None:
             return None
-        escalation = self._escalation and call.tool in COMMANDS and stage != "network"
+        escalation = self._escalation and call.tool in COMMANDS and stage != "network" and not self._plans()
         if escalation and (exposed := _exposed(self._root)):
             reason = f"{reason} (outside of the sandbox it could also write {exposed}, which other programs obey)"
         if context is not None:

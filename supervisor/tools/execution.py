@@ -20,8 +20,9 @@ from supervisor.display.proposed_effects import size
 from supervisor.errors import WorkerError
 from supervisor.journal.facts import CallEnded, CallStarted, effective
 from supervisor.pool.pending_proposal import PendingProposal
-from supervisor.pool.pools import Pools
+from supervisor.pool.pools import PLAN, Pools
 from supervisor.rules.judge_effects import Verdict
+from supervisor.rules.modes import PLANNED
 from supervisor.tools import call_policy
 from supervisor.tools.approval import ApprovalDecision, Approvals
 from supervisor.tools.availability import no_answer
@@ -31,7 +32,15 @@ from supervisor.tools.change_attempt import ChangeAttempt, Next, call_s, discard
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.exfiltration.origins import explained, obeyed, words_of
 from supervisor.tools.installs import FAILED, INSTALLED, settles
-from supervisor.tools.outcomes import denied, failed, with_notes, with_output, with_persons_part, worker_answered
+from supervisor.tools.outcomes import (
+    denied,
+    failed,
+    planned,
+    with_notes,
+    with_output,
+    with_persons_part,
+    worker_answered,
+)
 from supervisor.tools.session_rules import SessionRules
 from supervisor.tools.unconfined.run import run_unconfined
 from workers.changes.effects import Effects
@@ -114,25 +123,26 @@ class Execution:
 
     async def _rehearse(self, attempt: ChangeAttempt) -> ChangeAttempt | CallEnded:
         call, offer = attempt.call, attempt.offer
-        seconds = call_s(call, self._services)
+        seconds, category = call_s(call, self._services), offer.category + PLAN * self._plans
         try:
-            proposal = await self._pools.pool(offer.category).propose(
+            proposal = await self._pools.pool(category).propose(
                 offer.name,
                 raw_arguments(call),
                 timeout=seconds,
                 output=attempt.show,
                 network=attempt.network,
+                unlisted=self._unlisted(call),
                 upload=attempt.upload,
                 places=attempt.places,
             )
         except (WorkerError, frames.FrameTooLarge) as error:
-            return no_answer(call, error, self._pools, offer.category, seconds=seconds)
+            return no_answer(call, error, self._pools, category, seconds=seconds)
         if isinstance(proposal, messages.Unrehearsable):
             attempt.verdict = verdict = self._rules.judge_unrehearsed(call, network=attempt.network)
             if verdict.decision == "deny":
                 return await self._proceed(attempt, Next.DENY, unrehearsed=proposal.why)
             attempt.verdict = Verdict("ask", f"it cannot be rehearsed: {proposal.why}")
-            decided = await self._request_approval(attempt, "direct")
+            decided = self._unless_planned(attempt, await self._request_approval(attempt, "direct"))
             return await self._proceed(attempt, decided, unrehearsed=proposal.why)
         if not isinstance(proposal, PendingProposal):
             return worker_answered(call, proposal)
@@ -143,7 +153,7 @@ class Execution:
         try:
             if attempt.wanted is not None and proposal.effects.exit_code:
                 return await self._failed_install(attempt, proposal)
-            decided = await self._decide(attempt, proposal.effects)
+            decided = self._unless_planned(attempt, await self._decide(attempt, proposal.effects))
             nothing = not (proposal.effects.totals or proposal.effects.traffic)
             if decided is Next.COMMIT and nothing and self._profile.registries and not self._profile.hosts:
                 return await self._end_discarded(attempt, proposal)
@@ -154,6 +164,20 @@ class Execution:
             proposal.abandon()  # nothing happens where it was decided
         return await self._proceed(attempt, decided, printed=printed)
 
+    @property
+    def _plans(self) -> bool:
+        return self._rules.mode == "plan"
+
+    def _unlisted(self, call: CallStarted) -> bool:
+        """Say whether a program that is not listed may start: a person was asked about its text, or by a rule."""
+        return call.approved is True or self._rules.lets_start(call)
+
+    def _unless_planned(self, attempt: ChangeAttempt, decided: Next) -> Next:
+        """Return what was decided, unless nothing may change by now, whatever a person has answered meanwhile."""
+        if self._plans:
+            attempt.verdict, attempt.approval = Verdict("deny", PLANNED), None
+        return Next.DENY if self._plans else decided
+
     # --- installs -------------------------------------------------------------------------------------------------
 
     async def _begin_install(self, attempt: ChangeAttempt) -> ChangeAttempt | CallEnded | None:
@@ -161,7 +185,7 @@ class Execution:
 
         Return the attempt that has it, or what a person wrote instead; None where it runs as it is.
         """
-        if attempt.wanted is not None or attempt.network or attempt.undoes:
+        if attempt.wanted is not None or attempt.network or attempt.undoes or self._plans:
             return None
         attempt.wanted = wanted = self._rules.wanted_network(attempt.call)
         if wanted is None:
@@ -201,6 +225,8 @@ class Execution:
     async def _decide(self, attempt: ChangeAttempt, effects: Effects) -> Next:
         """Decide about the effects of a rehearsal: whether they need a yes, and whether they get it."""
         attempt.effects = effects
+        if self._plans:
+            return Next.DENY
         verdict = await self._rules.judge(attempt.call, effects, network=attempt.network)
         if verdict.decision != "deny" and await self._network_approved(attempt, effects):
             return Next.WITH_NETWORK
@@ -288,6 +314,8 @@ class Execution:
             case Next.DENY:
                 await attempt.record(committed=False, unrehearsed=unrehearsed)
                 verdict, approval = attempt.verdict, attempt.approval
+                if verdict.reason == PLANNED and attempt.effects is not None:
+                    return planned(attempt.call, printed, attempt.effects)
                 ended = denied(
                     attempt.call,
                     verdict.reason,
@@ -310,6 +338,7 @@ class Execution:
                 timeout=seconds,
                 output=attempt.show,
                 network=attempt.network,
+                unlisted=self._unlisted(call),
             )
         except (WorkerError, frames.FrameTooLarge) as error:
             return no_answer(call, error, self._pools, offer.category, seconds=seconds, committing=True)

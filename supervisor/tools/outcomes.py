@@ -10,10 +10,13 @@ from typing import Any, Final
 
 import msgspec
 
-from supervisor.display.escape import one_line, written_out
+from supervisor.display.changes import changed
+from supervisor.display.escape import name, one_line, written_out
 from supervisor.errors import OUT_OF_MEMORY, WorkerDied, WorkerError
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, ToolsChanged
 from supervisor.pool.open_root import RootGone
+from supervisor.rules.judge_effects import count_changed, essential_changes
+from supervisor.rules.modes import PLANNED
 from workers.changes.effects import Effects
 from workers.wire import messages
 from workers.wire.messages import ErrorKind
@@ -40,6 +43,10 @@ _PLAIN: Final = re.compile(r"[\w.@+/-]{1,100}", re.ASCII)
 _RUN: Final = 6
 _RUN_NAME: Final = 100
 """Names that are told at a turn's end, and characters of one."""
+
+_PLANNED: Final = 100
+_PLANNED_DIFFS: Final = 20_000
+"""Changes that are told of a call in plan mode, and characters of their diffs."""
 
 _EDIT_SHOWN: Final = 500
 """Characters of a person's edit that the model is told."""
@@ -91,6 +98,23 @@ def with_output(ended: CallEnded, result: str) -> CallEnded:
     printed = found if isinstance(found, dict) else {}
     details = {key: value for key, value in printed.items() if key in _PRINTED and isinstance(value, str | int)}
     return msgspec.structs.replace(ended, details={**ended.details, **details})
+
+
+def planned(call: CallStarted, printed: str, effects: Effects) -> CallEnded:
+    """Return the end of a call in plan mode: what its rehearsal has `printed`, JSON, and what it would change."""
+    words = [f"Nothing was changed, for {PLANNED}. {call.tool} would have changed {count_changed(effects)}:"]
+    changes, left = essential_changes(effects), _PLANNED_DIFFS
+    for _path, change in changes[:_PLANNED]:
+        left -= len(change.diff)
+        words.append(
+            changed(name(change.path), change.what) + (f"\n{change.diff}" if change.diff and left >= 0 else "")
+        )
+    words += [f"and {len(changes) - _PLANNED} more"] * (len(changes) > _PLANNED)
+    if not count_changed(effects):
+        words = []
+    if not printed:
+        return with_persons_part(call, failed(call, "denied", "\n".join(words)))
+    return with_notes(worker_answered(call, messages.Done(0, printed, "json")), *words)
 
 
 def abandoned(call: CallStarted, why: str, otherwise: ErrorKind, decided: CallDecided | None = None) -> CallEnded:

@@ -20,6 +20,7 @@ from supervisor.errors import JournalError, WorkerError, WorkerUnavailable
 from supervisor.journal.facts import CallEnded, CallStarted, Source, effective
 from supervisor.pool.pools import Pools
 from supervisor.rules.judge_effects import Verdict
+from supervisor.rules.rule import Rule, quoted
 from supervisor.tools import call_policy, outcomes
 from supervisor.tools.approval import ApprovalDecision, Approvals, Approve
 from supervisor.tools.availability import ToolAvailability, no_answer
@@ -76,7 +77,9 @@ class Router:
         self.offers: Mapping[str, Offer] = offers(profile.tools)
         self.availability = ToolAvailability(self.offers, pools)
         self.rules = SessionRules(session, profile, services, pools.root)
-        self.approvals = Approvals(approve, escalation=services.escalation, root=profile.root)
+        self.approvals = Approvals(
+            approve, escalation=services.escalation, root=profile.root, plans=lambda: self.rules.mode == "plan"
+        )
         self.execution = Execution(pools, self.approvals, self.rules)
         self._profile = profile
         self._services = services
@@ -120,12 +123,21 @@ class Router:
                 verdict = Verdict("ask", why if verdict.decision == "allow" else f"{verdict.reason}; {why}")
             elif verdict.decision == "ask" and (told := ledger.told()):
                 verdict = Verdict("ask", f"{verdict.reason}; {told}")
+        verdict = self._judge_program(turn, tool, arguments, verdict)
         if verdict.decision == "ask" and (seen.foreign or fetched_address(tool, arguments) is not None):
             verdict = verdict._replace(reason=explained(verdict.reason, seen, words_of(arguments)))
         effect = tool in self.offers and self.offers[tool].effect
         return CallStarted(
             turn, call, tool, arguments, effect, verdict.decision, verdict.reason, rehearsed=effect, flow=flow
         )
+
+    def _judge_program(self, turn: int, tool: str, arguments: str, verdict: Verdict) -> Verdict:
+        """Return a verdict that asks about a program that is not listed, where somebody is there."""
+        started = CallStarted(turn, "", tool, arguments, True, "allow", "")
+        if verdict.decision == "deny" or not self.approvals.attended or not (program := self.rules.unlisted(started)):
+            return verdict
+        why = f"{quoted(program)} is not among the `programs` of [shell]"
+        return Verdict("ask", why if verdict.decision == "allow" else f"{verdict.reason}; {why}")
 
     async def request_approval(self, call: CallStarted) -> CallStarted:
         """Return a call that policy asks about, as a text, with the person's answer.
@@ -136,13 +148,21 @@ class Router:
         if (why := self._no_worker(call.tool)) is not None:
             self._unrunnable[call.call] = why
             return call
-        approval = await self.approvals.request(call, "call", call.reason)
+        program = self.rules.unlisted(call)
+        rule = Rule("allow", programs=(program,), kinds=(), starts=True) if program else None
+        approval = await self.approvals.request(call, "call", call.reason, rule=rule)
         if approval is None:
             return msgspec.structs.replace(call, approved=False)
         if approval.unconfined:
             self._unconfined[call.call] = approval
+        made, _problems = self.rules.make(call, approval, rule) if approval.approved else ({}, [])
         decided = msgspec.structs.replace(
-            call, approved=approval.approved, remark=approval.remark, decided_by=approval.by, edited=approval.edited
+            call,
+            approved=approval.approved,
+            remark=approval.remark,
+            decided_by=approval.by,
+            edited=approval.edited,
+            **made,
         )
         if approval.edited is None:
             return decided

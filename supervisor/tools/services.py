@@ -36,5 +36,7 @@ class ChangeServices:
     """Of this process."""
     web: WebConfig = field(default_factory=WebConfig)
     """The sites that may be reached, and what may go there unasked."""
+    programs: Sequence[str] | None = None
+    """Those that `exec_shell` may start; None where nobody asks about others."""
     agent_files: AgentFiles | None = None
     """The files that agents wrote, in any session."""

@@ -6,18 +6,18 @@ it was, and each is stored before anything happens under it.
 """
 
 import datetime as dt
-from functools import partial
 from typing import Any, Final
 
 from supervisor.config.profiles import Profile
+from supervisor.config.source_tree import tree_top
 from supervisor.display.escape import one_line
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.facts import CallStarted, effective
 from supervisor.pool.open_root import OpenRoot
 from supervisor.pool.pools import Pools
 from supervisor.rules.judge_effects import Verdict, judge_effects, judge_unrehearsed, network_denied, protected_changes
-from supervisor.rules.modes import Mode, judge_by_mode
-from supervisor.rules.rule import Rule, sentence
+from supervisor.rules.modes import PLANNED, InTree, judge_by_mode
+from supervisor.rules.rule import Mode, Rule, sentence
 from supervisor.rules.shipped import or_shipped
 from supervisor.rules.started_programs import started_by
 from supervisor.rules.suggest import suggested_rule
@@ -27,7 +27,9 @@ from supervisor.tools.call_policy import COMMANDS
 from supervisor.tools.installs import WantedNetwork, allowing, wanted_network
 from supervisor.tools.services import ChangeServices
 from supervisor.undo.promise import promise, replaces
+from workers.catalog import find_tool
 from workers.changes.effects import Effects
+from workers.shell.command_line import is_program
 
 _LONGEST: Final = 300
 """Characters of why no worker restores here."""
@@ -50,14 +52,15 @@ class SessionRules:
         self._root = root
         self.mode: Mode = "edits"
         """Which changes are asked about; it counts from the next call on."""
+        self._index_unseen = profile.source_tree and tree_top(profile.root) not in (None, profile.root)
 
     async def judge(self, call: CallStarted, effects: Effects, *, network: bool = False) -> Verdict:
         """Decide whether what a call would change becomes so; with `network`, it had one."""
         verdict = await self._by_rules(call, effects, network=network)
-        in_tree = self.profile.source_tree and call.tool in COMMANDS
-        return await off_loop(
-            len(effects.changes), partial(judge_by_mode, self.mode, verdict, effects, command_in_tree=in_tree)
-        )
+        tree = None
+        if self.profile.source_tree and call.tool in COMMANDS:
+            tree = InTree(started_by(call.tool, effective(call), network=network).programs, self._index_unseen)
+        return await off_loop(len(effects.changes), judge_by_mode, self.mode, verdict, effects, tree)
 
     async def _by_rules(self, call: CallStarted, effects: Effects, *, network: bool) -> Verdict:
         profile, tool = self.profile, call.tool
@@ -75,6 +78,8 @@ class SessionRules:
         if verdict.decision == "ask" and verdict.rule is None and (by_people := self._by_people(today)):
             by_person = await off_loop(size, judge_effects, by_people, started, effects, today)
             verdict = by_person if by_person.decision == "allow" else verdict
+        if self.mode == "ask":
+            return verdict
         return await off_loop(size, or_shipped, verdict, started, effects, today)
 
     async def cannot_undo(self, effects: Effects, pools: Pools) -> str:
@@ -90,7 +95,9 @@ class SessionRules:
         return await off_loop(len(effects.changes), promise, effects, budget, refusal)
 
     def judge_unrehearsed(self, call: CallStarted, *, network: bool) -> Verdict:
-        """Deny a call whose effects nobody knows beforehand, if a rule that denies may speak of them; else ask."""
+        """Deny a call whose effects nobody knows beforehand, in plan mode or if a rule may deny them; else ask."""
+        if self.mode == "plan":
+            return Verdict("deny", PLANNED)
         started = started_by(call.tool, effective(call), network=network)
         return judge_unrehearsed(self.services.rules, started, _today())
 
@@ -105,6 +112,20 @@ class SessionRules:
     def wanted_network(self, call: CallStarted) -> WantedNetwork | None:
         """Return what a call wants of the network, if it is a known install."""
         return wanted_network(self.profile, call.tool, effective(call), _today())
+
+    def unlisted(self, call: CallStarted) -> str:
+        """Return the program that a call starts, where [shell] does not list it and no rule lets it start."""
+        listed, row = self.services.programs, find_tool(call.tool)
+        if listed is None or row is None or row.runs != "program":
+            return ""
+        program, *_ = started_by(call.tool, effective(call)).programs or ("",)
+        return "" if program in listed or not is_program(program) or self.lets_start(call) else program
+
+    def lets_start(self, call: CallStarted) -> bool:
+        """Say whether a rule lets the program start, whatever [shell] lists."""
+        today, started = _today(), started_by(call.tool, effective(call)).programs or ()
+        rules = [rule for rule in (*self.services.rules, *self._by_people(today)) if rule.starts and rule.counts(today)]
+        return any(set(started) <= {*(rule.programs or ())} for rule in rules) and bool(started)
 
     async def suggest(self, call: CallStarted, effects: Effects, *, network: bool = False) -> Rule | None:
         """Return the rule that a person may make by saying yes to these effects; None where there is none."""

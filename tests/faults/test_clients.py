@@ -476,7 +476,7 @@ def test_in_the_middle_of_a_turn_everything_else_is_answered_or_refused(
         named = {"sessionId": session}
         for method, params in (
             ("session/prompt", {"prompt": [{"type": "text", "text": "me too"}]}),
-            ("session/set_mode", {"modeId": "project"}),
+            ("session/set_config_option", {"configId": "profile", "value": "project"}),
             ("session/set_config_option", {"configId": "model", "value": "offline"}),
             (extensions.CALL_METHOD, {"tool": "read_file", "arguments": "{}"}),
         ):

@@ -6,6 +6,7 @@ directories that are given, and in no PATH that a command brought along.
 
 import errno
 import os
+import re
 import signal
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -25,6 +26,7 @@ _LONGEST: Final = 2**17 - 1
 _SIGNALLED: Final = 128
 """A shell's exit code for a program that a signal killed is this and the signal's number."""
 
+_PROGRAM: Final = re.compile(r"[^/\x00-\x20\x7f]+")
 _ECHO: Final = 80
 """Characters of a refused name that the error repeats."""
 
@@ -54,27 +56,35 @@ def find_program(name: str, path: Sequence[str]) -> str:
     return next((file for file in files if os.path.isfile(file) and os.access(file, os.X_OK)), "")
 
 
-def find_allowed(name: str, allowed: Sequence[str], path: Sequence[str], own: str = "") -> str:
-    """Return the file of an allowed program: the root's `own` one, if there is one.
+def is_program(name: str) -> bool:
+    """Say whether a name is one that is looked up, and no path."""
+    return name not in (".", "..") and len(name) <= _ECHO and _PROGRAM.fullmatch(name) is not None
+
+
+def find_allowed(
+    name: str, allowed: Sequence[str], path: Sequence[str], own: str = "", *, unlisted: bool = False
+) -> str:
+    """Return the file of an allowed program, or with `unlisted` of any: the root's `own` one, if there is one.
 
     Raises:
         ToolError: `command_not_allowed`, it is not one of them, letter by letter; `not_found`, it is not installed.
     """
-    if name not in allowed:
+    if name not in allowed and not (unlisted and is_program(name)):
         shown = name[:_ECHO] + ("..." if len(name) > _ECHO else "")
         split = ' Give the program alone as "command", and each of its arguments as one of "args"; no shell reads them.'
         advice = split if name.split() != [name] and name.split()[:1] else ""
         raise ToolError(
             "command_not_allowed",
             f"The command {shown!r} is not allowed here. Allowed, exactly so and without a path: {', '.join(allowed)}."
-            f"{advice}",
+            f"{advice} Where a person is there, they are asked about others; else the operator may name them in "
+            "`programs` of [shell].",
             command=shown,
         )
     if file := own or find_program(name, path):
         return file
     raise ToolError(
         "not_found",
-        f"The program {name!r} is allowed, but it is not installed where commands can see it. Use another one; the "
+        f"The program {name!r} may start, but it is not installed where commands can see it. Use another one; the "
         "operator may name its directory in `toolchains` of [shell].",
         command=name,
     )

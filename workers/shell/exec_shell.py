@@ -23,11 +23,12 @@ class ExecArgs(Args, frozen=True):
 def exec_shell(args: ExecArgs, context: ToolContext) -> ResultWithNote | Proposal:
     """Run one program in the root, and return what it printed and its exit code.
 
-    Allowed are, unless the operator chose others: git cargo npm yarn pnpm node bun ls find grep mkdir rm mv cp touch.
-    There is no shell: no pipes, redirections, variables or wildcards. The program sees the root and the system's
-    programs, not the person's home; it has no network, no terminal and no input, a fresh HOME and /tmp, and `timeout_s`
-    seconds, after which it is killed with everything that it started. What it changes in the root is kept only if that
-    is approved; of a command that is killed nothing is kept. A non-zero exit code is a result like any other.
+    Allowed are, unless the operator chose others: git cargo npm yarn pnpm node bun ls find grep mkdir rm mv cp touch;
+    a person is asked about any other, where one is there. There is no shell: no pipes, redirections, variables or
+    wildcards. The program sees the root and the system's programs, not the person's home; it has no network, no
+    terminal and no input, a fresh HOME and /tmp, and `timeout_s` seconds, after which it is killed with everything
+    that it started. What it changes in the root is kept only if that is approved; of a command that is killed nothing
+    is kept. A non-zero exit code is a result like any other.
     """
     from workers.shell.command_line import encoded, find_allowed
     from workers.shell.command_proposal import run_command
@@ -35,5 +36,5 @@ def exec_shell(args: ExecArgs, context: ToolContext) -> ResultWithNote | Proposa
 
     engine = context.engine
     own = own_program(args.command, engine.layout.root, engine.held)
-    file = find_allowed(args.command, engine.programs, engine.path, own)
+    file = find_allowed(args.command, engine.programs, engine.path, own, unlisted=context.unlisted)
     return run_command(context, file, [encoded(each) for each in (args.command, *args.args)], args.timeout_s)

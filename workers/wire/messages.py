@@ -179,6 +179,8 @@ class Call(_Message, frozen=True):
     """Bytes that it may send there."""
     places: tuple[str, ...] = ()
     """The part of that network that it may reach, each "host:port"; all of it if empty."""
+    unlisted: bool = False
+    """A person has said that it may start a program that is not listed."""
     fault: Fault | None = None
     """What happens to this call; a breach of the contract where `Start` did not allow faults."""
 

@@ -2,8 +2,8 @@
 
 Rule: an item that was started is resumed only with the same prompts, root, profile and model.
 
-Facts ignored: CallDecided, CallEnded, CallStarted, FaultsAllowed, ModelRetried, Replied, RuleRevoked, SessionChanged,
-SessionDeleted, ToolsChanged, TurnQuestioned, TurnResumed, Unreadable.
+Facts ignored: CallDecided, CallEnded, CallStarted, FaultsAllowed, ModeChanged, ModelRetried, Replied, RuleRevoked,
+SessionChanged, SessionDeleted, ToolsChanged, TurnQuestioned, TurnResumed, Unreadable.
 """
 
 import secrets

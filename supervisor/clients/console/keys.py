@@ -43,6 +43,9 @@ class Target(Protocol):
     def leave(self) -> None:
         """Go."""
 
+    def next_mode(self) -> None:
+        """Ask about other changes than now."""
+
     def expand(self) -> None:
         """Show what is asked about, or the last call, in full."""
 
@@ -64,6 +67,7 @@ def bindings(target: Target, approvals: ApprovalQueue, suspend: Callable[[], Non
     bind(target.interrupt, Keys.SIGINT)
     bind(target.leave, "c-d", when=empty)
     bind(target.expand, "c-o")
+    bind(target.next_mode, "s-tab", when=~has_completions)
     asked = Condition(lambda: approvals.waits)
     bind(partial(approvals.turn, forward=True), "pagedown", when=asked)
     bind(partial(approvals.turn, forward=False), "pageup", when=asked)

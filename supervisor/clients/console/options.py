@@ -1,5 +1,7 @@
 """Options of `strongroom console`."""
 
+from typing import Literal
+
 import msgspec
 
 from supervisor.config.repositories import NO_NAMES, Names
@@ -14,6 +16,7 @@ class ConsoleOptions(msgspec.Struct, frozen=True):
     names: Names = NO_NAMES
     """Of a repository, for the profile `librarian`."""
     model: str | None = None
+    mode: Literal["ask", "edits", "plan"] | None = None
     session: str | None = None
     """The id of a session to resume, or the end of it."""
     continue_: bool = False

@@ -47,7 +47,7 @@ class SessionController(SessionLink):
             if session is None:
                 self.say("There is no session of this directory yet; this is a new one.")
         if session is not None:
-            await self.load(session)
+            await self.load(session, mode=self.options.mode)
         else:
             await self.new()
 
@@ -75,6 +75,7 @@ class SessionController(SessionLink):
             model=options.model,
             root=options.root,
             **options.names._asdict(),
+            mode=options.mode,
             origin="console",
             variables=self._settings.person,
         )
@@ -88,10 +89,10 @@ class SessionController(SessionLink):
         fresh.facts = requests.session_facts(result.meta, result.session_id)
         self._opened(fresh, result.config_options, clear=clear)
 
-    async def load(self, session: str, *, clear: bool = False) -> None:
+    async def load(self, session: str, *, clear: bool = False, mode: extensions.ModeName | None = None) -> None:
         """Load another session, show its history, and follow the turn that runs in it, if any.
 
-        With `clear` the screen is cleared before.
+        With `clear` the screen is cleared before; a `mode` is chosen before anything goes on.
 
         Raises:
             StrongroomError: there is none of that id, or it cannot be opened.
@@ -103,6 +104,8 @@ class SessionController(SessionLink):
         result = await self._replayed(fresh, info.cwd)
         self._opened(fresh, result.config_options, clear=clear)
         self.show(fresh.since(SessionState()))
+        if mode is not None:
+            await self.switch_mode(mode)
         await self.follow(None)
 
     def _opened(self, fresh: SessionState, options: list[schema.ConfigOption] | None, *, clear: bool) -> None:
@@ -111,7 +114,8 @@ class SessionController(SessionLink):
             self.screen.clear()
         self.state.chosen(options or [])
         facts = self.state.facts
-        self.say(f"{facts.profile} on {facts.root}, {facts.model}")
+        mode = "" if facts.mode == "edits" else f", mode {facts.mode}"
+        self.say(f"{facts.profile} on {facts.root}, {facts.model}{mode}")
         daemon = self._connected.link.daemon if self._connected is not None else None
         for notice in facts.notices:
             self.screen.show(Note(requests.explained(notice, self._settings, daemon), "notice"))
@@ -140,6 +144,18 @@ class SessionController(SessionLink):
         return exact[0] if exact else schema.SessionInfo(session_id=wanted, cwd=self.cwd)
 
     # --- options ------------------------------------------------------------------------------------------------------
+
+    async def switch_mode(self, mode: str = "") -> None:
+        """Choose a mode, by default the one after the present one, also while a turn runs."""
+        option = self.state.option("mode")
+        modes = [each.value for each in option.options] if option is not None else []
+        if not mode and modes:
+            mode = modes[(modes.index(self.state.facts.mode) + 1) % len(modes)]
+        try:
+            params = schema.SetModeParams(session_id=self.session, mode_id=mode)
+            await self.request("session/set_mode", params, schema.Object)
+        except StrongroomError as error:
+            self.say(str(error), error=True)
 
     async def choose(self, option: str, value: str) -> None:
         """Set an option of the session.

@@ -87,7 +87,7 @@ class SessionState:
     def chosen(self, options: Sequence[schema.ConfigOption]) -> None:
         """Take note of the options, and of what they say about the session."""
         self.options = list(options)
-        named = {option.id: option.current_value for option in options if option.id in ("model", "profile")}
+        named = {option.id: option.current_value for option in options if option.id in ("model", "mode", "profile")}
         self.facts = msgspec.structs.replace(self.facts, **named)
 
     def sent(self, text: str) -> ShownPrompt:
@@ -154,7 +154,7 @@ class SessionState:
             case schema.ConfigOptions():
                 self.chosen(update.config_options)
             case schema.CurrentMode():
-                self.facts = msgspec.structs.replace(self.facts, profile=update.current_mode_id)
+                self.facts = msgspec.structs.replace(self.facts, mode=update.current_mode_id)
 
     def _take_prompt(self, text: str, message: str) -> list[Item]:
         items = self._end_answer()

@@ -31,6 +31,7 @@ _KEYS: Final = (
     ("y", "say yes where Enter alone is none: protected names, the network, what is not shown"),
     ("Alt-Enter", "begin a new line"),
     ("Tab", "complete a command, a tool, or a path beneath the root; edit the call that is shown"),
+    ("Shift-Tab", "switch to the next mode, also while a turn runs"),
     ("Ctrl-C", "cancel the turn, or clear the line; twice: leave"),
     ("Ctrl-O", "show the approval request, or the last tool call, in full"),
     ("Alt-S, Alt-A", "approve for this session, or always; the rule is shown before it is made"),
@@ -118,7 +119,7 @@ def _choose(option: str) -> Callable[[SessionController, str], Awaitable[None]]:
             controller.say(f"The {option} is {argument} now.")
             return
         found = controller.state.option(option)
-        current = controller.state.facts.model if option == "model" else controller.state.facts.profile
+        current = getattr(controller.state.facts, option)
         rows = [
             ("*" if choice.value == current else " ", choice.value, choice.description or "")
             for choice in (found.options if found else ())
@@ -266,6 +267,7 @@ COMMANDS: Final[Mapping[str, SlashCommand]] = {
     "history": SlashCommand("", "the conversation again, from its start", _history),
     "clear": SlashCommand("", "a fresh session on an empty screen", _clear),
     "model": SlashCommand("[NAME]", "list the models, or switch to another", _choose("model")),
+    "mode": SlashCommand("[NAME]", "which changes are asked about: list the modes, or switch", _choose("mode")),
     "profile": SlashCommand("[NAME]", "list the profiles, or switch to another", _choose("profile")),
     "tools": SlashCommand("", "list the agent's tools", _tools),
     "show": SlashCommand("[N]", "the last tool call, or the N-th, in full", _show),

@@ -61,7 +61,7 @@ def bar(state: SessionState, columns: int, *, status: str = "", hints: str = "")
     shown = status or state.turn_state
     kind, colon, file = state.facts.model.rpartition(":")
     model = f"{kind}{colon}{file.rpartition('/')[2]}"
-    facts = [part for part in (cut(model, 32), cut(state.facts.profile, 20)) if part]
+    facts = [part for part in (cut(model, 32), cut(_profile(state), 20)) if part]
     if state.used:
         facts.append(
             f"{tokens(state.used)}/{tokens(state.size)} tokens" if state.size else f"{tokens(state.used)} tokens"
@@ -86,6 +86,12 @@ def bar(state: SessionState, columns: int, *, status: str = "", hints: str = "")
         text = " · ".join(keys)
         fragments.append(("dim", " " * (columns - used - width(text)) + text))
     return fragments
+
+
+def _profile(state: SessionState) -> str:
+    """Return the profile, and the mode where that is another than usual."""
+    mode = state.facts.mode
+    return state.facts.profile if mode == "edits" else f"{state.facts.profile}, {mode}"
 
 
 def _joined(state: str, facts: list[str], keys: list[str]) -> str:

@@ -55,6 +55,7 @@ class Terminal:
         self._advance_at: asyncio.TimerHandle | None = None
         self._pause = _ADVANCE
         self._work: asyncio.Task[None] | None = None
+        self._switching: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._line = InputLine(self._controller, settings.home / "console-history", self._typed)
         self._approvals = ApprovalQueue(self._line, self._go_to, self._propose)
@@ -264,6 +265,11 @@ class Terminal:
             self.leave()
         else:
             self._leaving = True
+
+    def next_mode(self) -> None:
+        """Ask about other changes than now; a turn that runs goes on meanwhile."""
+        if self._controller.session:
+            self._switching = asyncio.get_running_loop().create_task(self._controller.switch_mode())
 
     def expand(self) -> None:
         """Show what is asked about, or the last call, in full."""

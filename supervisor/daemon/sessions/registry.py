@@ -102,7 +102,8 @@ class SessionRegistry:
         profile = await self.resources.with_available_tools(profile, opened_at.person)
         self.resources.pools(profile)  # where the root cannot be opened, nothing is recorded
         degraded, cwd = self.settings.config.allow_degraded, opened_at.cwd
-        begun = new_session(profile, model, options.origin, degraded=degraded, cwd=cwd, attended=options.attended)
+        attended, mode = options.attended, options.mode or "edits"
+        begun = new_session(profile, model, options.origin, degraded=degraded, cwd=cwd, attended=attended, mode=mode)
         projection = Projection(dict(self.settings.config.prices))
         projection.apply(begun.opened)
         async with self._opening_right.alone(begun.id):

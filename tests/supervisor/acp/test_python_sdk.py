@@ -339,10 +339,10 @@ async def test_a_new_session_is_named_before_anything_is_heard_of_it(editor: Edi
     opened = await editor.agent.new_session(cwd=str(cwd))
     session = opened.session_id
     assert opened.modes is not None
-    assert opened.modes.current_mode_id == "vault"
-    assert "project" in [mode.id for mode in opened.modes.available_modes]
+    assert opened.modes.current_mode_id == "edits"
+    assert [mode.id for mode in opened.modes.available_modes] == ["ask", "edits", "plan"]
     options = {option.id: option.current_value for option in opened.config_options or ()}
-    assert options == {"model": "offline", "profile": "vault"}
+    assert options == {"model": "offline", "mode": "edits", "profile": "vault"}
     await editor.until(lambda: editor.updates(session, "available_commands_update"))
     answered = editor.position(lambda message: message.get("result", {}).get("sessionId") == session)
     heard = [n for n, message in enumerate(editor.said) if message.get("params", {}).get("sessionId") == session]
@@ -667,7 +667,7 @@ async def test_a_session_that_is_loaded_looks_as_it_did_when_it_happened(
     async def load(other: Editor) -> None:
         loaded = await other.agent.load_session(session_id=session, cwd=str(cwd))
         assert loaded.modes is not None
-        assert loaded.modes.current_mode_id == "vault"
+        assert loaded.modes.current_mode_id == "edits"
         answered = other.position(lambda message: message.get("result", {}).get("modes"))
         last = other.position(lambda message: "sessionUpdate" in str(message) and "usage" in str(message))
         assert last < answered
@@ -811,14 +811,14 @@ async def test_a_session_that_is_deleted_is_not_listed_and_cannot_be_loaded(
 
 
 @in_an_editor
-async def test_a_mode_is_a_profile(editor: Editor, session: str, cwd: Path) -> None:
-    await editor.agent.set_session_mode(session_id=session, mode_id="project")
-    assert [each["currentModeId"] for each in editor.updates(session, "current_mode_update")] == ["project"]
-    await editor.prompt(session, "/tools")
-    assert "list_directory" in editor.text(session)
+async def test_a_mode_says_which_changes_are_asked_about(editor: Editor, session: str, cwd: Path) -> None:
+    await editor.agent.set_session_mode(session_id=session, mode_id="plan")
+    assert [each["currentModeId"] for each in editor.updates(session, "current_mode_update")] == ["plan"]
+    await editor.prompt(session, "write new.txt: text")
+    assert not (cwd / "new.txt").exists()
     resumed = await editor.agent.resume_session(session_id=session, cwd=str(cwd))
     assert resumed.modes is not None
-    assert resumed.modes.current_mode_id == "project"
+    assert resumed.modes.current_mode_id == "plan"
 
 
 @in_an_editor
@@ -826,16 +826,19 @@ async def test_the_model_is_an_option(editor: Editor, session: str, tmp_path: Pa
     model = scripted(tmp_path / "script.jsonl", {"text": "Here I am."})
     changed = await editor.agent.set_config_option(session_id=session, config_id="model", value=model)
     options = {option.id: option.current_value for option in changed.config_options}
-    assert options == {"model": model, "profile": "vault"}
+    assert options == {"model": model, "mode": "edits", "profile": "vault"}
     await editor.prompt(session, "hello")
     assert editor.text(session) == "Here I am."
 
 
 @in_an_editor
-async def test_the_profile_is_an_option_too_and_changes_the_mode(editor: Editor, session: str) -> None:
+async def test_the_profile_and_the_mode_are_options_too(editor: Editor, session: str) -> None:
+    await editor.agent.set_config_option(session_id=session, config_id="mode", value="ask")
     changed = await editor.agent.set_config_option(session_id=session, config_id="profile", value="project")
-    assert [option.current_value for option in changed.config_options] == ["offline", "project"]
-    assert [each["currentModeId"] for each in editor.updates(session, "current_mode_update")] == ["project"]
+    assert [option.current_value for option in changed.config_options] == ["offline", "ask", "project"]
+    assert [each["currentModeId"] for each in editor.updates(session, "current_mode_update")] == ["ask"]
+    await editor.prompt(session, "/tools")
+    assert "list_directory" in editor.text(session)
 
 
 # --- what Strongroom adds ---------------------------------------------------------------------------------------------

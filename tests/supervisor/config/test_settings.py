@@ -99,6 +99,10 @@ git = ["add", "commit"]
 registries = ["npm"]
 ignored = true
 [[rules]]
+decision = "allow"
+programs = ["make"]
+starts = true
+[[rules]]
 decision = "deny"
 """
 
@@ -148,6 +152,7 @@ def test_every_key_is_taken(home: Path) -> None:
                 registries=("npm",),
                 ignored=True,
             ),
+            Rule("allow", ("make",), starts=True),
             Rule("deny"),
         ),
     )

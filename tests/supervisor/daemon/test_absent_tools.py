@@ -70,7 +70,7 @@ def test_a_session_that_goes_over_to_such_a_profile_is_not_offered_it_either(cli
     facts = opened(client, folder, "vault")
     assert "notices" not in facts
     session = facts["sessionId"]
-    client.request("session/set_mode", {"sessionId": session, "modeId": "project"})
+    client.request("session/set_config_option", {"sessionId": session, "configId": "profile", "value": "project"})
     client.request("session/set_config_option", {"sessionId": session, "configId": "model", "value": "offline"})
     client.prompt(session, "/tools")
     said = client.updates(session)[-1]["content"]["text"]

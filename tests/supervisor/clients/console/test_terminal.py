@@ -407,7 +407,7 @@ def test_it_follows_the_terminal_s_size(console: Terminal, daemon: FakeDaemon) -
 
 
 def test_commands_answer(ready: Terminal, daemon: FakeDaemon, root: Path) -> None:
-    ready.type("/modle" + ENTER, "Did you mean /model?")
+    ready.type("/modl" + ENTER, "Did you mean /model?")
     ready.type("/model" + ENTER, "*  offline")
     ready.type("/model claude-haiku-5-5" + ENTER, "The model is claude-haiku-5-5 now.")
     ready.type("/export talk.md" + ENTER, "The conversation is in talk.md.")

@@ -237,6 +237,7 @@ def test_a_rule_for_the_session_ends_with_its_profile(daemon: DaemonProcess, cli
     )
     assert model
     assert "p.txt" in said(client, turn.session, "/rules")  # another model is no other profile
-    for mode in ("asking", "rehearsing"):
-        client.request("session/set_mode", {"sessionId": turn.session, "modeId": mode})
+    for profile in ("asking", "rehearsing"):
+        chosen = {"sessionId": turn.session, "configId": "profile", "value": profile}
+        client.request("session/set_config_option", chosen)
     assert "p.txt" not in said(client, turn.session, "/rules")

@@ -142,16 +142,17 @@ def test_a_client_that_stops_waiting_for_a_turn_does_not_cancel_it(
     assert [fact.status for fact in daemon.facts_of(session, TurnEnded)] == ["ok"]
 
 
-def test_everybody_is_told_the_options_that_a_new_mode_brings(daemon: DaemonProcess, root: Path) -> None:
+def test_everybody_is_told_the_options_that_a_new_profile_brings(daemon: DaemonProcess, root: Path) -> None:
     with daemon.client() as owner, daemon.client() as other:
         session = owner.new_session(root, model="offline")
         other.load(session)
-        owner.request("session/set_mode", {"sessionId": session, "modeId": "asking"})
+        owner.request("session/set_config_option", {"sessionId": session, "configId": "profile", "value": "asking"})
         for client in (owner, other):
             assert client.request(extensions.CONTINUE_METHOD, {"sessionId": session}) is None  # all of it has arrived
             (options,) = [each for each in client.updates(session) if each["sessionUpdate"] == "config_option_update"]
             assert {each["id"]: each["currentValue"] for each in options["configOptions"]} == {
                 "model": "offline",
+                "mode": "edits",
                 "profile": "asking",
             }
 

@@ -190,41 +190,39 @@ def test_a_tool_that_it_lacks_does_not_exist(client: Lines, repos: Repos, tool: 
 # --- changed ----------------------------------------------------------------------------------------------------------
 
 
-def mode(session: str, name: str) -> dict[str, str]:
-    return {"sessionId": session, "modeId": name}
+def profile(session: str, name: str) -> dict[str, str]:
+    return {"sessionId": session, "configId": "profile", "value": name}
 
 
-def test_the_mode_needs_names(client: Lines, repos: Repos) -> None:
+def test_the_profile_needs_names(client: Lines, repos: Repos) -> None:
     session = new(client, repos.work, profile="project")["sessionId"]
-    option = {"sessionId": session, "configId": "profile", "value": "librarian"}
-    for method, wanted in (("session/set_mode", mode(session, "librarian")), ("session/set_config_option", option)):
-        error = client.refused(method, wanted)
-        assert error["data"]["kind"] == "config"
-        assert "needs a group and a technology. Use --group and --technology" in error["message"]
-        assert error["message"].endswith(": elixir, rust.")
+    error = client.refused("session/set_config_option", profile(session, "librarian"))
+    assert error["data"]["kind"] == "config"
+    assert "needs a group and a technology. Use --group and --technology" in error["message"]
+    assert error["message"].endswith(": elixir, rust.")
     assert statuses(client)[session]["profile"] == "project"
 
 
-def test_the_mode_finds_the_repository_that_the_editor_has_open(client: Lines, repos: Repos) -> None:
+def test_the_profile_finds_the_repository_that_the_editor_has_open(client: Lines, repos: Repos) -> None:
     session = new(client, repos.first / "lib", profile="project")["sessionId"]
-    client.request("session/set_mode", mode(session, "librarian"))
+    client.request("session/set_config_option", profile(session, "librarian"))
     assert statuses(client)[session]["context"] == repos.context()
 
 
-def test_the_mode_finds_the_repository_that_was_named_as_root(client: Lines, repos: Repos) -> None:
+def test_the_profile_finds_the_repository_that_was_named_as_root(client: Lines, repos: Repos) -> None:
     session = new(client, repos.work, profile="project", root=str(repos.second))["sessionId"]
-    client.request("session/set_mode", mode(session, "librarian"))
+    client.request("session/set_config_option", profile(session, "librarian"))
     assert statuses(client)[session]["context"] == repos.context(SECOND)
 
 
 def test_there_and_back_again_it_is_the_same_repository(daemon: DaemonProcess, client: Lines, repos: Repos) -> None:
     session = new(client, repos.work, **NAMES, environment="live")["sessionId"]
     for name, root in (("project", repos.work), ("librarian", repos.first), ("project", repos.work)):
-        client.request("session/set_mode", mode(session, name))
+        client.request("session/set_config_option", profile(session, name))
         assert statuses(client)[session]["root"] == str(root)
         client.request("session/close", {"sessionId": session})
         assert client.resume(session)["root"] == str(root)
-    client.request("session/set_mode", mode(session, "librarian"))
+    client.request("session/set_config_option", profile(session, "librarian"))
     assert statuses(client)[session]["context"] == repos.context(environment="live")
     changes = daemon.facts_of(session, SessionChanged)
     assert [change.context.technology for change in changes] == [None, FIRST, None, FIRST]
@@ -232,10 +230,10 @@ def test_there_and_back_again_it_is_the_same_repository(daemon: DaemonProcess, c
 
 def test_a_root_that_was_named_waits_for_the_profile_that_has_one(client: Lines, repos: Repos) -> None:
     session = new(client, repos.work, profile="project", root=str(repos.first / "lib"))["sessionId"]
-    client.request("session/set_mode", mode(session, "librarian"))
+    client.request("session/set_config_option", profile(session, "librarian"))
     client.request("session/close", {"sessionId": session})
     assert client.resume(session)["context"] == repos.context()
-    client.request("session/set_mode", mode(session, "project"))
+    client.request("session/set_config_option", profile(session, "project"))
     assert statuses(client)[session]["root"] == str(repos.first / "lib")
 
 
@@ -258,9 +256,10 @@ def test_a_listing_tells_the_names_of_those_that_have_some(client: Lines, repos:
     assert found[other] is None
 
 
-def test_a_mode_says_what_it_has(client: Lines, repos: Repos) -> None:
+def test_a_profile_says_what_it_has(client: Lines, repos: Repos) -> None:
     result = client.request("session/new", params(repos.work, **NAMES))
-    (found,) = [each for each in result["modes"]["availableModes"] if each["id"] == "librarian"]
+    (option,) = [each for each in result["configOptions"] if each["id"] == "profile"]
+    (found,) = [each for each in option["options"] if each["value"] == "librarian"]
     assert found["description"] == "read_file, list_directory, search_files, find_files"
 
 
