@@ -19,6 +19,8 @@ from supervisor.system import safe_files
 
 _LONGEST: Final = 2**18
 """Bytes of a file that names versions."""
+_VERSIONS_AT_MOST: Final = 16
+"""Of one tool."""
 _VERSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+@-]{0,100}")
 _FILES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -44,34 +46,30 @@ def programs_behind(directory: str, root: str, home: str) -> list[str] | None:
     All paths are absolute, and that of the directory without links. Nothing is checked of what is returned.
     """
     manager, name = os.path.split(directory)
-    for row in _MANAGERS:
-        found = row(Path(manager), name, root, home)
-        if found is not None:
-            return [_with_programs(each) for each in found]
+    for stand_ins, beside, look in _MANAGERS:
+        if name == stand_ins and os.path.exists(f"{manager}/{beside}"):
+            return [_with_programs(each) for each in look(Path(manager), root, home)]
     return None
 
 
 def _with_programs(installed: Path) -> str:
-    return str(installed / "bin" if (installed / "bin").is_dir() else installed)
+    return str(installed / "bin" if installed.name != "bin" and (installed / "bin").is_dir() else installed)
 
 
-def _environments(manager: Path, name: str, root: str, _home: str) -> list[Path] | None:
-    """Pyenv, rbenv and their like: `shims` beside `versions`."""
+def _environments(manager: Path, root: str, _home: str) -> list[Path]:
+    """Pyenv, rbenv and their like."""
     versions = manager / "versions"
-    if name != "shims" or not versions.is_dir():
-        return None
     program = next(iter(sorted(each.name for each in (manager / "libexec").glob("*env"))), manager.name.lstrip("."))
     asked = _nearest(root, _FILES.get(program, ".python-version")) or _text(manager / "version")
     words = [line.split("#")[0].strip().removeprefix(f"{program}-") for line in asked.split("\n")]
-    found = [_installed(versions, word) for line in words for word in line.split()]
+    chosen = [word for line in words for word in line.split()][:_VERSIONS_AT_MOST]
+    found = [_installed(versions, word) for word in chosen]
     return [each for each in found if each is not None]
 
 
-def _plugins(manager: Path, name: str, root: str, home: str) -> list[Path] | None:
-    """Asdf and mise: `shims` beside `installs`."""
+def _plugins(manager: Path, root: str, home: str) -> list[Path]:
+    """Asdf and mise."""
     installs = manager / "installs"
-    if name != "shims" or not installs.is_dir():
-        return None
     wanted = _wanted_tools(root, home)
     found = []
     for plugin in sorted(installs.iterdir()):
@@ -96,7 +94,7 @@ def _wanted_tools(root: str, home: str) -> dict[str, tuple[str, ...]]:
 def _tool_versions(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     for line in text.splitlines():
         if words := line.split("#")[0].split():
-            yield words[0], tuple(words[1:])
+            yield words[0], tuple(words[1:_VERSIONS_AT_MOST])
 
 
 def _mise_tools(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -104,13 +102,11 @@ def _mise_tools(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     for tool, wanted in tools.items() if isinstance(tools, dict) else ():
         each = wanted if isinstance(wanted, list) else [wanted]
         versions = [one.get("version") if isinstance(one, dict) else one for one in each]
-        yield tool, tuple(version for version in versions if isinstance(version, str))
+        yield tool, tuple(version for version in versions[:_VERSIONS_AT_MOST] if isinstance(version, str))
 
 
-def _volta(manager: Path, name: str, root: str, _home: str) -> list[Path] | None:
+def _volta(manager: Path, root: str, _home: str) -> list[Path]:
     image = manager / "tools/image"
-    if name != "bin" or not image.is_dir():
-        return None
     chosen = _parsed(json.loads, _text(manager / "tools/user/platform.json"))
     runtime = chosen.get("node")
     chosen |= runtime | {"node": runtime.get("runtime")} if isinstance(runtime, dict) else {}
@@ -121,18 +117,18 @@ def _volta(manager: Path, name: str, root: str, _home: str) -> list[Path] | None
     return [*(each for each in found if each), *sorted((image / "packages").glob("*"))]
 
 
-def _rustup(manager: Path, name: str, root: str, home: str) -> list[Path] | None:
+def _rustup(manager: Path, root: str, home: str) -> list[Path]:
     """Rust's own tools stand before its installer's stand-ins, which want to write where they are installed."""
     homes = (Path(os.path.join(home, ".rustup")), manager.parent / ".rustup", manager.parent / "rustup", manager)
     toolchains = next((each / "toolchains" for each in homes if (each / "toolchains").is_dir()), None)
-    if name != "bin" or toolchains is None or not (manager / "bin/rustup").exists():
-        return None
+    if toolchains is None:
+        return [manager / "bin"]
     asked = _nearest(root, "rust-toolchain.toml") or _nearest(root, "rust-toolchain")
     channel = _parsed(tomllib.loads, asked).get("toolchain") or asked.strip()
     channel = channel.get("channel") if isinstance(channel, dict) else channel
     default = _parsed(tomllib.loads, _text(toolchains.parent / "settings.toml")).get("default_toolchain")
     chosen = (_toolchain(toolchains, each) for each in (channel, default) if isinstance(each, str))
-    return [*[each for each in chosen if each][:1], manager / name]
+    return [*[each for each in chosen if each][:1], manager / "bin"]
 
 
 def _toolchain(toolchains: Path, channel: str) -> Path | None:
@@ -142,12 +138,13 @@ def _toolchain(toolchains: Path, channel: str) -> Path | None:
     return exact if exact.is_dir() else next(iter(sorted(toolchains.glob(f"{channel}-*"))), None)
 
 
-_MANAGERS: Final[tuple[Callable[[Path, str, str, str], list[Path] | None], ...]] = (
-    _environments,
-    _plugins,
-    _volta,
-    _rustup,
+_MANAGERS: Final[tuple[tuple[str, str, Callable[[Path, str, str], list[Path]]], ...]] = (
+    ("shims", "versions", _environments),
+    ("shims", "installs", _plugins),
+    ("bin", "tools/image", _volta),
+    ("bin", "bin/rustup", _rustup),
 )
+"""The directory of stand-ins, what lies beside it, and what finds out what they stand for."""
 
 
 def _installed(versions: Path, asked: str) -> Path | None:

@@ -54,6 +54,7 @@ _SHOWN_AT_MOST: Final = 192
 """Each is a mount in every command."""
 _SCRIPTS_AT_MOST: Final = 1024
 """In one directory: how many files are looked into for the interpreter that they name."""
+_SYSTEM_BENEATH: Final = tuple(f"{each}/" for each in SYSTEM)
 _MADE_UP: Final = ("/proc", "/sys", "/dev")
 """What commands have of their own: no link of the machine's is shown there."""
 _NAMED: Final = re.compile(rb"#![ \t]*(/[^ \t\n\0]+)")
@@ -183,7 +184,11 @@ class _ToolchainSearch:
             self.shown[path] = None
 
     def _is_shown(self, path: str) -> bool:
-        return _in_system(path) or any(within(path, each) for each in self.shown)
+        while path and path not in self.shown:
+            if _in_system(path):
+                return True
+            path = path.rpartition("/")[0]
+        return bool(path)
 
 
 def find_toolchains(named: Iterable[str], kept: HiddenPlaces, path: str | None = None) -> Toolchains:
@@ -191,11 +196,11 @@ def find_toolchains(named: Iterable[str], kept: HiddenPlaces, path: str | None =
     search = _ToolchainSearch(kept)
     for each in named:
         if each == PATH:
-            entries = [] if path is None else path.split(":")
+            entries = [] if path is None else path.split(":", _ENTRIES_AT_MOST)
             for entry in dict.fromkeys(entries[:_ENTRIES_AT_MOST]):
                 search.add(entry)
             if len(entries) > _ENTRIES_AT_MOST:
-                search.refused[f"{len(entries) - _ENTRIES_AT_MOST} more"] = f"PATH has more than {_ENTRIES_AT_MOST}"
+                search.refused["the rest of PATH"] = f"it has more than {_ENTRIES_AT_MOST} entries"
         elif each == KNOWN:
             for place in _known(kept.home):
                 search.add(place)
@@ -247,7 +252,7 @@ def _known(home: str) -> Iterator[str]:
 
 
 def _in_system(path: str) -> bool:
-    return any(within(path, each) for each in SYSTEM)
+    return path in SYSTEM or path.startswith(_SYSTEM_BENEATH)
 
 
 def _leading_out(directory: str) -> Iterator[str]:

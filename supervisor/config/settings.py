@@ -66,7 +66,8 @@ class Settings:
     @property
     def person(self) -> dict[str, str]:
         """What a client tells of the environment of who opens a session: where programs are, and their language."""
-        return {name: value for name, value in self.environment.items() if value and _PERSON.fullmatch(name)}
+        found = ((name, value) for name, value in self.environment.items() if value and _PERSON.fullmatch(name))
+        return {name: value.encode("utf-8", "replace").decode() for name, value in found}  # as JSON can have it
 
     @property
     def journal(self) -> Path:

@@ -52,11 +52,11 @@ def run_checks(
     elif model:
         tell("the model's server")
         results += check_models(settings)
-    return [_unicode(each) for each in results]
+    return [as_unicode(each) for each in results]
 
 
-def _unicode(result: CheckResult) -> CheckResult:
-    """Return it with what is no Unicode written out: a path may be any bytes, and a JSON document may not."""
+def as_unicode(result: CheckResult) -> CheckResult:
+    """Return a result with what is no Unicode written out: a path may be any bytes, and a JSON document may not."""
     detail, advice = (text.encode("utf-8", "backslashreplace").decode() for text in (result.detail, result.advice))
     return msgspec.structs.replace(result, detail=detail, advice=advice)
 

@@ -19,6 +19,7 @@ from supervisor.config.profiles import Profile
 from supervisor.config.repositories import real_directory
 from supervisor.config.settings import Settings
 from supervisor.display.escape import one_line
+from supervisor.doctor.checks import as_unicode
 from supervisor.doctor.table import CheckResult
 from supervisor.errors import ConfigError, WorkerError
 from supervisor.pool.pools import Pools
@@ -97,7 +98,8 @@ def check_programs(settings: Settings, root: str) -> list[CheckResult]:
         CheckResult(place, "degraded", f"commands do not see it: {why}", _ADVICE if why.startswith("it ") else "")
         for place, why in found.refused
     ]
-    return [*rows, *_hidden(asked, settings.variable("PATH"), dict(found.refused)), *refused]
+    results = [*rows, *_hidden(asked, settings.variable("PATH"), dict(found.refused)), *refused]
+    return [as_unicode(each) for each in results]
 
 
 _ADVICE: Final = (
