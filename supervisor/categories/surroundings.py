@@ -5,6 +5,7 @@ workers. Nothing of it comes from the root but a choice: which of the person's P
 that is one.
 """
 
+import glob
 import os
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -45,7 +46,8 @@ def survey(
     refused = dict(found.refused)
     found, problem = _with_venvs(found, kept, refused)
     found, java = _with_java(found, kept, person.get("JAVA_HOME", ""), refused)
-    variables = language_of(person) | java | absolute_variables(env, kept.root)
+    found, packages = _with_user_packages(found, kept)
+    variables = language_of(person) | java | packages | absolute_variables(env, kept.root)
     identity = git_identity(kept.home, person.get("XDG_CONFIG_HOME", ""))
     files = tuple(_certificates(kept, person))
     surroundings = Surroundings(found.shown, found.path, tuple(variables.items()), identity, files, problem)
@@ -94,6 +96,16 @@ def _with_java(
         refused |= {f"JAVA_HOME={home}"[:4096]: why for _, why in java.refused}
         return found, {}
     return found._replace(shown=tuple(dict.fromkeys((*found.shown, *java.shown)))), {"JAVA_HOME": home}
+
+
+def _with_user_packages(found: Toolchains, kept: HiddenPlaces) -> tuple[Toolchains, dict[str, str]]:
+    """Return toolchains with what `pip install --user` has installed, where its programs are found."""
+    base = f"{kept.home}/.local"
+    packages = sorted(glob.glob(f"{glob.escape(base)}/lib/python3.*/site-packages"))
+    packages = [each for each in packages if os.path.realpath(each) == each]
+    if f"{base}/bin" not in found.path or not packages:
+        return found, {}
+    return found._replace(shown=(*found.shown, *packages)), {"PYTHONUSERBASE": base}
 
 
 def _certificates(kept: HiddenPlaces, person: Mapping[str, str]) -> Iterator[str]:

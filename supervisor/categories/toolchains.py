@@ -8,6 +8,7 @@ that is a link, and a script that names its interpreter, bring what they lead to
 import glob
 import os
 import re
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -48,9 +49,11 @@ _ALL_OF: Final = ("~/.sdkman/candidates/*/current/bin", "/opt/*/bin")
 _ENTRIES_AT_MOST: Final = 256
 _LONGEST: Final = 4096
 """Characters of one entry (PATH_MAX)."""
+_LOOKS_S: Final = 2.0
+"""Seconds after which no further directory is begun: some are those of other machines, or of another system."""
 _ECHO: Final = 256
 """Characters of a place that a refusal repeats."""
-_SHOWN_AT_MOST: Final = 192
+_SHOWN_AT_MOST: Final = 128
 """Each is a mount in every command."""
 _SCRIPTS_AT_MOST: Final = 1024
 """In one directory: how many files are looked into for the interpreter that they name."""
@@ -80,10 +83,13 @@ class _ToolchainSearch:
         self.path: dict[str, None] = {}
         self.refused: dict[str, str] = {}
         self._seen: set[str] = set()
+        self._until = time.monotonic() + _LOOKS_S
 
     def add(self, asked: str) -> None:
         """Add a directory in which programs are to be found."""
         with self._or_refused(asked):
+            if time.monotonic() > self._until:
+                raise NotShown(f"looking took longer than {_LOOKS_S:g} s before it was its turn")
             real = self._directory(asked)
             behind = programs_behind(real, self.kept.root, self.kept.home)
             if behind is None or real in behind:
@@ -275,16 +281,13 @@ def _leads_out_of_the_system(target: str) -> bool:
 
 def _start(file: str) -> bytes:
     """Return the first bytes of a file; nothing where it cannot be read."""
-    try:
-        descriptor = os.open(file, os.O_RDONLY | safe_files.AT_ONCE)
-    except OSError:
-        return b""
-    try:
-        return os.read(descriptor, 256)
-    except OSError:
-        return b""
-    finally:
-        os.close(descriptor)
+    with suppress(OSError), open(file, "rb", buffering=0, opener=_at_once) as opened:
+        return opened.read(256) or b""
+    return b""
+
+
+def _at_once(file: str, flags: int) -> int:
+    return os.open(file, flags | safe_files.AT_ONCE)
 
 
 def base_named_by(prefix: str) -> list[str]:

@@ -310,7 +310,7 @@ def test_a_path_with_too_many_entries_is_cut(home: Path, look: Look) -> None:
     found = look(":".join(f"~/b{number}" for number in range(300)), ("path",))
     assert 100 < len(found.surroundings.shown) < 256
     assert any("256" in why for _, why in found.refused)
-    assert any("192" in why for _, why in found.refused)
+    assert any("128" in why for _, why in found.refused)
 
 
 def test_a_huge_path_is_no_work(look: Look) -> None:
@@ -434,6 +434,22 @@ def test_java_home_is_shown_where_it_is_one(home: Path, look: Look) -> None:
     assert dict(found.environment)["JAVA_HOME"] == str(home / "jdk")
     assert inside(home, found.shown) == ["jdk/bin", "jdk/lib", "jdk/conf"]
     assert look("", JAVA_HOME="~/.ssh").surroundings.shown == ()
+
+
+def test_packages_of_the_persons_python_go_with_their_programs(home: Path, look: Look) -> None:
+    make(home, [".local/bin/tool", ".local/lib/python3.11/site-packages/tool.py", ".local/lib/x/y"])
+    found = look("~/.local/bin").surroundings
+    assert inside(home, found.shown) == [".local/bin", ".local/lib/python3.11/site-packages"]
+    assert dict(found.environment)["PYTHONUSERBASE"] == str(home / ".local")
+    assert look("", ("path",)).surroundings.shown == ()
+
+
+def test_a_slow_directory_costs_those_after_it(home: Path, look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("supervisor.categories.toolchains._LOOKS_S", -1.0)
+    make(home, ["bin/x"])
+    found = look("~/bin", ("path",))
+    assert found.surroundings.shown == ()
+    assert "took longer" in found.refused[0][1]
 
 
 def test_equal_results_are_equal(home: Path, look: Look) -> None:
