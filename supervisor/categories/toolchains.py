@@ -51,15 +51,13 @@ _LONGEST: Final = 4096
 """Characters of one entry (PATH_MAX)."""
 _LOOKS_S: Final = 2.0
 """Seconds after which no further directory is begun: some are those of other machines, or of another system."""
-_ECHO: Final = 256
-"""Characters of a place that a refusal repeats."""
+_ECHO: Final = 256  # characters of a place that a refusal repeats
 _SHOWN_AT_MOST: Final = 128
 """Each is a mount in every command."""
 _SCRIPTS_AT_MOST: Final = 1024
 """In one directory: how many files are looked into for the interpreter that they name."""
 _SYSTEM_BENEATH: Final = tuple(f"{each}/" for each in SYSTEM)
-_MADE_UP: Final = ("/proc", "/sys", "/dev")
-"""What commands have of their own: no link of the machine's is shown there."""
+_MADE_UP: Final = ("/proc", "/sys", "/dev")  # no link of the machine's is shown there
 _NAMED: Final = re.compile(rb"#![ \t]*(/[^ \t\n\0]+)")
 
 
@@ -75,7 +73,7 @@ class Toolchains(NamedTuple):
 
 
 class _ToolchainSearch:
-    """One search; what it has found so far."""
+    """What one search has found so far."""
 
     def __init__(self, kept: HiddenPlaces) -> None:
         self.kept = kept

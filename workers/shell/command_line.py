@@ -114,11 +114,11 @@ def encoded(text: str) -> bytes:
     return data
 
 
-def not_started(program: bytes, number: int, reason: str) -> ToolError:
-    """Return the error for a program that could not be started; `number` is an errno."""
+def not_started(program: bytes, number: int, reason: str, hint: str = "") -> ToolError:
+    """Return the error for a program that could not be started; `number` is an errno, a `hint` says what may be why."""
     name = program.decode("utf-8", "replace")[:80]
     kind, advice = _EXEC_ERRORS.get(number, ("permission_denied", "Use another program."))
-    return ToolError(kind, f"{name!r} could not be started: {reason}. {advice}", command=name)
+    return ToolError(kind, f"{name!r} could not be started: {reason}. {advice} {hint}".rstrip(), command=name)
 
 
 def exit_result(

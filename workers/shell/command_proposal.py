@@ -171,7 +171,7 @@ def _run_program(
     except NotStarted as error:
         if error.failure.step == "rehearsal":
             raise (TooMuch if error.failure.errno else CannotRehearse)(error.failure.message) from error
-        raise _start_error(error, arguments) from error
+        raise _start_error(error, arguments, engine.venv_problem) from error
     if ended.ended != "exited":
         raise _ended(engine, ended, remarks(arguments[-1], 0, ended.stdout, ended.stderr))
     result, notes = exit_result(ended.code, ended.stdout, ended.stderr, _LIMITS)
@@ -186,7 +186,7 @@ def _run_program(
     return ResultWithNote(result, "; ".join(filter(None, (*notes, remark(ended.refused))))), ended
 
 
-def _start_error(error: NotStarted, arguments: Sequence[bytes]) -> ToolError:
+def _start_error(error: NotStarted, arguments: Sequence[bytes], venv_problem: str) -> ToolError:
     failure = error.failure
     name = arguments[0].decode("utf-8", "replace")[:80]
     if failure.step == "sandbox":
@@ -196,7 +196,7 @@ def _start_error(error: NotStarted, arguments: Sequence[bytes]) -> ToolError:
             f"Nothing was run: the sandbox for {name!r} could not be set up ({why}). Tell the person to "
             "run `strongroom doctor`.",
         )
-    return not_started(arguments[0], failure.errno, failure.message)
+    return not_started(arguments[0], failure.errno, failure.message, venv_problem)
 
 
 def _uploaded(outcome: CommandOutcome) -> dict[str, Any]:

@@ -213,10 +213,13 @@ def test_the_roots_own_name_for_git_counts_first(worker: RawWorker) -> None:
 
 
 def test_a_command_that_fails_is_told_that_its_environment_is_broken(tmp_path: Path) -> None:
-    make(tmp_path, [".venv/bin/python -> /gone/bin/python", "tool = #!/gone/python\n"])
-    with open_shell(tmp_path, venv_problem=".venv has no Python: make it anew") as worker:
+    make(tmp_path, [".venv/bin/python -> /gone/bin/python", ".venv/bin/pytest"])
+    (tmp_path / ".venv/bin/pytest").write_text("#!/gone/bin/python\n")
+    with open_shell(tmp_path, programs=("pytest",), venv_problem=".venv has no Python: make it anew") as worker:
+        refused = worker.failed("exec_shell", {"command": "pytest"}).message
         notes = [
             worker.done("run_cmd", {"command": command}).note
             for command in (".venv/bin/python -m pytest", "python -m no_such", "false")
         ]
     assert ["make it anew" in note for note in notes] == [True, True, False]
+    assert "make it anew" in refused
