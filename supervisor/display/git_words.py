@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from supervisor.display.escape import name, one_line
-from workers.changes.effects import GitChange
+from workers.changes.effects import GIT, GitChange
 
 _OWN: Final = re.compile(
     r"(?:.*/)?\.git/(?:(objects|logs|refs)|(objects)/(?:pack|[0-9a-f]{2}(?:/[0-9a-f]{38,62})?)"
@@ -24,7 +24,6 @@ _KINDS: Final = (("refs/heads/", "branch"), ("refs/tags/", "tag"), ("refs/remote
 _PLAIN: Final = re.compile(r"[\w./@+-]{1,60}", re.ASCII)
 _SHORT: Final = 7
 _WIDTH: Final = 60
-_TOLD: Final = 6
 
 
 def own_part(path: str) -> str:
@@ -42,11 +41,10 @@ def kept_for_itself(changes: Iterable[tuple[str, str]]) -> str:
     )
 
 
-def git_words(changes: Sequence[GitChange]) -> str:
-    """Return what became of repositories as a clause; "" where nothing did."""
-    told = [_words(each) for each in changes[:_TOLD]]
-    more = [f"{len(changes) - _TOLD} more"] if len(changes) > _TOLD else []
-    return "; ".join([*told, *more])
+def git_words(changes: Sequence[GitChange], most: int = GIT) -> str:
+    """Return what became of repositories as a clause, "" where nothing did; the worker tells no more than `GIT`."""
+    told = [_words(each) for each in changes[:most]]
+    return "; ".join([*told, *["and more"] * (len(changes) > most or len(changes) == GIT)])
 
 
 def _words(change: GitChange) -> str:

@@ -239,7 +239,7 @@ def summary(effects: Effects) -> str:
     others = [change for change in told if change.protected or not (effects.git and own_part(change.path))]
     totals = dict(Counter(change.what for change in others) + Counter(effects.left_out))
     rest = msgspec.structs.replace(effects, changes=tuple(others), totals=totals)
-    parts = [f"git: {git_words(effects.git)}"] if effects.git else []
+    parts = [f"git: {git_words(effects.git, _TOLD)}"] if effects.git else []
     parts += [f"{_subject(rest)} would change ({_told(rest)})"] if others or effects.left_out or not parts else []
     return "; ".join([*parts, f"{quiet} that git ignores"] if quiet else parts)
 

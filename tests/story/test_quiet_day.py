@@ -79,6 +79,7 @@ class Project(NamedTuple):
 
 
 PYTEST: Final = f"{sys.executable} -m pytest -q"
+PLANT: Final = f"{sys.executable} -c \"import os; os.mkdir('.venv'); open('.venv/x.pth', 'w').write('import os')\""
 ROWS: Final = {
     "unittest": Project("", PYTHON, (f"{sys.executable} -m unittest -q",) * 2, 0),
     "pytest": Project("", PYTHON, (f"{PYTEST} --junitxml=report.xml", f"touch added.py; {PYTEST} > run.log"), 0),
@@ -96,6 +97,7 @@ ROWS: Final = {
     "what programs obey": Project("", {**SHELL, ".gitignore": "*"}, ("echo x > .env", "echo x > conftest.py"), 2),
     "an environment": Project("", PYTHON, ("mkdir -p .venv/bin; cp /bin/true .venv/bin/python",), 1),
     "a package": Project("", NODE, ("echo 1 > node_modules/dep/index.js", "rm -rf node_modules/dep"), 2),
+    "a run that plants": Project("", PYTHON, (PLANT,), 1),
     "a link to the outside": Project("", SHELL, ("mkdir -p out; ln -s /etc out/etc",), 1),
     "a link in place of a directory": Project("", SHELL, ("rm -rf out; ln -s tool out; echo x > out/kept",), 1),
 }

@@ -31,8 +31,9 @@ _SMALL: Final = 2**12
 _LARGEST: Final = 2**24
 """Bytes of a reference, and of a list of them or an index."""
 _OBJECT: Final = 2**22
-_OBJECTS: Final = 2_000
-"""Bytes of one object, and objects that are read to count files."""
+_ALL: Final = 2**24
+_LEAST: Final = 2**12
+"""Bytes of one object as it is stored, and of all that are read; what each counts at least."""
 
 
 class _TooFar(Exception):
@@ -69,7 +70,7 @@ class _GitDirectory:
         self._path = path
         self._after = after
         self._content = content
-        self._left = _OBJECTS
+        self._left = _ALL
 
     def changes(self, names: set[str]) -> Iterator[GitChange]:
         """Yield what changes, the branch that is checked out first; `names` are those of the files that do."""
@@ -166,14 +167,14 @@ class _GitDirectory:
         Raises:
             _TooFar: there is none of that kind, or enough have been read.
         """
-        self._left -= 1
-        if self._left < 0:
-            raise _TooFar
         unpacker = zlib.decompressobj()
         try:
-            data = unpacker.decompress(self._read(f"objects/{name[:2]}/{name[2:]}", _OBJECT, now=True), _OBJECT)
+            data = unpacker.decompress(self._read(f"objects/{name[:2]}/{name[2:]}", _OBJECT, now=True), self._left)
         except zlib.error as error:
             raise _TooFar from error
+        self._left -= len(data) + _LEAST
+        if self._left <= 0:
+            raise _TooFar
         make = hashlib.sha256 if len(name) > 40 else hashlib.sha1  # noqa: PLR2004 - digits of a SHA-1
         head, _, content = data.partition(b"\0")
         if not head.startswith(kind + b" ") or make(data, usedforsecurity=False).hexdigest() != name:

@@ -77,6 +77,7 @@ def test_a_rule_allows_what_it_covers_entirely(rule: Rule, found: Effects, expec
     assert decided(rule, found) == expected
 
 
+LOADED: Final[dict[str, Any]] = {"protected": "Node.js loads it", "level": "asked"}
 NO_X: Final = Rule("deny", writes=("x/**",), ignored=True)
 NOT_OURS: Final = Rule("ask", ignored=True)
 IGNORED: Final = [
@@ -86,7 +87,11 @@ IGNORED: Final = [
     ("a program that was built", (), effects(ignored("+ app", script=False)), "allow"),
     ("what is not ignored beside", (), effects(ignored("+ build/a"), "~ .gitignore"), "ask"),
     ("what programs obey", (), effects(ignored("+ .env", protected="a program takes it")), "ask"),
-    ("what its makers made", (), effects(ignored("+ node_modules/x", protected="Node.js loads it")), "allow"),
+    ("what its makers made", (), effects(ignored("+ node_modules/.cache/x", **LOADED)), "allow"),
+    ("what others made", (), effects(ignored("+ build/CMakeCache.txt", **LOADED)), "ask"),
+    ("a dependency", (), effects(ignored("~ node_modules/x/index.js", **LOADED)), "ask"),
+    ("a dependency of a cache's name", (), effects(ignored("~ node_modules/x/.cache/index.js", **LOADED)), "ask"),
+    ("what is obeyed at once", (), effects(ignored("+ .venv/x.pth", protected="it runs", level="refused")), "ask"),
     ("a network that was tried", (), effects(ignored("+ build/a"), refused=NETWORK), "allow"),
     ("a network that was had", (), effects(ignored("+ build/a"), traffic=(Traffic("x:443", 1, 1),)), "ask"),
     ("what was not told", (), effects(ignored("+ build/a"), left_out={"added": 1}), "ask"),
