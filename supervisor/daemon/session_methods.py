@@ -12,6 +12,7 @@ from supervisor.daemon.protocol.connection import ClientRequest, RequestError
 from supervisor.daemon.responses import absolute, checked_text, invalid, session_options
 from supervisor.daemon.sessions.journal_reader import replay
 from supervisor.daemon.sessions.open_session import OpenSession
+from supervisor.daemon.sessions.settling import settle_remains
 from supervisor.daemon.turn_methods import COMMANDS
 from supervisor.errors import ConfigError
 from supervisor.rules.modes import MODES
@@ -27,6 +28,7 @@ async def _new(
 ) -> schema.NewSessionResult:
     options = session_options(params.meta)
     session, notices = await context.registry.open(absolute(params.cwd), options)
+    await settle_remains(context.registry, session.session.pools.root)
     if params.mcp_servers:
         notices.append("MCP servers are ignored: Strongroom runs only its own, confined tools.")
     request.then = lambda: _enter(request, session)

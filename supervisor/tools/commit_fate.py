@@ -19,7 +19,7 @@ from workers.changes.effects import Effects
 from workers.wire import frames, messages
 
 _TOOL: Final = "settle"
-_PATIENCE_S: Final = 30.0
+_PATIENCE_S: Final = 120.0
 """Seconds that it may take, also where the call was cancelled."""
 _WORKERS: Final = 3
 """Workers that may end in it: what ended the commit's may end theirs. Each goes on where the last one stopped."""

@@ -55,6 +55,21 @@ class OpenedAt:
         by_name = OpenedAt(self.root or self.cwd, None, self.names)
         return (by_name if known.by_name else OpenedAt(self.cwd, self.root)).profile(settings, name)
 
+    def last_profile(self, settings: Settings, earlier: EarlierSession) -> Profile:
+        """Return the profile that an earlier session had last, on the root that it had.
+
+        Raises:
+            ConfigError: no such profile, or its root is another one now.
+        """
+        using = earlier.settings[-1]
+        profile, root = self.other_profile(settings, using.profile), using.context.working_directory
+        if profile.root != root:
+            raise ConfigError(
+                f"The root {root!r} of session {earlier.id} now leads to {profile.root!r}. Open a new session "
+                "there, if that is what you want."
+            )
+        return profile
+
 
 def from_options(cwd: str, options: extensions.SessionOptions) -> OpenedAt:
     """Return the place that a client asks for."""

@@ -15,6 +15,7 @@ import trio
 from supervisor.acp import extensions
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.daemon.sessions.registry import SessionRegistry
+from supervisor.daemon.sessions.settling import settle_killed
 from supervisor.errors import StrongroomError
 from supervisor.journal.facts import CallDecided
 from supervisor.journal.index import SessionIndex, Summary
@@ -30,7 +31,7 @@ _HOUR: Final = 3600.0
 async def resume_interrupted(registry: SessionRegistry) -> None:
     """Resume every interrupted turn, one after the other; where a call or an undo runs, after its end.
 
-    A commit that was cut off is settled when its session is reopened, so the sessions that have one follow.
+    A commit that was cut off is settled when its session is reopened; those of other sessions follow.
     """
     since = time.time() - registry.settings.config.daemon.resume_within_h * _HOUR
 
@@ -50,16 +51,7 @@ async def resume_interrupted(registry: SessionRegistry) -> None:
                     waiting.start_soon(_resume_when_idle, registry, session, summary)
                 else:  # at once: who asks next is to find the turn running
                     _resume(registry, session, summary)
-        await _settle_killed(registry)
-
-
-async def _settle_killed(registry: SessionRegistry) -> None:
-    """Reopen each session with a commit that the last daemon did not see end, however old: that settles it."""
-    for summary in await registry.reader.index(lambda index: index.listing(where=lambda each: bool(each.unsettled))):
-        if registry.closing:
-            break
-        with _logging_failures(summary):
-            await registry.reopen(summary.session, extensions.SessionOptions(modelless=True), recorded=True)
+        await settle_killed(registry)
 
 
 async def forget_undecided(registry: SessionRegistry) -> None:

@@ -182,14 +182,8 @@ class SessionRegistry:
         self, earlier: EarlierSession, projection: Projection, options: extensions.SessionOptions, *, attended: bool
     ) -> tuple[OpenSession, list[str]]:
         using = earlier.settings[-1]
-        root = using.context.working_directory
         opened_at = replace(from_journal(earlier, self.settings), person=person_of(options))
-        profile = opened_at.other_profile(self.settings, using.profile)
-        if profile.root != root:
-            raise ConfigError(
-                f"The root {root!r} of session {earlier.id} now leads to {profile.root!r}. Open a new session "
-                "there, if that is what you want."
-            )
+        profile = opened_at.last_profile(self.settings, earlier)
         model, why = None, ""
         if using.model:
             must = (
@@ -202,6 +196,23 @@ class SessionRegistry:
         await settle_earlier(earlier, self.resources.writer, self.resources.pools(profile), subscribers.show)
         session = self._start(subscribers, profile, model, opened_at, earlier, attended=attended, substituted=why)
         return session, _notices(why, profile)
+
+    async def settle(self, session_id: str) -> None:
+        """Settle the commits of a session that no process saw end, unless it is open here; it is not opened.
+
+        Raises:
+            RequestError, ConfigError, JournalError: as `reopen`.
+        """
+        async with self._opening_right.alone(session_id):
+            if session_id in self.sessions:
+                return
+            await self._opening_right.lease(session_id)
+            try:
+                earlier, _projection = await self._earlier(session_id)
+                profile = from_journal(earlier, self.settings).last_profile(self.settings, earlier)
+                await settle_earlier(earlier, self.resources.writer, self.resources.pools(profile), lambda _event: None)
+            finally:
+                self._opening_right.release(session_id)
 
     def _start(
         self,
