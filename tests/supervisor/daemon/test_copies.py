@@ -12,6 +12,7 @@ from supervisor.acp import extensions
 from tests.daemon_process import ASK, DaemonProcess, Lines, scripted
 from tests.supervisor.daemon.test_absent_tools import PRELUDE as WITHOUT_NAMESPACES
 from tests.supervisor.histories import DONE, call
+from tests.workers.test_plan_workers import seen
 
 PRELUDE: Final = WITHOUT_NAMESPACES
 GIT: Final = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
@@ -84,3 +85,15 @@ def test_a_commit_is_undone_though_git_has_looked_at_it_since(client: Lines, roo
 
 def test_nothing_of_a_copy_is_left(daemon: DaemonProcess, root: Path) -> None:
     assert list((daemon.home / "copies").iterdir()) == []
+
+
+def test_plan_mode_changes_nothing_in_copies_either(client: Lines, root: Path) -> None:
+    before = seen(root)
+    session = client.new_session(root, profile="code", modelless=True, mode="plan")
+    answer = client.call(session, "run_cmd", command="echo more >> a.txt; rm -rf .git; cat a.txt")
+    assert answer["ok"], answer
+    assert answer["content"]["stdout"] == "alpha\nmore\n"
+    assert "would have changed" in answer["note"]
+    written = client.call(session, "write_file", path="b.txt", content="beta\n")
+    assert written["error"]["kind"] == "denied"
+    assert seen(root) == before

@@ -109,7 +109,7 @@ def _copy(_context: StepContext) -> str:
 
 
 def _descriptors(context: StepContext) -> str:
-    privileges.keep_only((0, 1, 2, *context.keep, context.start.root_fd))
+    privileges.keep_only((0, 1, 2, *context.keep, context.start.root_fd, *context.prepared.keep))
     return "descriptors"
 
 

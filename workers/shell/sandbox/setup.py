@@ -97,10 +97,10 @@ def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
         inputs.venv_problem,
         copy_mb=inputs.copy_mb,
     )
+    keep = () if engine.network is None else (start.broker_fd,)  # a worker that closes it is taken for gone
     if inputs.copies:
         engine = in_copies(engine, inputs.copies)
-        return Prepared(engine, steps=COPY_WORKER, doors=lambda _opens: _try_doors(engine, _OPEN_IN_A_COPY))
-    keep = () if engine.network is None else (start.broker_fd,)
+        return Prepared(engine, keep=keep, steps=COPY_WORKER, doors=lambda _opens: _try_doors(engine, _OPEN_IN_A_COPY))
     return Prepared(engine, keep=keep, steps=WORKER, doors=lambda opens: _try_doors(engine, opens))
 
 
