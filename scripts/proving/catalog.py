@@ -34,7 +34,7 @@ NEEDS: Final[Mapping[Language, tuple[str, ...]]] = MappingProxyType(
 """The programs without which a project is left out."""
 
 _PIP: Final = "python3 -m venv .venv && .venv/bin/pip install -q --disable-pip-version-check"
-_TAPE: Final = "npm install --no-audit --no-fund --no-save --omit=dev --ignore-scripts tape@5"
+_NPM: Final = "npm install --no-audit --no-fund --no-package-lock --ignore-scripts"
 
 
 def _pypi(name: str, read: str, tests: str, needs: str = "") -> Project:
@@ -43,7 +43,7 @@ def _pypi(name: str, read: str, tests: str, needs: str = "") -> Project:
 
 
 def _npm(name: str, read: str, tests: str) -> Project:
-    return Project(name, "Node", "npm", read, tests, _TAPE)
+    return Project(name, "Node", "npm", read, tests, _NPM)
 
 
 def _crate(name: str) -> Project:
@@ -190,8 +190,8 @@ PROJECTS: Final = (
     ),
     _npm("minimist", "index.js", "node_modules/.bin/tape 'test/**/*.js'"),
     _npm("concat-map", "index.js", "node_modules/.bin/tape 'test/**/*.js'"),
-    _npm("deep-equal", "index.js", "npx --no-install tape test/cmp.js"),
-    _npm("text-table", "index.js", "tape 'test/*.js'"),
+    _npm("defined", "index.js", "npx --no-install tape 'test/**/*.js'"),
+    _npm("text-table", "index.js", "tape test/*.js"),
     _npm("wordwrap", "index.js", "node -e \"require('./')(20)('a b')\""),
     Project(
         *("rust-library", "Rust", "made", "src/lib.rs", "cargo test --offline"),
