@@ -14,6 +14,10 @@ from scripts.proving.catalog import Origin, Project
 _PATIENCE_S: Final = 180
 
 
+_IGNORED: Final = "\n.venv/\n*.egg-info/\n_version.py\n__pycache__/\nnode_modules/\ntarget/\n"
+"""What repositories of such projects ignore; their archives do not say so, or hold it."""
+
+
 class NotReached(Exception):
     """The registry does not give it, or there is no client for it. Its text is the last line that was said."""
 
@@ -25,6 +29,12 @@ def lay_out(project: Project, place: Path) -> None:
         NotReached: they cannot be had.
     """
     _FETCH[project.origin](project, place)
+    if project.origin == "made":
+        return
+    for made in place.rglob("*.egg-info"):
+        shutil.rmtree(made)
+    with (place / ".gitignore").open("a") as file:
+        file.write(_IGNORED)
 
 
 def _make(project: Project, place: Path) -> None:

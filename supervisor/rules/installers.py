@@ -42,6 +42,8 @@ _INSTALLERS: Final = (
 
 _OFFLINE: Final = frozenset({"--offline", "--no-index", "--help", "-h", "--version"})
 _PYTHON: Final = re.compile(r"python[0-9.]*|pypy[0-9.]*")
+_ENVIRONMENTS: Final = re.compile(rf"/bin/(?:{_PYTHON.pattern})")
+_INTERPRETER: Final = re.compile(rf"(?:/(?!\.\.?/)[^/]+)*/bin/(?:{_PYTHON.pattern})")
 
 _DIRECTORIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {"npm": ("node_modules",), "pypi": (".venv", "*.egg-info"), "crates": ("vendor",), "go": ("vendor",)}
@@ -110,8 +112,9 @@ def _registry(program: str, words: Sequence[str]) -> str:
 def only_installs(effects: Effects, registries: Sequence[str]) -> bool:
     """Say whether effects are those of installs from these registries, and no others.
 
-    Those are: package directories and all beneath them, lock files, and manifests in which dependencies alone change;
-    without links to the outside, second names, special files and set-user-ID bits.
+    Those are: package directories and all beneath them, lock files, manifests in which dependencies alone change, and
+    what git ignores and nobody obeys; without second names, special files, set-user-ID bits and links to the outside,
+    but for that of an environment to its interpreter.
     """
     return not effects.left_out and all(_of_install(each, registries) for each in effects.changes)
 
@@ -135,12 +138,21 @@ def _of_install(change: Change, registries: Sequence[str]) -> bool:
     path, kinds = exact_path(change), kinds_of(change)
     if change.meanwhile or change.same_as or change.linked or change.withheld:
         return False
+    if change.ignored and not change.protected and not change.level:
+        return kinds <= _OF_PACKAGES
     if top := _package_directory(path, registries):
+        kinds = kinds - {"link-outside"} if _is_interpreter(change, path[len(top) :]) else kinds
         is_top = top == path and any(each and each.kind != "dir" for each in (change.before, change.after))
         return kinds <= _OF_PACKAGES and not is_top and "/.git/" not in f"{path[len(top) :]}/"
     name = path.rpartition("/")[2]
     is_lock = any(name in _LOCKS.get(registry, ()) for registry in registries)
     return kinds <= _ORDINARY and change.what in {"added", "modified"} and (is_lock or change.only_dependencies)
+
+
+def _is_interpreter(change: Change, below: str) -> bool:
+    """Say whether a name of an environment is a link to its interpreter; which one that is, does not matter."""
+    target = change.after.target if change.after is not None else ""
+    return bool(_ENVIRONMENTS.fullmatch(below) and _INTERPRETER.fullmatch(target))
 
 
 # --- rules ------------------------------------------------------------------------------------------------------------
