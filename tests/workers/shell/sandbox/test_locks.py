@@ -24,6 +24,7 @@ from workers import kernel
 from workers.confine import landlock
 from workers.confine.syscalls import NUMBERS
 from workers.shell.sandbox.private_root import OF_ETC
+from workers.shell.sandbox.quiet_variables import QUIET
 
 _OWN_PID_MAX, _RESERVED = (6, 14), 300
 """Since when a PID namespace has its own, and the numbers that the kernel gives only once."""
@@ -369,7 +370,8 @@ def test_its_environment_is_exactly_this(worker: RawWorker) -> None:
     result = worker.done("exec_shell", {"command": "grep", "args": ["-z", "", "/proc/self/environ"]})
     lines = sorted(msgspec.json.decode(result.content)["stdout"].strip("\0").split("\0"))
     [path] = [line.partition("=")[2].split(":") for line in lines if line.startswith("PATH=")]
-    assert [line for line in lines if not line.startswith("PATH=")] == sorted(ENVIRONMENT.split())
+    expected = [*ENVIRONMENT.split(), *(f"{name}={value}" for name, value in QUIET.items())]
+    assert [line for line in lines if not line.startswith("PATH=")] == sorted(expected)
     assert all(each.startswith("/") for each in path)
 
 
