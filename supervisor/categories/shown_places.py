@@ -19,7 +19,7 @@ _PROGRAM_DIRECTORIES: Final = ("bin", "sbin", "condabin", "shims", ".bin")
 
 _PARTS: Final = (
     *("bin", "sbin", "condabin", "lib", "lib32", "lib64", "libexec", "include", "share", "man"),
-    *("jre", "jmods", "release", "boot", "erts", "usr", "pyvenv.cfg"),
+    *("jre", "jmods", "release", "boot", "pyvenv.cfg"),
 )
 _EVIDENCE: Final = frozenset({"lib", "lib64", "libexec", "share", "jre"})
 """What, beside the programs, makes a directory an install prefix."""
@@ -170,11 +170,21 @@ def parts_of(real: str, kept: HiddenPlaces) -> tuple[str, ...]:
 
 
 def prefix_parts(prefix: str) -> Iterator[str]:
-    """Yield the parts of an install prefix that are there."""
+    """Yield the parts of an install prefix that are there, but for those that hold settings of a person's."""
     signed = (part for sign, parts in _PARTS_BY_SIGN if os.path.exists(f"{prefix}/{sign}") for part in parts)
     for part in dict.fromkeys((*_PARTS, *signed)):
-        if os.path.exists(path := f"{prefix}/{part}"):
+        path = f"{prefix}/{part}"
+        if os.path.exists(path) and not (part == "share" and any(map(os.path.lexists, _settings_in(path)))):
             yield path
+
+
+def python_parts(prefix: str) -> Iterator[str]:
+    """Yield the parts of a Python's install prefix: it may be the same as that of a person's data, as ~/.local is."""
+    return (each for each in prefix_parts(prefix) if os.path.basename(each) in ("bin", "lib", "lib64", "include"))
+
+
+def _settings_in(directory: str) -> Iterator[str]:
+    return (f"{directory}/{each}" for each in (*_SETTINGS, *_HOME_SIGNS))
 
 
 def _is_prefix(prefix: str, kept: HiddenPlaces) -> bool:

@@ -21,7 +21,7 @@ from supervisor.categories.shown_places import (
     follow,
     names_in,
     parts_of,
-    prefix_parts,
+    python_parts,
     refuse_no_python,
     within,
 )
@@ -177,7 +177,7 @@ class _ToolchainSearch:
             return
         prefix = os.path.dirname(real)
         refuse_no_python(prefix, self.kept)
-        for each in prefix_parts(prefix):
+        for each in python_parts(prefix):
             self.link(each)
             self._put(each)
 

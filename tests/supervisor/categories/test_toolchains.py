@@ -413,6 +413,14 @@ def test_an_environment_of_the_root_brings_its_python_and_nothing_else(
     assert [each for each in inside(home, found.shown) if each != "alias"] == (["py/bin", "py/lib"] if shown else [])
 
 
+def test_a_python_among_a_persons_data_brings_none_of_it(home: Path, look: Look) -> None:
+    """As after `./configure --prefix=$HOME/data`; ~/.local is such a place too."""
+    make(home, [*(f"data/{each}" for each in PYTHON), "data/share/keyrings/x", "data/usr/x", "data/man/x"])
+    make(home, ["work/root/.venv/pyvenv.cfg = home = HOME/data/bin\n", "work/root/.venv/bin/python3"])
+    assert inside(home, look("").surroundings.shown) == ["data/bin", "data/lib"]
+    assert inside(home, look("~/data/bin").surroundings.shown) == ["data/bin", "data/lib", "data/man"]
+
+
 def test_the_problem_of_an_environment_does_not_say_what_is_where(home: Path, look: Look) -> None:
     """A model may have written where it leads: it would learn which files there are."""
     told = []
