@@ -4,10 +4,12 @@ Rule: `tests/doors.py` says what a row means and what its code finds. A way that
 with that category's tests. A row's locks are exact: each of them holds it alone, and no other does.
 """
 
+from collections.abc import Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
-from tests.doors import SANDBOX, Door, Held
+from tests.doors import SANDBOX, Door, Held, Locks
 
 L: Final = ("landlock",)
 S: Final = ("seccomp",)
@@ -217,3 +219,86 @@ DOORS: Final = (
     for_root("use a capability", WORKERS, "os.chroot('/')"),
     Door("another user", WORKERS, "os.setresuid(-1, -1, -1)"),
 )
+
+# --- a command that sees the machine ---------------------------------------------------------------------------------
+
+OPEN: Final[Locks] = ()
+_TO_LOOK: Final = (
+    *("read", "read by a link in the root", "list", "list the top", "up from the root", "by /proc/self/root"),
+    *("by /proc/self/fd", "change into a directory", "ask about a file", "read a link's text", "list attributes"),
+    *("read the journal", "read the configuration", "read what was kept"),  # of somebody else's: ours are hidden
+    *("execute what lies outside", "netlink socket", "another's descriptors", "another's command line"),
+)
+MACHINE: Final[Mapping[str, Locks]] = MappingProxyType(
+    {
+        **dict.fromkeys(_TO_LOOK, OPEN),
+        **dict.fromkeys(("read by openat2", "the daemon's own socket", "UDP"), S),
+        **dict.fromkeys(("TCP", "abstract Unix socket"), LS),
+    }
+)
+"""What of the rows for commands is otherwise where they see the machine: open to look at, or held by other locks."""
+
+NETLINK: Final = """
+def told(protocol, kind, flags, body):
+    asked = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)
+    asked.bind((0, 0))
+    asked.send(struct.pack('=IHHII', 16 + len(body), kind, flags | 5, 1, 0) + body)
+    answer = asked.recv(65536)
+    if struct.unpack_from('=H', answer, 4)[0] == 2 and (error := -struct.unpack_from('=i', answer, 16)[0]):
+        raise OSError(error, 'said the kernel')
+def invalid(deed, *given):
+    try:
+        return deed(*given)
+    except OSError as error:
+        raise ProcessLookupError(errno.ESRCH, 'not in these namespaces') if error.errno == errno.EINVAL else error
+def some(content):
+    if not content:
+        raise FileNotFoundError(errno.ENOENT, 'covered')
+"""
+
+ON_THE_MACHINE: Final = tuple(
+    Door(name, Held(shell=held), code)
+    for name, held, code in (
+        # What is hidden, and what is covered of the kernel's own files.
+        ("a hidden file", X, "some(open('/etc/hostname').read())"),
+        ("a hidden file by a descriptor", X, "some(os.read(os.open('hostname', 0, dir_fd=os.open('/etc', 0)), 1))"),
+        ("a hidden file by /proc/self/root", X, "some(open('/proc/self/root/etc/hostname').read())"),
+        ("a hidden file of another's root", X, "open(f'/proc/{victim}/root/etc/hostname').read()"),
+        ("the machine's passwords", X, "some(open('/etc/shadow').read())"),
+        ("what lies beneath a cover", X, "invalid(call, 'umount2', b'/etc/hostname', 2)"),
+        ("the kernel's memory", X, "some(open('/proc/kcore', 'rb').read(1))"),
+        ("keys of others", X, "some(open('/proc/keys').read())"),
+        ("firmware", X, "some(os.listdir('/sys/firmware'))"),
+        ("the kernel's tracing", X, "some(os.listdir('/sys/kernel/tracing'))"),
+        ("disks", X, "os.open(next('/dev/' + each for each in os.listdir('/sys/block')), os.O_RDONLY)"),
+        ("terminals", X, "os.listdir('/dev/pts')"),
+        ("sockets in /run", X, "os.stat('/run/dbus') and os.stat('/run/docker.sock')"),
+        ("sockets in /tmp", X, "os.stat(path_in_tmp)"),
+        # Settings of the machine, its processes and its control groups.
+        ("a setting of the kernel", X, "opened('/proc/sys/kernel/core_pattern', os.O_WRONLY)"),
+        ("a setting of memory", X, "opened('/sys/kernel/mm/transparent_hugepage/enabled', os.O_WRONLY)"),
+        ("restart", X, "opened('/proc/sysrq-trigger', os.O_WRONLY)"),
+        ("whom the kernel ends first", X, "opened(f'/proc/{victim}/oom_score_adj', os.O_WRONLY)"),
+        ("another's name", X, "opened(f'/proc/{victim}/comm', os.O_WRONLY)"),
+        ("a control group", X, "os.mkdir('/sys/fs/cgroup/strongroom-door')"),
+        ("a file of the system", X, "opened('/etc/strongroom-door', os.O_WRONLY | os.O_CREAT)"),
+        ("another's current directory", X, "os.readlink(f'/proc/{victim}/cwd')"),
+        ("another's program", X, "os.readlink(f'/proc/{victim}/exe')"),
+        ("another's open file", X, "os.readlink(f'/proc/{victim}/fd/0')"),
+        ("another's namespaces", X, "opened(f'/proc/{victim}/ns/mnt')"),
+        ("a FIFO", L, "opened(fifo, os.O_RDWR)"),
+        ("a signal by /proc", X, "invalid(call, 'pidfd_send_signal', os.open(f'/proc/{victim}', 0), 0, 0, 0)"),
+        ("everybody's processes", X, "os.kill(-victim, 0)"),
+        # The machine's network.
+        ("another protocol of netlink", S, "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 15).close()"),
+        ("the firewall", S, "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12).close()"),
+        ("an interface", X, "told(0, 16, 0, struct.pack('=BxHiII', 0, 0, 1, 0, 0xFFFFFFFF))"),
+        ("an address", X, "told(0, 20, 0x600, struct.pack('=BBBBiHH4s', 2, 32, 0, 0, 1, 8, 2, bytes((10, 9, 8, 7))))"),
+        ("a route", X, "told(0, 25, 0, struct.pack('=8BI', 2, 0, 0, 0, 254, 4, 0, 1, 0))"),
+        ("look at interfaces", OPEN, "told(0, 18, 0x300, bytes(16))"),
+        ("a pair that sends to names", S, "socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)"),
+        ("a name of its own", S, "socket.socketpair()[0].bind('\\0a name that somebody else wants')"),
+        ("a lease on a file", S, "fcntl.fcntl(os.open(own, os.O_RDONLY), fcntl.F_SETLEASE, fcntl.F_RDLCK)"),
+    )
+)
+"""Besides. What the code finds more: `fifo`, `path_in_tmp`, `own`, a file of its user."""

@@ -378,6 +378,8 @@ class PoolStatus(Object, frozen=True):
     limits: WorkerLimits | None = None
     recycled: int = 0
     """Workers that were replaced because they held too much memory between two calls."""
+    view: str = ""
+    """Of commands, what they see besides the root: "machine", or "private"; empty where no worker runs."""
 
 
 class OpenSessionStatus(OfSession, frozen=True):

@@ -13,6 +13,13 @@ import msgspec
 from supervisor.config.profiles import Profile
 from workers.catalog import find_tool
 
+_MACHINE: Final = (
+    "Commands see this machine, read-only: its processes, logs, disks, network interfaces and listening ports, but no "
+    "homes, keys or passwords, whose processes hold which port only by their command lines, and no D-Bus. They reach "
+    "no service, no network and no other process. What must (systemctl, sudo, kill, a package manager) say in a "
+    "sentence and propose: the person who is asked can choose to run it on the real system."
+)
+_ROOT_IS_ALL: Final = "The root is the whole machine: nothing can be changed."
 _ABSENT: Final = (
     ("execute", "You cannot run programs or commands: no such tool exists here."),
     ("fetch", "You cannot reach the network: no such tool exists here."),
@@ -26,6 +33,9 @@ def system_prompt(profile: Profile) -> str:
     context = msgspec.json.format(msgspec.json.encode(profile.context())).decode()
     kinds = {row.kind for name in profile.tools if (row := find_tool(name))}
     lines = [sentence for kind, sentence in _ABSENT if kind not in kinds]
+    if profile.traits.machine and "execute" in kinds:
+        lines.append(_MACHINE)
+        lines += [_ROOT_IS_ALL] if profile.root == "/" else []
     if profile.ask:
         lines.append(f"A person is asked before each of: {', '.join(profile.ask)}. A denial is final for that call.")
     return _template().format(context=context, tools=", ".join(profile.tools), abilities="\n".join(lines))

@@ -74,6 +74,8 @@ class ProfileTraits(NamedTuple):
     """Those among them that are registries of packages."""
     copies: bool = False
     """Whether commands are rehearsed in copies of the root, as no sandbox can be made here."""
+    machine: bool = False
+    """Whether commands see the machine, read-only."""
 
 
 class Library(NamedTuple):

@@ -3,9 +3,10 @@
 Rule: what commands have of a person's programs is found by `surroundings`; here it is asked for, and handed to workers.
 """
 
+import glob
 import os
 from collections.abc import Mapping
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -71,12 +72,20 @@ class ShellConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = 2048
     escalation: Annotated[
-        bool,
+        bool | Literal["machine"],
         Meta(
-            description="Offer the person who is asked about a command to let it run unconfined, this once: as "
-            "themselves, with all that they may do, and without undo."
+            description="Offer the person who is asked about a command to let it run on the real system, this once: as "
+            'themselves, with all that they may do, and without undo. "machine": where commands see the machine, so in '
+            "`operator`."
         ),
-    ] = False
+    ] = "machine"
+    hidden: Annotated[
+        tuple[Annotated[str, Meta(pattern=r"^/[^\x00]+\Z")], ...],
+        Meta(
+            description="Files and directories that commands which see the machine do not see, as absolute paths in "
+            'which * stands for any name, such as "/etc/app/*.key", besides those that SECURITY.md lists.'
+        ),
+    ] = ()
     max_timeout_s: Annotated[
         float,
         Meta(
@@ -143,6 +152,7 @@ def _inputs(sections: Sections, locations: Locations, traits: ProfileTraits) -> 
     section = sections.section(ShellConfig)
     has = traits.surroundings or survey_programs(sections, locations, "", {}).surroundings
     named = ca_file(sections, locations)
+    own = tuple(map(glob.escape, (str(locations.home), str(locations.config_file.parent)))) if traits.machine else ()
     most = max(section.timeout_s, section.max_timeout_s)
     return ShellInputs(
         section.programs,
@@ -159,6 +169,8 @@ def _inputs(sections: Sections, locations: Locations, traits: ProfileTraits) -> 
         copy_mb=section.copy_mb,
         max_timeout_s=most,
         registries=RegistryHints(*told(traits.registries)),
+        machine=traits.machine,
+        hidden=(*section.hidden, *own) if traits.machine else (),
     )
 
 

@@ -30,6 +30,8 @@ _SOON: Final = 10.0
 """Seconds below which a tenth matters."""
 _FIELD: Final = 12
 """Characters of a field's name, with the space after it."""
+_VIEWS: Final = {"machine": "view: this machine, to look at", "private": "view: private, the system's programs alone"}
+"""What commands see besides the root."""
 _PERIOD: Final = 1.0
 """Seconds between two looks of `watch`."""
 _HOME: Final = "\x1b[H"
@@ -163,6 +165,7 @@ def _pool(pool: extensions.PoolStatus, width: int) -> Iterator[str]:
     yield from _wrapped(f"{pool.category} on {pool.root} ({pool.profile}): {calls}", width)
     if pool.limits is not None:
         yield from _wrapped(f"limits: {', '.join(_limits(pool.limits))}", width, "    ")
+    yield from _wrapped(_VIEWS.get(pool.view, ""), width, "    ")
     yield from _wrapped(pool.failed_because and f"failed: {pool.failed_because}", width, "    ")
     for worker in pool.workers:
         facts = [

@@ -6,7 +6,7 @@ take them from here. Clients import this, so it imports light: no category.
 """
 
 import re
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -18,6 +18,9 @@ from supervisor.rules.rule import Rule
 _Section = TypeVar("_Section", bound=msgspec.Struct)
 
 DEFAULT_MODEL: Final = "claude-haiku-5-5"
+
+
+View = Literal["private", "machine"]
 
 
 class ProfileConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,6 +38,14 @@ class ProfileConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     writable: Annotated[
         bool | None,
         Meta(description="false: no tool that changes anything, and the kernel refuses every change.", examples=[True]),
+    ] = None
+    view: Annotated[
+        View | None,
+        Meta(
+            description='What commands see besides the root: "private", the system\'s programs; "machine", the machine '
+            "as it is, to look at (not with `network`).",
+            examples=["private"],
+        ),
     ] = None
     network: Annotated[
         tuple[str, ...] | None,

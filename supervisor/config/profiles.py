@@ -17,7 +17,7 @@ import msgspec
 
 from supervisor.categories.registries import EVERY_REGISTRY, PREFIX, RegistriesConfig, Registry, registries_named
 from supervisor.categories.row import ProfileTraits, Surroundings
-from supervisor.config.config_keys import ProfileConfig
+from supervisor.config.config_keys import ProfileConfig, View
 from supervisor.config.own_places import refuse_own_places
 from supervisor.config.repositories import NO_NAMES, Names, Repositories, environment, real_directory
 from supervisor.config.settings import Settings
@@ -45,6 +45,8 @@ class Profile:
     source_tree: bool = False
     """Its root is the top of the tree that a client is in; of commands nobody is asked about the text, and what they
     and other tools change goes by the session's mode alone."""
+    view: View = "private"
+    """What commands see besides the root."""
     network: tuple[str, ...] = ()
     """Hosts with their ports that a person may let a command reach, each "host:port"."""
     surroundings: Surroundings | None = None
@@ -95,7 +97,8 @@ class Profile:
     @property
     def traits(self) -> ProfileTraits:
         """What the inputs of its workers depend on."""
-        return ProfileTraits(self.network, self.surroundings, self.registries, self.copies)
+        machine = self.view == "machine" and not self.network and not self.copies
+        return ProfileTraits(self.network, self.surroundings, self.registries, self.copies, machine)
 
     def context(self) -> Context:
         """Return what the agent and every tool are told about where they are."""
@@ -103,11 +106,13 @@ class Profile:
         return msgspec.convert({"working_directory": self.root, **names}, Context)
 
 
+_HIDES_NOTHING: Final = "on the root / it would show what commands are not shown; look with a command"
+
 _BUILT_IN: Final = (
     Profile("vault", "vault"),
     Profile("project", ".", network=EVERY_REGISTRY),
     Profile("code", ".", source_tree=True, network=EVERY_REGISTRY),
-    Profile("operator", "."),
+    Profile("operator", ".", view="machine"),
     Profile("librarian", "{repos_path}/{group}/{technology}", writable=False, trusted=False, by_name=True),
 )
 
@@ -166,8 +171,18 @@ def resolve(
         )
     else:
         real = _own_root(profile, cwd) if root is None else _real_directory(root, name)
+    if profile.traits.machine and str(real) == "/":
+        return _whole_machine(profile)
     refuse_own_places(settings, str(real), writable=profile.writable)
     return replace(profile, root=str(real))
+
+
+def _whole_machine(profile: Profile) -> Profile:
+    """Return a profile on the whole machine: commands alone, which see what is not hidden, and change nothing."""
+    from workers.catalog import offered_tools
+
+    others = {tool: _HIDES_NOTHING for tool in profile.tools if offered_tools()[tool].runs != "script"}
+    return replace(profile, root="/", writable=False).without(others)
 
 
 def repositories(settings: Settings) -> Repositories:

@@ -108,6 +108,7 @@ def _pool(each: OpenPools, category: str, pool: Pool) -> extensions.PoolStatus:
         failed_because=out.describe(trio.current_time()) if out is not None else pool.workers.failed_because,
         limits=extensions.WorkerLimits(**msgspec.structs.asdict(spec.limits), soft_memory_mb=spec.soft_memory_mb),
         recycled=pool.checkout.recycled,
+        view=pool.workers.view,
     )
 
 

@@ -52,6 +52,12 @@ class WorkerSet:
         """Why the category is FAILED; workers that live on may still serve. "" where it is not."""
         return self.restarts.failure.because if self.restarts.failure is not None else ""
 
+    @property
+    def view(self) -> str:
+        """What commands of these workers see besides the root: "machine" or "private"; "" where none runs."""
+        held = {feature for slot in self.slots for feature in slot.enforced}
+        return "machine" if "private_root:machine" in held else "private" if "private_root" in held else ""
+
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Own the workers until cancelled or closed; then none is left."""
         if self.closing:

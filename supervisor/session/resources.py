@@ -195,7 +195,9 @@ class SessionResources:
         for category in dict.fromkeys(offer.category for offer in offers(profile.tools).values()):
             if category not in SANDBOXED or not (why := await self.pools(profile).refusal(category)):
                 continue
-            copies = replace(profile, copies=self.settings.config.section(ShellConfig).copy_mb > 0)
+            copies = replace(
+                profile, copies=self.settings.config.section(ShellConfig).copy_mb > 0 and profile.root != "/"
+            )
             if not copies.copies or (more := await self.pools(copies).refusal(category)):
                 why += f"; nor in copies of the root: {more}" if copies.copies else ""
                 unavailable |= {tool: why for tool in category_tools(category) if tool in profile.tools}

@@ -55,6 +55,9 @@ _UNAVAILABLE: Final = (
 )
 
 
+_PRIVATE: Final = "it sees the system's programs and not this machine: that view cannot be had here"
+
+
 class Router:
     """Runs the calls of one session.
 
@@ -77,8 +80,9 @@ class Router:
         self.offers: Mapping[str, Offer] = offers(profile.tools)
         self.availability = ToolAvailability(self.offers, pools)
         self.rules = SessionRules(session, profile, services, pools.root)
+        escalation = profile.view == "machine" if services.escalation == "machine" else services.escalation
         self.approvals = Approvals(
-            approve, escalation=services.escalation, root=profile.root, plans=lambda: self.rules.mode == "plan"
+            approve, escalation=escalation, root=profile.root, plans=lambda: self.rules.mode == "plan"
         )
         self.execution = Execution(pools, self.approvals, self.rules)
         self._profile = profile
@@ -150,7 +154,8 @@ class Router:
             return call
         program = self.rules.unlisted(call)
         rule = Rule("allow", programs=(program,), kinds=(), starts=True) if program else None
-        approval = await self.approvals.request(call, "call", call.reason, rule=rule)
+        reason = "; ".join(filter(None, (call.reason, self._view(call))))
+        approval = await self.approvals.request(call, "call", reason, rule=rule)
         if approval is None:
             return msgspec.structs.replace(call, approved=False)
         if approval.unconfined:
@@ -170,6 +175,15 @@ class Router:
         if judged.decision == "deny":
             return msgspec.structs.replace(decided, decision="deny", reason=judged.reason)
         return decided
+
+    def _view(self, call: CallStarted) -> str:
+        """Return what a command would see, where that may be the machine, in words for the question."""
+        if self._profile.view != "machine" or call.tool not in self.offers or call.tool not in call_policy.COMMANDS:
+            return ""
+        seen = self._pools.pool(self.offers[call.tool].category).workers.view
+        seen = "private" if self._profile.copies else seen
+        whole = "nothing" if self._profile.root == "/" else "nothing outside of the root"
+        return {"machine": f"it sees this machine and can change {whole}", "private": _PRIVATE}.get(seen, "")
 
     async def run(self, call: CallStarted, context: CallContext) -> CallEnded:
         """Run one call as it was decided. Cancelling kills the worker that runs it."""

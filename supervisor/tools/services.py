@@ -5,6 +5,7 @@ Rule: none of it lies in a root; no tool, no model and no file of a root can cha
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from supervisor.categories.web import WebConfig
 from supervisor.journal.agent_files import AgentFiles
@@ -24,8 +25,8 @@ class ChangeServices:
     """Those that people made for always."""
     packs: PackStore | None = None
     """Where the old content of what changes goes."""
-    escalation: bool = False
-    """Whether a person may let one command run unconfined."""
+    escalation: bool | Literal["machine"] = "machine"
+    """Whether a person may let one command run unconfined; "machine": where commands see the machine."""
     timeout_s: float = 30.0
     """Seconds that a command has."""
     max_timeout_s: float = 600.0

@@ -36,6 +36,13 @@ _INTERNET_TYPES: Final = tuple(kind | flags for kind in (1, 2) for flags in (0, 
 """SOCK_STREAM and SOCK_DGRAM, likewise."""
 _INTERNET_PROTOCOLS: Final = (0, 6, 17)
 """The usual one of a type, TCP, UDP: no multipath TCP, no SCTP."""
+_NETLINK_TO_LOOK: Final = (0, 4)
+"""NETLINK_ROUTE, NETLINK_SOCK_DIAG."""
+_NETLINK_ADDRESS: Final = 12
+"""Bytes of struct sockaddr_nl (netlink(7))."""
+_READ_THE_LOG: Final = (3, 10)
+"""SYSLOG_ACTION_READ_ALL and SIZE_BUFFER: anybody may ask for these where the system says so (syslog(2))."""
+_F_SETLEASE: Final = 1024
 _HARMLESS_PERSONALITIES: Final = (0, 0x40000, 0xFFFFFFFF)
 """The usual one, the usual one without random addresses, and the question which one it is."""
 
@@ -132,6 +139,26 @@ ON_THE_ROOT_ITSELF: Final = (
 )
 """What a command may not do besides where it sees the root itself: a socket file there may lead to a server outside.
 On an overlay it leads nowhere, so there a command may connect to what it has bound."""
+
+NETLINK_ALONE: Final = (_AF_NETLINK,)
+"""Families of sockets of a command that sees the machine, and so is in the machine's network."""
+
+NO_SOCKET_FILES: Final = Deny("socket", (Is(0, FAMILIES),))
+"""Nobody is told either: every program that looks up a user's name asks for one."""
+
+MACHINE_DENIES: Final = (
+    *(row for row in _SHELL_DENIES if row is not NO_NETWORK and row.call != "syslog"),
+    *(Deny(call) for call in ("connect", "listen", "accept", "accept4", "pidfd_send_signal")),
+    # What is changed by these protocols takes a power over the network that no command has.
+    Deny("socket", (IsNot(2, _NETLINK_TO_LOOK),)),
+    Deny("socketpair", (IsNot(1, _CONNECTED_TYPES),)),
+    # The program `ip` needs it; nobody's name is so short.
+    Deny("bind", (IsNot(2, (_NETLINK_ADDRESS,)),)),
+    Deny("syslog", (IsNot(0, _READ_THE_LOG),)),
+    # Who opens a file waits for whoever has a lease on it.
+    Deny("fcntl", (Is(1, (_F_SETLEASE,)),)),
+)
+"""Instead of the rows of `SHELL` where a command sees the machine, besides one about families of sockets."""
 
 FAMILIES_OF_THE_NETWORK: Final = (*FAMILIES, *_INTERNET)
 """Those with the proxy beside it (`workers.shell.proxy.proxy`)."""

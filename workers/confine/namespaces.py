@@ -95,15 +95,15 @@ def settle(place: str) -> None:
         leave_as_oneself(NEW_USERS | NEW_MOUNTS, f"{_PROC}/self/fd/{proc}")
 
 
-def become_first() -> None:
-    """Go on as the first process of new namespaces of every kind, as the user that this process was.
+def become_first(shared: int = 0) -> None:
+    """Go on as the first process of new namespaces of every kind but `shared`, as the user that this process was.
 
     Only the new process returns; the one that was spawned ends here, as the new one ends.
 
     Raises:
         OSError: the system forbids it; `filename` says what.
     """
-    leave_as_oneself(EVERYTHING)
+    leave_as_oneself(EVERYTHING & ~shared)
     go_on_as_first()
 
 

@@ -19,7 +19,7 @@ from workers.confine import mounts
 from workers.confine.mounts import NO_DEVICES, NO_SUID
 from workers.errors import CannotRehearse, TooMuch
 from workers.shell.command_runner import CommandRunner
-from workers.shell.sandbox.private_root import HELD, LAYERS, in_memory
+from workers.shell.sandbox.private_root import in_memory
 from workers.tool import ResultWithNote
 from workers.tree.attributes import INTERNAL, attributes_of, set_attributes
 from workers.tree.git_index import INDEX, is_index, same
@@ -140,15 +140,16 @@ class CommandOverlay(CommandLayer):
             CannotRehearse: there is no overlay here, and why.
         """
         with ExitStack() as stack:
-            root = os.open(HELD, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            held, layers = engine.layout.held, engine.layout.layers
+            root = os.open(held, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
             stack.callback(os.close, root)
             try:
-                mounts.new("tmpfs", LAYERS, NO_SUID | NO_DEVICES, in_memory(engine.layout.scratch_mb))
+                mounts.new("tmpfs", layers, NO_SUID | NO_DEVICES, in_memory(engine.layout.scratch_mb))
             except OSError as error:
                 failure = TooMuch if error.errno in overlay.PASSING else CannotRehearse
                 raise failure(f"there is no room for its changes: {error.strerror}") from error
-            stack.callback(mounts.detach, LAYERS)
-            self._rehearsal = Rehearsal(root, HELD, LAYERS)
+            stack.callback(mounts.detach, layers)
+            self._rehearsal = Rehearsal(root, held, layers)
             stack.callback(self._rehearsal.layer.close)
             self._root_path, self._root_device = engine.layout.root, os.fstat(root).st_dev
             engine = msgspec.structs.replace(engine, place=self._show, filter=engine.overlay_filter, hold=self._hold)
@@ -178,4 +179,4 @@ class CommandOverlay(CommandLayer):
             OSError: its layers cannot be hidden.
         """
         self._rehearsal.mount(path)
-        mounts.detach(LAYERS)
+        mounts.detach(self.engine.layout.layers)

@@ -14,7 +14,7 @@ from workers.confine.steps import Step
 from workers.shell.run.attempts import Answer
 from workers.shell.run.process_group import NamespaceGroup, ProcessGroup
 from workers.shell.sandbox.command_mounts import Place
-from workers.shell.sandbox.private_root import HELD, Layout
+from workers.shell.sandbox.private_root import Layout
 from workers.wire import messages
 
 MARGIN_S: Final = 1.0
@@ -77,6 +77,8 @@ class CommandRunner(msgspec.Struct, frozen=True):
     """Why the root's own virtual environment cannot work; empty where it can, or is none."""
     hold: Callable[[int], bool] = lambda _pid: True
     """Keeps what the process of a command sees as the root, so that its end waits for no unmounting; says whether."""
+    lacks_machine: bool = False
+    """Whether commands were to see the machine, and this system does not let them."""
     ports: tuple[int, ...] = ()
     """Those that a command may connect to: the proxy's."""
     copies: str = ""
@@ -94,4 +96,4 @@ class CommandRunner(msgspec.Struct, frozen=True):
     @property
     def held(self) -> str:
         """Where the root lies for this process."""
-        return f"/proc/self/fd/{self.start.root_fd}" if self.copies else HELD
+        return f"/proc/self/fd/{self.start.root_fd}" if self.copies else self.layout.held

@@ -73,6 +73,10 @@ class ShellInputs(Inputs, frozen=True):
     """Where each command gets a copy of the root, as there is no sandbox; empty where there is one."""
     copy_mb: int = 0
     """Megabytes of the largest root that is copied."""
+    machine: bool = False
+    """Whether commands see the machine, read-only, where the system lets them."""
+    hidden: tuple[str, ...] = ()
+    """Patterns of absolute paths that they do not see of it."""
     max_timeout_s: float = 600.0
     """Seconds that a command may ask for; it has `timeout_s` where it does not say."""
     environment: tuple[tuple[str, str], ...] = ()

@@ -21,7 +21,7 @@ _ON_ONE_LINE: Final = str.maketrans("\n\r\t", "   ")
 _AGAIN: Final = "The text held invisible characters; they are written out now. Enter runs it."
 _NOT_OFFERED: Final = (
     "No rule can be made of this call: it needs approval each time.",
-    "Nothing runs outside of the sandbox: set escalation = true in [shell] to allow that.",
+    "Nothing runs on the real system here: set escalation = true in [shell] to allow that.",
 )
 _LONGER: Final[Mapping[extensions.Scope, tuple[str, str]]] = {
     "session": ("A rule until this session ends:", ""),
@@ -30,10 +30,10 @@ _LONGER: Final[Mapping[extensions.Scope, tuple[str, str]]] = {
 """What stands before a rule, and behind the question for it."""
 _UNCONFINED: Final = (
     (
-        "Outside of the sandbox it has your rights: your files, the network, every program. Its "
-        "effects are not shown before, and cannot be undone; protected names are not guarded. Run it there, this once?"
+        "On the real system it has your rights: your files, every service and process, the network. Its effects are "
+        "not shown before, and cannot be undone; protected names are not guarded. Run it there, this once?"
     ),
-    "Confirm again, because this cannot be undone: run it outside of the sandbox?",
+    "Confirm again, because this cannot be undone: run it on the real system?",
 )
 _AS_GIVEN: Final[Mapping[extensions.Stage, str]] = {
     "call": "runs it",
@@ -144,7 +144,7 @@ class ApprovalForm:
             return [f"Enter {self.promise(text)}", no, "Alt-Enter new line"]
         keys = [f"{yes} {self.promise(text)}", no]
         keys += ["Alt-S this session", "Alt-A always"] if request.covers else []
-        keys += ["Alt-U unconfined"] if request.escalation else []
+        keys += ["Alt-U real system"] if request.escalation else []
         return [*keys, "Alt-Enter new line" if engaged else "Tab edits"] if request.editable else keys
 
     def settle(self, text: str) -> str:

@@ -42,6 +42,7 @@ tools = ["read_file", "list_files"]
 ask = ["read_file"]
 writable = false
 trusted = false
+view = "private"
 [daemon]
 drain_s = 0
 idle_exit_s = inf
@@ -70,6 +71,7 @@ timeout_s = 60
 toolchains = ["/srv"]
 disk_mb = 100
 escalation = true
+hidden = ["/srv/secrets"]
 max_timeout_s = 90
 env = { GREETING = "hi" }
 [registries]
@@ -130,7 +132,7 @@ def test_every_key_is_taken(home: Path) -> None:
         limits={"files": CategoryLimits(256, 10, 32, 1, 3, call_s=2.5, workers=2, soft_memory_mb=99)},
         profiles={
             "notes": ProfileConfig(
-                "~/notes", ("read_file", "list_files"), ("read_file",), writable=False, trusted=False
+                "~/notes", ("read_file", "list_files"), ("read_file",), writable=False, trusted=False, view="private"
             )
         },
         daemon=DaemonConfig(0, float("inf"), 1.5, 1, 2, 3),
@@ -140,7 +142,13 @@ def test_every_key_is_taken(home: Path) -> None:
                 *(("example.org", "*.example.org"), (443, 80), True, {"example.org:443": "127.0.0.1:8443"}, "ca.pem"),
                 *(5, 100, 6),
             ),
-            ShellConfig(("git", "make"), 60, ("/srv",), 100, escalation=True, max_timeout_s=90, env={"GREETING": "hi"}),
+            ShellConfig(
+                *(("git", "make"), 60, ("/srv",), 100),
+                escalation=True,
+                hidden=("/srv/secrets",),
+                max_timeout_s=90,
+                env={"GREETING": "hi"},
+            ),
             UndoConfig(1, 2, 0, 0.5, 10),
         ),
         registries=RegistriesConfig("https://npm.example.org", "http://10.0.0.1:8080/simple"),

@@ -29,7 +29,7 @@ from workers.shell.copies.copy_calls import CopyCalls
 from workers.shell.copies.copy_layer import CopyLayer
 from workers.shell.copies.tree_copy import TreeCopy
 from workers.shell.sandbox import private_root
-from workers.shell.sandbox.private_root import HELD, LAYERS, Layout, in_memory, within
+from workers.shell.sandbox.private_root import Layout, in_memory, within
 from workers.tree.drafts import clear
 from workers.tree.root import DIRECTORY, closing, shown
 
@@ -159,17 +159,18 @@ class CopyInSandbox(CommandLayer):
             CannotRehearse: there is no copy, and why.
         """
         with ExitStack() as stack:
-            root = stack.enter_context(closing(os.open(HELD, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)))
+            root = stack.enter_context(closing(os.open(engine.layout.held, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)))
+            layers = engine.layout.layers
             copy = _measured(root, min(engine.copy_mb, engine.layout.scratch_mb))
             try:
-                mounts.new("tmpfs", LAYERS, NO_SUID | NO_DEVICES, in_memory(engine.layout.scratch_mb))
-                stack.callback(mounts.detach, LAYERS)
-                within = stack.enter_context(closing(os.open(LAYERS, DIRECTORY)))
+                mounts.new("tmpfs", layers, NO_SUID | NO_DEVICES, in_memory(engine.layout.scratch_mb))
+                stack.callback(mounts.detach, layers)
+                within = stack.enter_context(closing(os.open(layers, DIRECTORY)))
             except OSError as error:
                 raise TooMuch(f"there is no room for a copy of the root: {error.strerror}") from error
             self._copy = _Copy(root, within, copy)
             stack.callback(self._copy.close)
-            engine = msgspec.structs.replace(engine, place=_show_copy, filter=engine.overlay_filter)
+            engine = msgspec.structs.replace(engine, place=partial(_show_copy, layers), filter=engine.overlay_filter)
             super().__init__(engine, stack.pop_all())
 
     def layer(self, until: float) -> UpperLayer:
@@ -220,14 +221,14 @@ def _not_shown(_path: str) -> None:
     """Nothing: the `Place` of a command that is not shown its copy elsewhere than where it lies."""
 
 
-def _show_copy(path: str) -> None:
+def _show_copy(layers: str, path: str) -> None:
     """Show the copy as the root: a `Place`.
 
     Raises:
         OSError: it cannot be mounted.
     """
-    mounts.bind(f"{LAYERS}/root", path)
-    mounts.detach(LAYERS)
+    mounts.bind(f"{layers}/root", path)
+    mounts.detach(layers)
 
 
 def _remove(within: int, name: str, directory: int) -> None:

@@ -11,7 +11,8 @@ from typing import Final
 from workers.confine import landlock, mounts, namespaces
 from workers.confine.landlock import Beneath
 from workers.confine.mounts import NO_DEVICES, NO_SUID
-from workers.shell.sandbox.private_root import HELD, HOME, SCRATCH, Layout, in_memory, within
+from workers.shell.sandbox import machine_root
+from workers.shell.sandbox.private_root import HOME, Layout, in_memory, within
 from workers.shell.shell_inputs import SYSTEM
 
 Place = Callable[[str], None]
@@ -52,16 +53,17 @@ def arrange(layout: Layout, place: Place) -> None:
     covered = _covered(layout.toolchains)
     links = {path: os.readlink(path) for path in covered if os.path.islink(path)}
     held = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in covered if path not in links}
-    mounts.new("tmpfs", SCRATCH, NO_SUID | NO_DEVICES, in_memory(layout.scratch_mb))
-    for name, seen_as, mode in SHARED:
-        os.mkdir(f"{SCRATCH}/{name}")
-        os.chmod(f"{SCRATCH}/{name}", mode)
-        mounts.bind(f"{SCRATCH}/{name}", seen_as)
+    scratch = layout.scratch
+    mounts.new("tmpfs", scratch, NO_SUID | NO_DEVICES, in_memory(layout.scratch_mb))
+    for name, seen_as, mode in _shared(layout):
+        os.mkdir(f"{scratch}/{name}")
+        os.chmod(f"{scratch}/{name}", mode)
+        mounts.bind(f"{scratch}/{name}", seen_as)
     for name, text in layout.home_files.items():
         os.makedirs(os.path.dirname(f"{HOME}/{name}"), 0o700, exist_ok=True)
         with open(f"{HOME}/{name}", "x", encoding="utf-8") as file:
             file.write(text)
-    mounts.detach(SCRATCH)
+    mounts.detach(scratch)
     for path, descriptor in held.items():
         if os.path.isdir(f"/proc/self/fd/{descriptor}"):
             os.makedirs(path, 0o755, exist_ok=True)
@@ -74,9 +76,18 @@ def arrange(layout: Layout, place: Place) -> None:
         if not os.path.lexists(path):
             os.symlink(target, path)
     os.makedirs(layout.root, 0o755, exist_ok=True)  # it may lie beneath one of these
-    place(layout.root)
+    if layout.root != "/":
+        place(layout.root)
     os.chdir(layout.root)
-    mounts.bind(SCRATCH, HELD)  # empty by now
+    if layout.machine:
+        machine_root.hide_again(layout)
+        machine_root.show_proc(layout)
+    mounts.bind(scratch, layout.held)  # empty by now
+
+
+def _shared(layout: Layout) -> list[tuple[str, str, int]]:
+    """Return those of `SHARED` that there is a place for: the machine may lack one."""
+    return [row for row in SHARED if not layout.machine or os.path.isdir(row[1])]
 
 
 def _covered(toolchains: Sequence[str]) -> list[str]:
@@ -98,12 +109,13 @@ def rules(layout: Layout, access: int, full_access: int) -> list[Beneath]:
         OSError: a directory that must be there is not.
     """
     everywhere = (
+        *((("/", _READ | landlock.EXECUTE),) if layout.machine else ()),
         *((path, _READ | landlock.EXECUTE) for path in (*SYSTEM, *layout.toolchains) if os.path.exists(path)),
         ("/etc", _READ),
         ("/proc", _READ),
         ("/dev", landlock.READ_DIR),
         *((device, _USE) for device in _DEVICES),
-        *((seen_as, full_access) for _, seen_as, _ in SHARED),
+        *((seen_as, full_access) for _, seen_as, _ in _shared(layout)),
         (layout.root, access),
     )
     return [_beneath(path, wanted) for path, wanted in everywhere]

@@ -16,7 +16,7 @@ from workers.confine import landlock, limits, namespaces, privileges, seccomp
 from workers.confine.steps import STEPS, Enforced, ProtectionUnavailable, Step, StepContext
 from workers.shell.run import attempts
 from workers.shell.run.command import NotStarted, try_locks
-from workers.shell.sandbox import command_mounts, private_root
+from workers.shell.sandbox import command_mounts, machine_root, private_root
 
 if TYPE_CHECKING:
     from workers.shell.command_runner import CommandRunner
@@ -41,7 +41,7 @@ def _shared(*names: str) -> tuple[tuple[str, Step], ...]:
 def _sandbox(context: StepContext) -> str:
     engine: CommandRunner = context.prepared.engine
     os.fchdir(context.start.root_fd)  # the way to the root that needs no name: it leads into the new namespace
-    namespaces.become_first()
+    namespaces.become_first(0 if not engine.layout.machine else namespaces.NEW_NETWORK)
     if engine.network is not None:
         namespaces.raise_loopback()
     return "sandbox"
@@ -49,7 +49,11 @@ def _sandbox(context: StepContext) -> str:
 
 def _private_root(context: StepContext) -> str:
     engine: CommandRunner = context.prepared.engine
+    if engine.layout.machine:
+        machine_root.build(engine.layout)
+        return "private_root:machine"
     private_root.build(engine.layout)
+    context.degraded.extend(["machine_view"] * engine.lacks_machine)
     return "private_root"
 
 

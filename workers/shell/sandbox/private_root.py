@@ -21,13 +21,11 @@ HOME: Final = "/home/agent"
 """Of every command, fresh each time. No person's home is there."""
 
 HELD: Final = "/.held"
-"""Where the root is kept for the next command; a command does not see it."""
 
 SCRATCH: Final = "/.scratch"
-"""Where a command's own places are made; a command does not see it."""
 
 LAYERS: Final = "/.layers"
-"""Where the changes of the command that runs are kept, until it is decided about them; it does not see that either."""
+"""In the private tree; `Layout` says where they are in the other one."""
 
 _BASE: Final = "/proc"
 """Where the new tree is built: a directory that is always there and holds nothing that is shown."""
@@ -48,9 +46,9 @@ OF_ETC: Final = (
 )
 """What of /etc is shown, where it is there: it holds no secret."""
 
-_DEVICES: Final = ("full", "null", "random", "urandom", "zero")
+DEVICES: Final = ("full", "null", "random", "urandom", "zero")
 
-_LINKS: Final = (
+LINKS: Final = (
     ("/dev/fd", "/proc/self/fd"),
     ("/dev/stdin", "/proc/self/fd/0"),
     ("/dev/stdout", "/proc/self/fd/1"),
@@ -80,6 +78,33 @@ class Layout(msgspec.Struct, frozen=True):
     """Name and e-mail address of the person, for git."""
     home_files: Mapping[str, str] = MappingProxyType({})
     """Files in the HOME of each command: path there -> text."""
+    machine: bool = False
+    """Whether the machine's own tree is shown (`machine_root`)."""
+    hidden: tuple[str, ...] = ()
+    """Of that, patterns of absolute paths that are not."""
+
+    @property
+    def held(self) -> str:
+        """Where the root is kept for the next command; a command does not see it."""
+        return self._inner(HELD)
+
+    @property
+    def scratch(self) -> str:
+        """Where a command's own places are made; a command does not see it."""
+        return self._inner(SCRATCH)
+
+    @property
+    def layers(self) -> str:
+        """Where the changes of the command that runs are kept; it does not see that either."""
+        return self._inner(LAYERS)
+
+    @property
+    def machines_proc(self) -> str:
+        """Where the machine's /proc waits for a command that is shown the machine."""
+        return self._inner("/.proc")
+
+    def _inner(self, path: str) -> str:
+        return f"/dev{path}" if self.machine else path
 
 
 def in_memory(megabytes: int) -> str:
@@ -93,7 +118,7 @@ def check(layout: Layout) -> None:
     Raises:
         ValueError: it holds the system's programs or its libraries.
     """
-    for directory in SYSTEM:
+    for directory in () if layout.machine and not layout.writable else SYSTEM:
         if os.path.lexists(directory) and within(directory, layout.root):
             raise ValueError(f"the root {layout.root!r} holds {directory!r}, which every command needs as it is")
 
@@ -118,21 +143,21 @@ def build(layout: Layout) -> None:
     mounts.new("tmpfs", _BASE, NO_SUID | NO_DEVICES, f"size={_BASE_MB}m,mode=755")
     for path in _EMPTY:
         os.makedirs(_BASE + path, exist_ok=True)
-    for link, target in _LINKS:
+    for link, target in LINKS:
         os.makedirs(_BASE + os.path.dirname(link), exist_ok=True)
         os.symlink(target, _BASE + link)
     shown: list[str] = []
     for path in (*SYSTEM, *sorted(layout.toolchains)):
-        if not any(within(path, other) for other in shown) and _show(path):
+        if not any(within(path, other) for other in shown) and show(path):
             shown.append(path)
     for name in OF_ETC:
-        _show(f"/etc/{name}")
+        show(f"/etc/{name}")
     if layout.authorities:
-        _write(_BASE + AUTHORITIES, layout.authorities.decode("utf-8", "replace"))
+        write_file(_BASE + AUTHORITIES, layout.authorities.decode("utf-8", "replace"))
     for path, text in _made_up(layout.identity):
-        _write(_BASE + path, text)
-    for name in _DEVICES:
-        _write(f"{_BASE}/dev/{name}", "")
+        write_file(_BASE + path, text)
+    for name in DEVICES:
+        write_file(f"{_BASE}/dev/{name}", "")
         mounts.bind(f"/dev/{name}", f"{_BASE}/dev/{name}", NO_SUID | NO_PROGRAMS)
     held_as = NO_SUID | NO_DEVICES | (0 if layout.writable else READ_ONLY)
     mounts.bind(".", _BASE + HELD, held_as)
@@ -144,20 +169,20 @@ def build(layout: Layout) -> None:
     namespaces.settle(SCRATCH)
 
 
-def _show(path: str) -> bool:
+def show(path: str, base: str = _BASE) -> bool:
     """Show a file, a directory or a link of the system as it is, read-only; say whether there is one."""
     if os.path.islink(path):
-        os.makedirs(_BASE + os.path.dirname(path), exist_ok=True)
-        if not os.path.lexists(_BASE + path):
-            os.symlink(os.readlink(path), _BASE + path)
+        os.makedirs(base + os.path.dirname(path), exist_ok=True)
+        if not os.path.lexists(base + path):
+            os.symlink(os.readlink(path), base + path)
         return False  # what it leads to has a path of its own
     if not os.access(path, os.R_OK):
         return False
     if os.path.isdir(path):
-        os.makedirs(_BASE + path, exist_ok=True)
+        os.makedirs(base + path, exist_ok=True)
     else:
-        _write(_BASE + path, "")
-    mounts.bind(path, _BASE + path, READ_ONLY | NO_SUID | NO_DEVICES)
+        write_file(base + path, "")
+    mounts.bind(path, base + path, READ_ONLY | NO_SUID | NO_DEVICES)
     return True
 
 
@@ -198,7 +223,8 @@ def _mount_proc(processes: int) -> None:
     mounts.restrict(proc, READ_ONLY)  # as user 0, one could else change the whole machine there
 
 
-def _write(path: str, text: str) -> None:
+def write_file(path: str, text: str) -> None:
+    """Write a file of the tree that is made, with the directories that it needs."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)

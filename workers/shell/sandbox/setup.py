@@ -17,8 +17,11 @@ from workers.confine import denylist
 from workers.confine.command_policy import (
     FAMILIES,
     FAMILIES_OF_THE_NETWORK,
+    MACHINE_DENIES,
+    NETLINK_ALONE,
     NO_NETLINK,
     NO_NETWORK,
+    NO_SOCKET_FILES,
     ON_THE_ROOT_ITSELF,
     SHELL,
     WITH_A_NETWORK,
@@ -34,7 +37,7 @@ from workers.shell.copies.copy_locks import COPY_WORKER, in_copies
 from workers.shell.run.attempts import notify_sockets
 from workers.shell.run.command import NotStarted, try_locks
 from workers.shell.run.directory_moves import NOTIFY
-from workers.shell.sandbox import doors, private_root
+from workers.shell.sandbox import doors, machine_root, private_root
 from workers.shell.sandbox.command_mounts import show_root_itself
 from workers.shell.sandbox.lock_steps import COMMAND, PROXY, WORKER
 from workers.shell.sandbox.quiet_variables import QUIET
@@ -72,13 +75,15 @@ def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
     if kernel.MACHINE not in ARCHITECTURES:
         raise ValueError(f"there is no table of system calls for {kernel.MACHINE}")
     root = start.context.working_directory
-    toolchains = tuple(each for each in inputs.toolchains if not private_root.within(each, root))
+    toolchains = _outside(inputs.toolchains, root)
     numbers = start.limits.processes, inputs.disk_mb
     told = inputs.identity, inputs.registries.files
     wanted = private_root.Layout(root, start.writable, toolchains, *numbers, _authorities(inputs), *told)
+    if inputs.machine:
+        seen = msgspec.structs.replace(wanted, machine=True, hidden=inputs.hidden, authorities=b"")
+        wanted = seen if machine_root.is_possible(seen, start.root_fd) else wanted
     private_root.check(wanted)
-    others = (each for each in (*inputs.path, *SYSTEM_PATH) if not private_root.within(each, root))
-    path = tuple(dict.fromkeys(others))
+    path = tuple(dict.fromkeys(_outside((*inputs.path, *SYSTEM_PATH), root)))
     trusting = dict.fromkeys(CERTIFICATES, private_root.AUTHORITIES) if wanted.authorities else {}
     engine = CommandRunner(
         start,
@@ -96,12 +101,30 @@ def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
         _network(start, inputs),
         inputs.venv_problem,
         copy_mb=inputs.copy_mb,
+        lacks_machine=inputs.machine and not wanted.machine,
     )
     keep = () if engine.network is None else (start.broker_fd,)  # a worker that closes it is taken for gone
     if inputs.copies:
         engine = in_copies(engine, inputs.copies)
         return Prepared(engine, keep=keep, steps=COPY_WORKER, doors=lambda _opens: _try_doors(engine, _OPEN_IN_A_COPY))
+    if wanted.machine:
+        engine = _on_the_machine(engine)
     return Prepared(engine, keep=keep, steps=WORKER, doors=lambda opens: _try_doors(engine, opens))
+
+
+def _outside(places: Iterable[str], root: str) -> tuple[str, ...]:
+    """Return those that do not lie in the root; where that is the whole machine, which is only looked at, all."""
+    return tuple(each for each in places if root == "/" or not private_root.within(each, root))
+
+
+def _on_the_machine(engine: CommandRunner) -> CommandRunner:
+    """Return the engine for commands that see the machine, whose network nothing but the filter keeps them from."""
+    alone = Deny("socket", (IsNot(0, NETLINK_ALONE),))
+    plain = _filter((*MACHINE_DENIES, alone))
+    told = _filter((*MACHINE_DENIES, NO_SOCKET_FILES, notify_sockets(NETLINK_ALONE), *NOTIFY))
+    environment = {**engine.environment, "GIT_CONFIG_SYSTEM": machine_root.GIT_SETTINGS}
+    filters = {"filter": Filter(plain), "overlay_filter": Filter(plain, told)}
+    return msgspec.structs.replace(engine, environment=environment, network=None, **filters)
 
 
 def _network(start: messages.Start, inputs: ShellInputs) -> Network | None:

@@ -229,7 +229,7 @@ def test_a_yes_to_more_is_shown_and_confirmed(console: Terminal, daemon: FakeDae
     console.until(lambda screen: "╭" not in screen)
     proposed(console, daemon, escalation=True)
     console.type("\x1bs", "No rule can be made of this")
-    console.type("\x1bu", lambda screen: "Outside of the sandbox" in screen and "y yes · n no ──" in screen)
+    console.type("\x1bu", lambda screen: "On the real system" in screen and "y yes · n no ──" in screen)
     console.type("y", lambda screen: "Confirm again" in screen and "y yes · n no ──" in screen)
     console.type("y")
     assert daemon.answered() == {"option": "allow_once", extensions.UNCONFINED: True}

@@ -1,0 +1,204 @@
+"""Commands that see the machine: what of it is open to look at, and that no more is, by each lock alone."""
+
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from supervisor.pool.spec import worker_command
+from tests.door_table import DOORS, MACHINE, NETLINK, ON_THE_MACHINE
+from tests.doors import PRELUDE, Door, Held, check, is_shut, of, open_target
+from tests.hostile_worker import hostile_command
+from tests.raw_worker import RawWorker
+from tests.workers.shell.conftest import effects_of, open_shell, shell
+from tests.workers.shell.sandbox.test_locks import attack
+from workers.shell.sandbox.machine_root import HIDDEN, OF_RUN
+
+HIDES = ("/etc/hostname",)
+"""What an operator hides here."""
+ROWS = (
+    *(each._replace(held=Held(shell=MACHINE.get(each.name, each.held.shell))) for each in of("shell", DOORS)),
+    *ON_THE_MACHINE,
+)
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Path]:
+    """A directory that commands see."""
+    for parent in ("/srv", "/opt", str(Path(__file__).parents[4])):
+        if os.access(parent, os.W_OK) and not parent.startswith(("/home/", "/root/", "/tmp/", str(Path.home()) + "/")):
+            place = Path(tempfile.mkdtemp(prefix="strongroom-test-", dir=parent))
+            break
+    else:
+        pytest.skip("this user can write nowhere but where commands do not see it")
+    yield place
+    shutil.rmtree(place)
+
+
+@pytest.fixture(scope="module")
+def root(place: Path) -> Path:
+    (place / "root").mkdir()
+    (place / "root" / "a.txt").write_text("alpha\n")
+    return place / "root"
+
+
+@pytest.fixture(scope="module")
+def worker(root: Path) -> Iterator[RawWorker]:
+    with open_shell(root, machine=True, hidden=HIDES) as opened:
+        assert "private_root:machine" in opened.report.enforced
+        yield opened
+
+
+Outcomes = Callable[..., Mapping[str, str]]
+
+
+@pytest.fixture(scope="module")
+def outcomes(place: Path, root: Path) -> Iterator[Outcomes]:
+    """Return how each door was found by a command that lacks the given locks."""
+    found: dict[tuple[str, ...], Mapping[str, str]] = {}
+    os.mkfifo(place / "fifo")
+    (place / "own").touch()
+    with open_target(place, root) as target, tempfile.NamedTemporaryFile(dir="/tmp") as in_tmp:
+
+        def tried(*removed: str) -> Mapping[str, str]:
+            if removed not in found:
+                more = {"fifo": str(place / "fifo"), "own": str(place / "own"), "path_in_tmp": in_tmp.name}
+                given = "import struct\n" + "".join(f"{k} = {v!r}\n" for k, v in {**target.ready(), **more}.items())
+                command = hostile_command(*removed, category="shell")
+                with open_shell(root, machine=True, hidden=HIDES, command=command) as hostile:
+                    lines = attack(hostile, [each.code for each in ROWS], given + PRELUDE + NETLINK)
+                found[removed] = {row.name: line for row, line in zip(ROWS, lines, strict=True)}
+            return found[removed]
+
+        yield tried
+
+
+@pytest.mark.parametrize("door", ROWS, ids=lambda door: door.name)
+def test_a_door_is_held_by_exactly_its_locks(door: Door, outcomes: Outcomes) -> None:
+    if door.locks("shell"):
+        check(door, "shell", lambda removed: outcomes(*removed)[door.name])
+    else:
+        assert not is_shut(outcomes()[door.name], "shell"), outcomes()[door.name]
+
+
+LISTENS: socket.socket = socket.socket()
+
+
+def first_process() -> str:
+    return Path("/proc/1/cmdline").read_text().split("\0")[0].split()[0]
+
+
+def line_of(file: str, start: str) -> str:
+    return next(line for line in Path(file).read_text().splitlines(keepends=True) if line.startswith(start))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def listening() -> Iterator[None]:
+    LISTENS.bind(("127.0.0.1", 0))
+    LISTENS.listen()
+    yield
+    LISTENS.close()
+
+
+LOOKS: Mapping[str, tuple[str, Callable[[str], bool]]] = {
+    "processes": ("ps -e -o pid= | wc -l", lambda said: int(said) > 2),
+    "the first process": ("ps -o args= -p 1", lambda said: said.split()[0] == first_process()),
+    "disks": ("df -P / | tail -1", lambda said: said.split()[-1] == "/"),
+    "memory": ("grep MemTotal /proc/meminfo", lambda said: said == line_of("/proc/meminfo", "MemTotal")),
+    "its name": ("uname -n", lambda said: said.strip() == os.uname().nodename),
+    "users": ("grep -c . /etc/passwd", lambda said: int(said) == len(Path("/etc/passwd").read_text().splitlines())),
+    "logs": ("ls /var/log | wc -l", lambda said: int(said) == len([e for e in os.listdir("/var/log") if e[0] != "."])),
+    "interfaces": ("cat /proc/net/dev", lambda said: all(name in said for _, name in socket.if_nameindex())),
+    "listening ports": ("cat /proc/net/tcp", lambda said: f":{LISTENS.getsockname()[1]:04X}" in said),
+}
+"""Commands, and whether they say what is so."""
+
+
+@pytest.mark.parametrize("what", LOOKS)
+def test_a_look_finds_the_machine_as_it_is(what: str, worker: RawWorker) -> None:
+    command, holds = LOOKS[what]
+    if not shutil.which(command.split()[0]):
+        pytest.skip("not installed")
+    result = shell(worker, command)
+    assert holds(result["stdout"]), result
+
+
+def test_its_own_places_and_the_root_are_writable_and_nothing_else(worker: RawWorker, root: Path) -> None:
+    lines = shell(worker, "cat /proc/self/mounts")["stdout"].splitlines()
+    seen = {line.split()[1]: set(line.split()[3].split(",")) for line in lines}  # the last one at a place counts
+    writable = {path for path, flags in seen.items() if "rw" in flags and not path.startswith("/dev/")}
+    assert writable - {"/tmp", "/var/tmp"} == {"/home/agent", str(root)}
+    assert all("nosuid" in flags for flags in seen.values())
+    devices = {path for path, flags in seen.items() if "nodev" not in flags}
+    assert devices <= {"/dev", *(f"/dev/{name}" for name in ("full", "null", "random", "urandom", "zero"))}
+
+
+def test_changes_in_the_root_are_rehearsed(worker: RawWorker, root: Path) -> None:
+    effects = effects_of(worker, "echo beta >> a.txt; touch /tmp/mine ~/mine")
+    assert [change.path for change in effects.changes] == ["a.txt"]
+    assert (root / "a.txt").read_text() == "alpha\n"
+    shell(worker, "echo beta >> a.txt")
+    assert (root / "a.txt").read_text() == "alpha\nbeta\n"
+
+
+def test_of_run_nothing_is_shown_but_what_is_listed(worker: RawWorker) -> None:
+    assert {*shell(worker, "ls -A /run")["stdout"].split()} <= {name.partition("/")[0] for name in OF_RUN}
+
+
+def test_what_replaces_a_hidden_file_is_hidden_too(place: Path, root: Path) -> None:
+    secret = place / "secret.key"
+    secret.write_text("one")
+    with open_shell(root, machine=True, hidden=(f"{place}/*.key",)) as opened:
+        for text in ("two", "three"):
+            assert shell(opened, f"cat {secret}")["exit_code"] != 0
+            (place / "new").write_text(text)
+            (place / "new").rename(secret)
+        found = shell(opened, f"cat {secret}; ls {place}")
+    assert "three" not in found["stdout"]
+    assert "secret.key" in found["stdout"]
+
+
+def test_what_is_hidden_is_hidden_in_a_root_as_well(place: Path) -> None:
+    inner = place / "holds-secrets"
+    (inner / "deep").mkdir(parents=True)
+    (inner / "deep" / "a.key").write_text("swordfish")
+    with open_shell(inner, machine=True, hidden=(f"{inner}/deep/*.key",)) as opened:
+        assert "swordfish" not in str(shell(opened, "cat deep/a.key; cp -r deep copied; cat copied/*"))
+
+
+def test_the_whole_machine_is_only_looked_at(place: Path) -> None:
+    with open_shell(Path("/"), machine=True, writable=False, hidden=(str(place),)) as opened:
+        assert shell(opened, "pwd")["stdout"] == "/\n"
+        for name in ("/strongroom-door", "/etc/strongroom-door", f"{place}/door"):
+            assert shell(opened, f"touch {name}")["exit_code"] != 0
+            assert not os.path.exists(name)
+        assert shell(opened, "ls etc | head -1; touch /tmp/mine")["exit_code"] == 0
+
+
+ENDLESS = "for i in 1 2 3; do (setsid sh -c 'trap \"\" TERM; sleep 987 & sleep 987' &) ; done; sleep 987"
+
+
+def test_everything_that_it_starts_ends_with_it(root: Path) -> None:
+    with open_shell(root, machine=True, timeout_s=0.5) as opened:
+        assert opened.failed("run_cmd", {"command": ENDLESS}).kind == "timeout"
+        assert shell(opened, "setsid sleep 988 & exit 0")["exit_code"] == 0
+        left = shell(opened, "cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -o 'sleep 98[78]' | sort -u")["stdout"]
+    assert "sleep 987" not in left.replace("grep -o", "")
+
+
+def test_where_it_cannot_be_had_commands_see_the_system_alone_and_it_is_said(root: Path) -> None:
+    broken = "import workers.shell.sandbox.machine_root as view; view._devices = None"
+    command = worker_command(f"{broken}; from workers.__main__ import main; main()")
+    with open_shell(root, machine=True, command=command, forked=False) as opened:
+        assert "private_root" in opened.report.enforced
+        assert "machine_view" in opened.report.degraded
+        assert shell(opened, "ls /var/log")["exit_code"] != 0
+
+
+def test_what_is_hidden_stands_where_a_person_reads_it() -> None:
+    told = (Path(__file__).parents[4] / "SECURITY.md").read_text().split()
+    assert [pattern for pattern in HIDDEN if pattern not in told] == []
