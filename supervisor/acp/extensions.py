@@ -5,7 +5,7 @@ Rule: additions only; a client that knows none of them is served in full. All of
 `clientCapabilities._meta["_strongroom/client"]` that they know them.
 """
 
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -28,6 +28,8 @@ REMARK: Final = "_strongroom/remark"
 """In a permission's result: why, in the person's words; the model is told."""
 SCOPE: Final = "_strongroom/scope"
 """In a permission's result: for how long a yes holds, `Scope`; more than "once" only with `ApprovalRequest.covers`."""
+RULE: Final = "_strongroom/rule"
+"""In a permission's result, with `SCOPE`: what the person made of `ApprovalRequest.rule`, as `EDITABLE` names it."""
 UNCONFINED: Final = "_strongroom/unconfined"
 """In a permission's result: true lets this one command run unconfined. Only with `ApprovalRequest.escalation`."""
 REVIEW: Final = "_strongroom/review"
@@ -194,6 +196,8 @@ class ApprovalRequest(Object, frozen=True):
     """With the stage "effects": exactly these are committed after a yes."""
     covers: str = ""
     """What a yes for longer than once would allow, as a sentence; empty where there is no such yes."""
+    rule: dict[str, Any] = msgspec.field(default_factory=dict)
+    """The rule that `covers` says, by the keys of `[[rules]]`; empty where there is none."""
     escalation: bool = False
     """Whether the person may let this one command run outside of the sandbox."""
 

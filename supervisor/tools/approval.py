@@ -56,6 +56,8 @@ class ApprovalDecision:
     """Who decided, for example "console"."""
     scope: Scope = "once"
     """For how long; more than once counts only where a rule was offered."""
+    rule: Rule | None = None
+    """What the person made of the rule that was offered; None where they took it as it was."""
     unconfined: bool = False
     """The person lets this one command run outside of the sandbox; counts only where that was offered."""
 
@@ -128,6 +130,7 @@ class Approvals:
             edited=edited,
             remark=answer.remark.strip(),
             scope=answer.scope if rule is not None else "once",
+            rule=answer.rule if rule is not None else None,
             unconfined=answer.approved and answer.unconfined and escalation and edited is None,
         )
 

@@ -143,6 +143,7 @@ class SessionRules:
         """
         if approval is None or approval.scope == "once" or rule is None:
             return {}, []
+        rule = approval.rule or rule
         try:
             self._store(rule, call, approval)
         except StrongroomError as error:

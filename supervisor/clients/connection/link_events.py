@@ -25,16 +25,20 @@ class PermissionPrompt:
         """The call to decide about, with the model's exact arguments."""
         return msgspec.convert((self.params.meta or {})[extensions.REVIEW], extensions.ApprovalRequest)
 
-    def allow(self, edited: str | None = None, *, scope: extensions.Scope = "once", unconfined: bool = False) -> None:
+    def allow(
+        self, edited: str | None = None, *, scope: extensions.Scope = "once", unconfined: bool = False, rule: str = ""
+    ) -> None:
         """Say yes.
 
         Args:
             edited: the JSON text of the arguments, where the person changed them.
             scope: for how long; more than once where `request.covers` says what that allows.
             unconfined: let this one command run outside of the sandbox, where `request.escalation` offers it.
+            rule: what the person made of the rule that was offered, JSON; "" where they took it as it was.
         """
         meta: dict[str, Any] = {} if edited is None else {extensions.EDITED: msgspec.Raw(edited.encode())}
         meta |= {} if scope == "once" else {extensions.SCOPE: scope}
+        meta |= {extensions.RULE: msgspec.Raw(rule.encode())} if rule else {}
         meta |= {extensions.UNCONFINED: True} if unconfined else {}
         self._answer(schema.PermissionOutcome(outcome="selected", option_id="allow_once"), meta)
 

@@ -16,6 +16,8 @@ from supervisor.display.changes import counted_unseen
 from supervisor.display.command_text import as_arguments, time_of, words_of
 from supervisor.display.escape import name, visible
 from supervisor.display.unique_names import unique_names
+from supervisor.rules.edited_rule import edited
+from supervisor.rules.rule import Rule, sentence
 
 _ON_ONE_LINE: Final = str.maketrans("\n\r\t", "   ")
 _AGAIN: Final = "The text held invisible characters; they are written out now. Enter runs it."
@@ -71,6 +73,33 @@ class WiderApproval(msgspec.Struct, frozen=True):
     text: str
     scope: extensions.Scope = "once"
     unconfined: bool = False
+    rule: str = ""
+    """What the person made of the rule."""
+
+
+def offered_rule(request: extensions.ApprovalRequest) -> Rule | None:
+    """Return the rule that can be edited before it is made."""
+    try:
+        return msgspec.convert(request.rule, Rule) if request.rule else None
+    except msgspec.ValidationError:
+        return None
+
+
+def with_rule(form: "ApprovalForm", confirmed: WiderApproval, text: str) -> WiderApproval:
+    """Return what has to be confirmed for a rule as the person wrote it.
+
+    Raises:
+        ValueError: it is none; the text says why.
+    """
+    offered = offered_rule(form.request)
+    if offered is None:
+        raise ValueError("This rule cannot be edited.")
+    return _longer(confirmed.scope, sentence(edited(offered, text)), text)
+
+
+def _longer(to: extensions.Scope, covers: str, rule: str = "") -> WiderApproval:
+    until, more = _LONGER[to]
+    return WiderApproval(f"{until}\n  {name(covers)}\nApply these changes, and make it?{more}", to, rule=rule)
 
 
 def wider_approvals(form: "ApprovalForm", text: str, to: extensions.Scope | None) -> tuple[str, list[WiderApproval]]:
@@ -85,8 +114,7 @@ def wider_approvals(form: "ApprovalForm", text: str, to: extensions.Scope | None
         return "The text was changed: Enter rehearses it first.", []
     if to is None:
         return "", [WiderApproval(question, unconfined=True) for question in _UNCONFINED]
-    until, more = _LONGER[to]
-    return "", [WiderApproval(f"{until}\n  {name(request.covers)}\nApply these changes, and make it?{more}", to)]
+    return "", [_longer(to, request.covers)]
 
 
 class ApprovalForm:

@@ -10,10 +10,11 @@ from typing import Final, TextIO
 
 from supervisor.acp import extensions
 from supervisor.clients.connection.link_events import PermissionPrompt
-from supervisor.clients.console.approval_form import ApprovalForm, wider_approvals
+from supervisor.clients.console.approval_form import ApprovalForm, offered_rule, wider_approvals, with_rule
 from supervisor.clients.console.proposal_pages import ProposalPages
 from supervisor.clients.console.shown import Item
 from supervisor.display.escape import visible
+from supervisor.rules.edited_rule import editable
 
 _ROWS: Final = 200
 """Rows of what a call would change that are shown at once."""
@@ -93,11 +94,22 @@ class PlainApproval:
         if problem:
             self._write(problem)
             return False
-        for step in steps:
+        for at, step in enumerate(steps):
+            rule = offered_rule(self._form.request) if step.scope != "once" else None
             self._write(step.text)
-            if (await self.line("[y/N] ") or "").strip().lower() not in _YES:
+            answer = (await self.line("[y/N/e] " if rule else "[y/N] ") or "").strip().lower()
+            while rule is not None and answer in ("e", "edit"):
+                self._write(f"The rule: {editable(rule)}")
+                try:
+                    steps[at] = with_rule(self._form, step, await self.line("instead: ") or "")
+                except ValueError as error:
+                    self._write(str(error))
+                self._write(steps[at].text)
+                answer = (await self.line("[y/N/e] ") or "").strip().lower()
+            if answer not in _YES:
                 return False
-        self.question.allow(scope=steps[-1].scope, unconfined=steps[-1].unconfined)
+        last = steps[-1]
+        self.question.allow(scope=last.scope, unconfined=last.unconfined, rule=last.rule)
         return True
 
     def _write(self, text: str) -> None:

@@ -19,9 +19,18 @@ from supervisor.acp import extensions
 from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.clients.console.answer_guard import BURST_S, TYPIST_S, AnswerGuard
 from supervisor.clients.console.application import size
-from supervisor.clients.console.approval_form import ApprovalForm, WiderApproval, typed_yes, wider_approvals
+from supervisor.clients.console.approval_form import (
+    ApprovalForm,
+    WiderApproval,
+    offered_rule,
+    typed_yes,
+    wider_approvals,
+    with_rule,
+)
 from supervisor.clients.console.proposal_pages import ProposalPages
 from supervisor.display.columns import cut, rows_of, width, wrapped
+from supervisor.rules.edited_rule import editable
+from supervisor.rules.rule import Rule
 
 _NOT_YET: Final = " readable in a moment "
 _PENDING: Final = " y counts if no key follows "
@@ -51,7 +60,7 @@ class ApprovalQueue:
 
     Args:
         line: has the keyboard as long as something stands in it.
-        go_to: sends the keys to "line", "review", "confirm" or "reason", and draws.
+        go_to: sends the keys to "line", "review", "confirm", "rule" or "reason", and draws.
         pages: gives what a question is about, to be shown page by page; None for nothing.
         clock: tells the time, in seconds.
         later: calls a function after so many seconds; by default the event loop does.
@@ -72,6 +81,8 @@ class ApprovalQueue:
             on_cursor_position_changed=self._engage,
         )
         self.reason = Buffer(multiline=False)
+        self.rule = Buffer(multiline=False)
+        """A rule that the person edits before it is made."""
         self.problem = ""
         """Why the text cannot run so, or not yet."""
         self._line = line
@@ -158,12 +169,34 @@ class ApprovalQueue:
             self._go_to("reason")
 
     def confirm(self, said: str) -> None:
-        """Take a key as the answer to what has to be confirmed: y, n, or nothing of it."""
+        """Take a key as the answer to what has to be confirmed: y, n, e for the rule in it, or nothing of it."""
+        rule = self._editable_rule()
         if said.lower() == "n":
             self._confirmations = []
             self._go_to("review")
         elif said.lower() == "y" and self._confirmations:
             self._if_meant(self._confirmed)
+        elif said.lower() == "e" and rule is not None and self._guard.answers():
+            text = self._confirmations[0].rule or editable(rule)
+            self.rule.set_document(Document(text, len(text)))
+            self._go_to("rule")
+
+    def edit_rule(self, text: str) -> None:
+        """Take a rule as the person wrote it, and have it confirmed; "" leaves it as it was."""
+        assert self._form is not None
+        try:
+            if text.strip():
+                self._confirmations[0] = with_rule(self._form, self._confirmations[0], text)
+        except ValueError as error:
+            self.problem = str(error)
+            self._go_to("rule")
+            return
+        self.problem = ""
+        self._confirm_next()
+
+    def _editable_rule(self) -> Rule | None:
+        longer = self._form is not None and self._confirmations and self._confirmations[0].scope != "once"
+        return offered_rule(self._form.request) if self._form is not None and longer else None
 
     def line_changed(self) -> None:
         """Take the keyboard, once the line is empty and nothing was typed in it for a moment."""
@@ -237,12 +270,12 @@ class ApprovalQueue:
             return ""
         if self._mode == "line" and self._line.text:
             return _LINE_FIRST if width(_LINE_FIRST) + _HINT_FRAME <= columns + 2 else ""
-        if self._mode != "reason" and (self._mode == "line" or self._guard.wait(self._clock()) > 0):
+        if self._mode not in ("reason", "rule") and (self._mode == "line" or self._guard.wait(self._clock()) > 0):
             return _NOT_YET
         if self._early:
             return _PENDING
         if self._confirmations:
-            return " y yes · n no "
+            return " y yes · n no · e edits the rule " if self._editable_rule() else " y yes · n no "
         keys = self._form.keys(self.box.text, "y" if self._typed_yes else "Enter", engaged=self._engaged)
         while len(keys) > 1 and width(" · ".join(keys)) + _HINT_FRAME > columns:
             keys.pop()
@@ -297,7 +330,7 @@ class ApprovalQueue:
         if self._confirmations:
             self._confirm_next()
         elif said_yes.scope != "once" or said_yes.unconfined:
-            self._decided().allow(scope=said_yes.scope, unconfined=said_yes.unconfined)
+            self._decided().allow(scope=said_yes.scope, unconfined=said_yes.unconfined, rule=said_yes.rule)
         else:
             self._go_to("review")
             self._approve()
@@ -353,6 +386,7 @@ class ApprovalQueue:
     def _close(self) -> None:
         self._form, self._pages, self.problem, self._confirmations = None, None, "", []
         self.reason.reset()
+        self.rule.reset()
         self._go_to("line")
         self._next()
 

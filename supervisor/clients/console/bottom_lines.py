@@ -121,7 +121,7 @@ class BottomStatus:
         """Return the bar, for keys that go to `mode`."""
         controller = self._controller
         hints = "leaving" if leaving else "cancelling" if controller.cancelling else ""
-        if not hints and mode in ("reason", "confirm"):
+        if not hints and mode in ("reason", "confirm", "rule"):
             hints = mode
         elif not hints and mode == "line" and controller.state.turn_state == "ReviewAction":
             hints = "busy"
@@ -144,7 +144,7 @@ class Drawn:
         self, line: InputLine, approvals: ApprovalQueue, status: BottomStatus, leaving: Callable[[], bool]
     ) -> None:
         self.mode = "line"
-        """"line", "review", "confirm" or "reason": what the keys go to."""
+        """"line", "review", "confirm", "rule" or "reason": what the keys go to."""
 
         def tail() -> str:
             return status.tail(line.ahead)
@@ -154,7 +154,8 @@ class Drawn:
             lambda: [("class:bold class:yellow", approvals.confirmation(size().columns))], focusable=True
         )
         confirm = Window(confirmation, dont_extend_height=True, wrap_lines=True)
-        self._windows = {"line": typed, "review": box, "confirm": confirm, "reason": reason}
+        rule = _input(approvals.rule, "rule: ")
+        self._windows = {"line": typed, "review": box, "confirm": confirm, "reason": reason, "rule": rule}
         pieces: list[AnyContainer] = [
             Window(height=1),
             _shown(lambda: bool(tail()), _text(lambda: ANSI(tail()))),
@@ -163,6 +164,7 @@ class Drawn:
             _shown(lambda: self.mode == "confirm", confirm),
             _shown(lambda: self.mode == "line", typed),
             _shown(lambda: self.mode == "reason", reason),
+            _shown(lambda: self.mode == "rule", rule),
             CompletionsMenu(max_height=_MENU, scroll_offset=1),
             _text(lambda: toned(status.bar(self.mode, leaving=leaving()))),
         ]

@@ -27,6 +27,7 @@ HINTS: Final[Mapping[str, tuple[str, ...]]] = {
     "ReviewAction": ("Esc reject", "^C cancel", "^O show all"),
     "Connecting": ("Esc leave",),
     "confirm": ("y yes", "n no"),
+    "rule": ("Enter shows what it covers", "Esc as it was"),
     "reason": ("Enter reject", "Esc no reason"),
     **dict.fromkeys(("cancelling", "leaving"), ("^C again to leave",)),
     "busy": ("^C cancel", "^O show call"),

@@ -229,6 +229,8 @@ class Terminal:
                 self._approvals.enter()
             case "reason":
                 self._approvals.reject(self._approvals.reason.text)
+            case "rule":
+                self._approvals.edit_rule(self._approvals.rule.text)
 
     def _send(self, line: str) -> None:
         self._leaving = False
@@ -249,6 +251,8 @@ class Terminal:
                 self._approvals.confirm("n")
             case "reason":
                 self._approvals.reject("")
+            case "rule":
+                self._approvals.edit_rule("")
 
     def interrupt(self) -> None:
         """Clear the line, cancel the turn, or leave, when pressed a second time."""

@@ -17,6 +17,8 @@ from supervisor.display.command_text import as_arguments, words_of
 from supervisor.display.escape import name as on_one_line
 from supervisor.display.escape import visible
 from supervisor.journal.facts import Scope
+from supervisor.rules.edited_rule import edited as edited_rule
+from supervisor.rules.rule import Rule
 from supervisor.tools.approval import ApprovalDecision
 
 _ALLOW: Final = "allow_once"
@@ -36,7 +38,7 @@ _LONGER: Final[Mapping[str, tuple[Scope, str]]] = MappingProxyType(
     {"allow_session": ("session", "For this session"), "allow_always": ("always", "Always")}
 )
 """Options that make a rule: for how long, and how they begin."""
-_EXTENSIONS: Final = frozenset({extensions.EDITED, extensions.SCOPE, extensions.UNCONFINED})
+_EXTENSIONS: Final = frozenset({extensions.EDITED, extensions.SCOPE, extensions.UNCONFINED, extensions.RULE})
 """Keys of an answer that count from clients alone which say that they know them."""
 _WORDS: Final = "words"
 """The one field of a form for a command."""
@@ -99,7 +101,15 @@ def _with_extensions(
     offered = scope == "once" or (bool(request.covers) and scope in get_args(Scope))
     if unconfined is not False:
         offered = unconfined is True and request.escalation and scope == "once"
-    return replace(yes, scope=scope, unconfined=unconfined) if offered else replace(yes, approved=False, scope="once")
+    rule = None
+    if extensions.RULE in meta and offered:
+        try:
+            rule = edited_rule(msgspec.convert(request.rule, Rule), msgspec.json.encode(meta[extensions.RULE]).decode())
+        except (ValueError, msgspec.ValidationError):
+            offered = False
+        offered = offered and scope != "once"
+    decided = replace(yes, scope=scope, unconfined=unconfined, rule=rule)
+    return decided if offered else replace(yes, approved=False, scope="once")
 
 
 # --- editing in a form ------------------------------------------------------------------------------------------------

@@ -99,6 +99,7 @@ def _approval_request(question: ApprovalQuestion) -> extensions.ApprovalRequest:
         if question.effects is None
         else proposed_effects.presented(question.effects, question.cannot_undo),
         covers="" if question.rule is None else sentence(question.rule),
+        rule={} if question.rule is None else msgspec.to_builtins(question.rule),
         escalation=question.escalation,
     )
 

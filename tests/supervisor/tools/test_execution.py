@@ -262,6 +262,16 @@ async def test_a_no_discards_the_changes_and_leaves_what_was_printed(
     assert not (site.root / "b").exists()
 
 
+async def test_a_rule_is_made_as_the_person_edited_it(site: Site) -> None:
+    made = Rule("allow", ("touch",), ("docs/",))
+    say: Say = lambda _ask: ApprovalDecision(approved=True, scope="always", by="console", rule=made)  # noqa: E731
+    assert (await site.run(site.router(say=say), "touch", "b")).ok
+    assert site.services.rule_store is not None
+    assert [each.rule for each in site.services.rule_store.listing()] == [made]
+    (site.root / "docs").mkdir()
+    assert (await site.run(site.router(say=never), "touch", "docs/x")).ok
+
+
 async def test_what_the_operator_wants_to_be_asked_about_is_asked_each_time(site: Site) -> None:
     say: Say = lambda _ask: ApprovalDecision(approved=True, scope="session")  # noqa: E731
     services = ChangeServices((Rule("ask", writes=("b",)),), site.services.rule_store, site.services.packs)

@@ -227,6 +227,17 @@ def test_a_yes_to_more_is_shown_and_confirmed(console: Terminal, daemon: FakeDae
     console.type("y")
     assert daemon.answered() == {"option": "allow_once", extensions.SCOPE: "session"}
     console.until(lambda screen: "╭" not in screen)
+    rule = {"decision": "allow", "programs": ["touch"], "writes": ["a.py"], "max_files": 10}
+    proposed(console, daemon, covers="touch may change a.py", rule=rule)
+    console.type("\x1ba", "e edits the rule")
+    console.type("e", 'rule: {"writes":["a.py"]')
+    console.type("\x15x" + ENTER, "This is no rule")
+    console.type("\x15" + '{"writes": ["docs/"]}' + ENTER, "touch may add or change docs/")
+    console.until("e edits the rule")
+    console.type("y")
+    made = {"option": "allow_once", extensions.SCOPE: "always", extensions.RULE: {"writes": ["docs/"]}}
+    assert daemon.answered() == made
+    console.until(lambda screen: "╭" not in screen)
     proposed(console, daemon, escalation=True)
     console.type("\x1bs", "No rule can be made of this")
     console.type("\x1bu", lambda screen: "On the real system" in screen and "y yes · n no ──" in screen)
@@ -540,6 +551,12 @@ def test_plain_lines_on_a_terminal_ask_about_calls(home: Path, root: Path, daemo
             assert "! A  .git/hooks/x  8 B: protected, because git runs it\n│   M  a.py" in screen
             say(console, typed)
             assert daemon.answered() == answer
+        rule = {"decision": "allow", "writes": ["a.py"]}
+        daemon.ask("exec_shell", TOUCH, stage="effects", covers="RULE", rule=rule)
+        console.until("[y/N/s/a/e]")
+        say(console, ["a", "e", "x", "e", '{"writes": ["d/"]}', "y"])
+        made = {"option": "allow_once", extensions.SCOPE: "always", extensions.RULE: {"writes": ["d/"]}}
+        assert daemon.answered() == made
         console.type("early" + ENTER + "y" + ENTER + "y")
         daemon.ask("run_cmd", '{"command": "ls"}', "because of nothing")
         console.until("(not an answer, but for after this turn: y)\nrun it? [y/N/e]")

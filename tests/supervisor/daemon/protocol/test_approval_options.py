@@ -3,17 +3,24 @@
 import json
 from typing import Any, Final
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from supervisor.acp import extensions
 from supervisor.acp.extensions import EDITED, SCOPE, UNCONFINED
 from supervisor.daemon.protocol.approval_options import filled, form, options, understood
+from supervisor.rules.rule import Rule
 from supervisor.tools.approval import ApprovalDecision
+from tests.supervisor.changes import TODAY
 
 TOUCH: Final = '{"command": "touch", "args": ["a"]}'
 PLAIN: Final = extensions.ApprovalRequest(tool="exec_shell", arguments=TOUCH, reason="", stage="effects")
 RULE: Final = replace(PLAIN, covers="touch\n a")
+EDIT: Final[dict[str, Any]] = {"writes": ["docs/"], "deletes": ["docs/"]}
+OFFERED: Final = Rule("allow", ("touch",), ("a",), max_files=10, until=TODAY, kinds=("content",))
+MADE: Final = replace(OFFERED, writes=("docs/",), deletes=("docs/",))
+WITH_RULE: Final = replace(RULE, rule=msgspec.to_builtins(OFFERED))
 ESCALATION: Final = replace(PLAIN, escalation=True)
 NETWORK: Final = replace(PLAIN, stage="network", editable=False)
 
@@ -58,6 +65,8 @@ YES: Final[list[tuple[extensions.ApprovalRequest, str, dict[str, Any], dict[str,
     (RULE, "allow_once", {SCOPE: "session"}, {"scope": "session"}),
     (RULE, "allow_always", {EDITED: {"command": "ls"}}, {"edited": '{"command":"ls"}'}),
     (ESCALATION, "allow_once", {UNCONFINED: True}, {"unconfined": True}),
+    (WITH_RULE, "allow_always", {extensions.RULE: EDIT}, {"scope": "always", "rule": MADE}),
+    (WITH_RULE, "allow_once", {SCOPE: "session", extensions.RULE: EDIT}, {"scope": "session", "rule": MADE}),
 ]
 
 
@@ -71,6 +80,12 @@ def test_a_clear_yes_is_one(
 NO: Final[list[tuple[extensions.ApprovalRequest, str, dict[str, Any], bool]]] = [
     (RULE, "reject_once", {SCOPE: "always"}, True),
     (RULE, "something", {}, True),
+    (WITH_RULE, "allow_once", {extensions.RULE: EDIT}, True),
+    (RULE, "allow_always", {extensions.RULE: EDIT}, True),
+    (WITH_RULE, "allow_always", {extensions.RULE: {**EDIT, "programs": ["sh"]}}, True),
+    (WITH_RULE, "allow_always", {extensions.RULE: {**EDIT, "writes": ["../x"]}}, True),
+    (WITH_RULE, "allow_always", {extensions.RULE: "all"}, True),
+    (WITH_RULE, "allow_always", {extensions.RULE: EDIT}, False),
     (PLAIN, "allow_always", {}, True),
     (PLAIN, "allow_once", {SCOPE: "always"}, True),
     (RULE, "allow_once", {SCOPE: "for ever"}, True),
