@@ -1,4 +1,4 @@
-"""A registry of packages on loopback: pip's simple index and npm's documents, with one tiny package each.
+"""A registry of packages on loopback: pip's simple index and npm's documents, with a few tiny packages.
 
 Rule: what it serves is made here, byte by byte, and `fault` says how it answers instead.
 """
@@ -17,6 +17,8 @@ from tests.loopback import Loopback
 
 Fault = Literal["", "500", "404", "cut", "silent"]
 
+NAMES: Final = ("tiny", "small", "little")
+"""Of the packages that it has."""
 _TEXT: Final = "print('tiny')\n"
 _JSON: Final = "application/json"
 
@@ -81,23 +83,26 @@ class RegistryServer(Loopback):
         if self.fault in ("500", "404"):
             status, body = int(self.fault), b"no"
         kept = len(body) // 2 if self.fault == "cut" else len(body)
-        line = (
-            f"HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
-        )
-        connection.sendall(line.encode() + body[:kept])
+        fields = [
+            f"content-type: {kind}",
+            f"content-length: {len(body)}",
+            f'etag: "{hashlib.sha256(body).hexdigest()}"',
+        ]
+        lines = (f"HTTP/1.1 {status} X", *fields, "connection: close", "", "")
+        connection.sendall("\r\n".join(lines).encode() + body[:kept])
 
     def _answer(self, path: str) -> tuple[int, str, bytes]:
-        manifest = {"name": "tiny", "version": "1.0.0", "main": "index.js", "scripts": self.scripts}
-        package = tarball(manifest)
+        name = next((each for each in NAMES if each in path), NAMES[0])
+        manifest = {"name": name, "version": "1.0.0", "main": "index.js", "scripts": self.scripts}
+        package, file = tarball(manifest), f"{name}-1.0-py3-none-any.whl"
         integrity = f"sha512-{base64.b64encode(hashlib.sha512(package).digest()).decode()}"
-        dist = {"tarball": f"{self.url}/tiny/-/tiny-1.0.0.tgz", "integrity": integrity}
+        dist = {"tarball": f"{self.url}/{name}/-/{name}-1.0.0.tgz", "integrity": integrity}
         version = {**manifest, "dist": dist, "hasInstallScript": bool(self.scripts)}
-        document = {"name": "tiny", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}
-        link = '<!DOCTYPE html><a href="/files/tiny-1.0-py3-none-any.whl">tiny-1.0-py3-none-any.whl</a>'
+        document = {"name": name, "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}
         found = {
-            "/simple/tiny/": ("text/html", link.encode()),
-            "/files/tiny-1.0-py3-none-any.whl": ("application/zip", wheel()),
-            "/tiny": (_JSON, json.dumps(document).encode()),
-            "/tiny/-/tiny-1.0.0.tgz": ("application/octet-stream", package),
+            f"/simple/{name}/": ("text/html", f'<!DOCTYPE html><a href="/files/{file}">{file}</a>'.encode()),
+            f"/files/{file}": ("application/zip", wheel(name)),
+            f"/{name}": (_JSON, json.dumps(document).encode()),
+            f"/{name}/-/{name}-1.0.0.tgz": ("application/octet-stream", package),
         }.get(path)
         return (200, *found) if found else (404, "text/plain", b"no")

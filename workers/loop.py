@@ -180,7 +180,9 @@ def _propose(pipe: Pipe, call: messages.Call, proposal: Proposal) -> None:
     try:
         pipe.send(messages.Proposed(call.id, proposal.effects))
         message = pipe.receive()
-        if isinstance(message, messages.Keep) and message.id == call.id:
+        sent: set[bool] = set()
+        while isinstance(message, messages.Keep) and message.id == call.id and message.caches not in sent:
+            sent.add(message.caches)
             _send(pipe, call, _keep(pipe, message, proposal))
             message = pipe.receive()
         if message is None:
@@ -199,7 +201,7 @@ def _propose(pipe: Pipe, call: messages.Call, proposal: Proposal) -> None:
 def _keep(pipe: Pipe, keep: messages.Keep, proposal: Proposal) -> messages.Kept | messages.Failed:
     names = size = left_out = 0
     try:
-        for each in proposal.originals(keep.each, keep.total):
+        for each in proposal.cached(keep.total) if keep.caches else proposal.originals(keep.each, keep.total):
             if isinstance(each, bytes):
                 size += len(each)
                 pipe.send(messages.Piece(keep.id, each))

@@ -67,7 +67,8 @@ Result = str | list[Any] | dict[str, Any] | ResultWithNote
 class Proposal:
     """What a call would change, once it is decided; until then nothing has changed.
 
-    The worker calls `originals` at most once, before `commit`; then `commit` at most once, and at the end `close`.
+    The worker calls `originals` and `cached` at most once, before `commit`; then that at most once, and at the end
+    `close`.
     """
 
     def __init__(self, effects: Effects) -> None:
@@ -88,6 +89,10 @@ class Proposal:
             ToolError: `conflict`, something is no longer what it was.
         """
         raise NotImplementedError
+
+    def cached(self, _total: int) -> "Iterator[Replaced | bytes]":
+        """Yield what was left in caches of package managers, as `originals` does, at most so many bytes."""
+        return iter(())
 
     def commit(self) -> Result:
         """Make exactly these changes, durably, and return the call's result.

@@ -6,6 +6,7 @@ Rule: what commands have of a person's programs is found by `surroundings`; here
 import glob
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -19,6 +20,7 @@ from supervisor.categories.surroundings import Survey, survey
 from supervisor.categories.toolchains import KNOWN, PATH, refuse_named
 from supervisor.categories.web import ca_file
 from supervisor.errors import ConfigError
+from supervisor.system.package_caches import PackageCaches
 from workers.shell.shell_inputs import ENDS_S, RegistryHints, ShellInputs
 
 
@@ -69,6 +71,15 @@ class ShellConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             description="Megabytes of the largest root that is copied for each command where it cannot be shown below "
             "an overlay: where there are no user namespaces, or its file system cannot. Of a larger one, what git "
             "ignores is left out. With 0 nothing is copied, and without user namespaces no command runs.",
+        ),
+    ] = 2048
+    cache_mb: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=2**20,
+            description="Megabytes of packages that approved installs have fetched and later commands are shown, so "
+            "that another install needs no network; the oldest go first, and 0 keeps none.",
         ),
     ] = 2048
     escalation: Annotated[
@@ -148,12 +159,18 @@ def _fit_limits(limits: CategoryLimits, sections: Sections) -> CategoryLimits:
     return msgspec.structs.replace(limits, call_s=max(limits.call_s, call_s))
 
 
+def package_caches(sections: Sections, home: Path) -> PackageCaches:
+    """Return the caches of package managers."""
+    return PackageCaches(home / "caches", sections.section(ShellConfig).cache_mb * 2**20)
+
+
 def _inputs(sections: Sections, locations: Locations, traits: ProfileTraits) -> ShellInputs:
     section = sections.section(ShellConfig)
     has = traits.surroundings or survey_programs(sections, locations, "", {}).surroundings
     named = ca_file(sections, locations)
     own = tuple(map(glob.escape, (str(locations.home), str(locations.config_file.parent)))) if traits.machine else ()
     most = max(section.timeout_s, section.max_timeout_s)
+    caches = package_caches(sections, locations.home).places((each.name, each.url) for each in traits.registries)
     return ShellInputs(
         section.programs,
         has.shown,
@@ -168,7 +185,7 @@ def _inputs(sections: Sections, locations: Locations, traits: ProfileTraits) -> 
         copies=str(locations.home / "copies") if traits.copies else "",
         copy_mb=section.copy_mb,
         max_timeout_s=most,
-        registries=RegistryHints(*told(traits.registries)),
+        registries=RegistryHints(*told(traits.registries), caches),
         machine=traits.machine,
         hidden=(*section.hidden, *own) if traits.machine else (),
     )

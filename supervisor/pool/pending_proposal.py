@@ -43,8 +43,10 @@ class PendingProposal:
         """Seconds that a commit may take."""
         return self._checkout.spec.decide_timeout
 
-    async def keep(self, each: int, total: int, take: Originals) -> messages.Kept | messages.Failed:
-        """Let the worker send what a commit would replace; see `wire.Keep`.
+    async def keep(
+        self, each: int, total: int, take: Originals, *, caches: bool = False
+    ) -> messages.Kept | messages.Failed:
+        """Let the worker send what a commit would replace, or what it has in `caches`; see `wire.Keep`.
 
         An error that `take` raises is raised when the worker has sent everything, and it is asked for nothing more.
 
@@ -63,11 +65,11 @@ class PendingProposal:
                 except Exception as error:  # noqa: BLE001 - whatever it is, it is raised below
                     failure.append(error)
 
-        answer = await self._exchange(messages.Keep(self.number, each, total), _KEPT, taken)
+        answer = await self._exchange(messages.Keep(self.number, each, total, caches), _KEPT, taken)
         if failure:
             raise failure[0]
         assert isinstance(answer, messages.Kept | messages.Failed)
-        if isinstance(answer, messages.Kept) and names < max(answer.names, len(self.effects.changes)):
+        if isinstance(answer, messages.Kept) and names < max(answer.names, 0 if caches else len(self.effects.changes)):
             self.abandon()
             raise WorkerDied(f"said that it had sent what it would replace, and sent {names} names")
         return answer

@@ -22,7 +22,7 @@ from supervisor.broker.broker import Broker
 from supervisor.categories.restore import UndoConfig
 from supervisor.categories.row import Surroundings
 from supervisor.categories.rows import ROWS
-from supervisor.categories.shell import ShellConfig, survey_programs
+from supervisor.categories.shell import ShellConfig, package_caches, survey_programs
 from supervisor.categories.web import HostPort, WebConfig, host_port
 from supervisor.config.fault_plan import FaultPlan, RunningFaultPlan
 from supervisor.config.profiles import Profile
@@ -41,6 +41,7 @@ from supervisor.pool.worker_template import WorkerTemplate
 from supervisor.rules.store import RuleStore
 from supervisor.system.descendants import Orphans
 from supervisor.tools.catalog import SANDBOXED, category_tools, offers
+from supervisor.tools.install_commit import cache_places
 from supervisor.tools.services import ChangeServices
 from supervisor.undo.packs import PackStore
 from workers import kernel
@@ -143,6 +144,7 @@ class SessionResources:
             self._orphans,
             settings.config.section(WebConfig),
             shell.programs,
+            package_caches(settings.config, settings.home),
             self._agent_files,
         )
         """What decisions about changes, and undo, stand on."""
@@ -169,6 +171,8 @@ class SessionResources:
             root.close()
         else:
             settings, broker = self.settings, self._broker
+            if self.services.caches is not None:
+                self.services.caches.prepare(cache_places(self.services.caches, profile))
 
             def spec(category: str) -> ChildSpec:
                 ours = child_spec(settings, profile, category, broker)

@@ -23,7 +23,7 @@ from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pools import PLAN, Pools
 from supervisor.rules.judge_effects import Verdict
 from supervisor.rules.modes import PLANNED
-from supervisor.tools import call_policy
+from supervisor.tools import call_policy, install_commit
 from supervisor.tools.approval import ApprovalDecision, Approvals
 from supervisor.tools.availability import no_answer
 from supervisor.tools.call_context import CallContext
@@ -158,7 +158,7 @@ class Execution:
             if decided is Next.COMMIT and nothing and self._profile.registries and not self._profile.hosts:
                 return await self._end_discarded(attempt, proposal)
             if decided is Next.COMMIT:
-                return await attempt.commit(proposal, self._pools, self._rules)
+                return await install_commit.commit(attempt, proposal, self._pools, self._rules)
             printed = await discard(proposal)
         finally:
             proposal.abandon()  # nothing happens where it was decided

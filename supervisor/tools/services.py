@@ -12,6 +12,7 @@ from supervisor.journal.agent_files import AgentFiles
 from supervisor.rules.rule import Rule
 from supervisor.rules.store import RuleStore
 from supervisor.system.descendants import Orphans
+from supervisor.system.package_caches import PackageCaches
 from supervisor.undo.packs import PackStore
 
 
@@ -39,5 +40,7 @@ class ChangeServices:
     """The sites that may be reached, and what may go there unasked."""
     programs: Sequence[str] | None = None
     """Those that `exec_shell` may start; None where nobody asks about others."""
+    caches: PackageCaches | None = None
+    """What approved installs have fetched."""
     agent_files: AgentFiles | None = None
     """The files that agents wrote, in any session."""

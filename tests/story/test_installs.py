@@ -118,9 +118,23 @@ def test_of_an_install_that_fails_nothing_is_kept(site: Site, command: list[str]
         pytest.skip(f"no {command[0]}")
     root = site.root()
     site.registry.fault = fault
-    questions, facts = site.run(root, command)
+    questions, facts = site.run(root, [*command[:-1], "small"])
     (ended,) = of(facts, CallEnded)
     assert len(questions) == 1
     assert list(root.iterdir()) == []
     assert ended.ok
     assert "nothing of what it had changed is kept" in ended.note
+
+
+@pytest.mark.parametrize(("command", "directory"), WAYS.values(), ids=WAYS)
+def test_a_second_install_in_another_root_needs_no_network(site: Site, command: list[str], directory: str) -> None:
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"no {command[0]}")
+    site.run(site.root(), command)
+    site.registry.asked.clear()
+    root = site.root()
+    _, facts = site.run(root, command, option="reject_once")
+    (decided,) = of(facts, CallDecided)
+    assert site.registry.asked == []
+    assert not decided.network
+    assert any(each.path.startswith(f"{directory}/") and "tiny" in each.path for each in decided.effects.changes)

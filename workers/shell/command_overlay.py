@@ -8,23 +8,43 @@ import errno
 import math
 import os
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from workers.changes.effects import Effects
+from workers.changes.effects import Effects, NodeState
 from workers.commit.upper_layer import LayerProposal, UpperLayer
 from workers.confine import mounts
 from workers.confine.mounts import NO_DEVICES, NO_SUID
 from workers.errors import CannotRehearse, TooMuch
+from workers.shell.cache_layers import CacheLayers
 from workers.shell.command_runner import CommandRunner
 from workers.shell.sandbox.private_root import in_memory
-from workers.tool import ResultWithNote
+from workers.tool import Replaced, ResultWithNote
 from workers.tree.attributes import INTERNAL, attributes_of, set_attributes
 from workers.tree.git_index import INDEX, is_index, same
 from workers.tree.root import DIRECTORY, HANDLE, closing, open_beneath
 from workers.treediff import overlay
+from workers.wire.messages import PIECE
+
+
+class CommandProposal(LayerProposal):
+    """What a command would change, and what it has left in caches of package managers."""
+
+    def __init__(self, caches: CacheLayers, *of_layer: Any) -> None:
+        super().__init__(*of_layer)
+        self._caches = caches
+
+    def cached(self, total: int) -> Iterator[Replaced | bytes]:
+        """Read what may be kept of the caches."""
+        for path, content in self._caches.filled():
+            total -= len(content)
+            if total < 0:
+                return
+            yield Replaced(path, None, NodeState("file", 0o644, len(content)), kept=True)
+            yield from (content[at : at + PIECE] for at in range(0, len(content), PIECE))
 
 
 class CommandLayer:
@@ -39,6 +59,8 @@ class CommandLayer:
         """
         self.engine: Final = engine
         self._held = held
+        self.caches = CacheLayers((), "")
+        """Of package managers."""
         self.close: Final = held.close
         """Let go of everything that was not committed."""
 
@@ -73,7 +95,8 @@ class CommandLayer:
         def committed(remark: str) -> ResultWithNote:
             return ResultWithNote(result.value, "; ".join(filter(None, (result.note, remark))))
 
-        return LayerProposal(effects, self.layer(math.inf), self._held, "Run it again.", committed, result)
+        layer = self.layer(math.inf)
+        return CommandProposal(self.caches, effects, layer, self._held, "Run it again.", committed, result)
 
 
 class Rehearsal:
@@ -150,10 +173,13 @@ class CommandOverlay(CommandLayer):
                 raise failure(f"there is no room for its changes: {error.strerror}") from error
             stack.callback(mounts.detach, layers)
             self._rehearsal = Rehearsal(root, held, layers)
+            caches = CacheLayers(engine.layout.caches, layers)
+            stack.callback(caches.close)
             stack.callback(self._rehearsal.layer.close)
             self._root_path, self._root_device = engine.layout.root, os.fstat(root).st_dev
             engine = msgspec.structs.replace(engine, place=self._show, filter=engine.overlay_filter, hold=self._hold)
             super().__init__(engine, stack.pop_all())
+            self.caches = caches
 
     def layer(self, _until: float) -> UpperLayer:
         """Return the overlay's own."""
@@ -179,4 +205,5 @@ class CommandOverlay(CommandLayer):
             OSError: its layers cannot be hidden.
         """
         self._rehearsal.mount(path)
+        self.caches.mount()
         mounts.detach(self.engine.layout.layers)

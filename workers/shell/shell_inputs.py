@@ -17,6 +17,9 @@ CERTIFICATES: Final = (
 )
 """Variables that hold the file of the authorities that are trusted."""
 
+HOME: Final = "/home/agent"
+"""Of every command, fresh each time. No person's home is there."""
+
 ENDS_S: Final = 5.0
 """Seconds that a call has, after its command's time is up, for ending it and for what it changed."""
 
@@ -52,6 +55,8 @@ class RegistryHints(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     variables: dict[str, str] = {}
     files: dict[str, str] = {}
     """Of a command's HOME: path there -> text."""
+    caches: tuple[tuple[str, str], ...] = ()
+    """Of package managers: the registry of each, and its directory."""
 
 
 class ShellInputs(Inputs, frozen=True):

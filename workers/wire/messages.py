@@ -191,6 +191,8 @@ class Keep(_Message, frozen=True):
     id: int
     each: int
     total: int
+    caches: bool = False
+    """Instead, what it has left in caches of package managers: each an `Original` that is there afterwards."""
 
 
 class Decide(_Message, frozen=True):
@@ -252,7 +254,7 @@ class Failed(_Message, frozen=True):
 class Proposed(_Message, frozen=True):
     """The call has been rehearsed, and this is what it would change.
 
-    The worker waits for `Decide`, and for nothing else but a `Keep` before it.
+    The worker waits for `Decide`, and for nothing else but one `Keep` of each kind before it.
     """
 
     id: int

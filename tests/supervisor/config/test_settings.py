@@ -72,6 +72,8 @@ toolchains = ["/srv"]
 disk_mb = 100
 escalation = true
 hidden = ["/srv/secrets"]
+cache_mb = 7
+copy_mb = 5
 max_timeout_s = 90
 env = { GREETING = "hi" }
 [registries]
@@ -146,6 +148,8 @@ def test_every_key_is_taken(home: Path) -> None:
                 *(("git", "make"), 60, ("/srv",), 100),
                 escalation=True,
                 hidden=("/srv/secrets",),
+                cache_mb=7,
+                copy_mb=5,
                 max_timeout_s=90,
                 env={"GREETING": "hi"},
             ),

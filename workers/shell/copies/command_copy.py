@@ -30,12 +30,13 @@ from workers.shell.copies.copy_layer import CopyLayer
 from workers.shell.copies.tree_copy import TreeCopy
 from workers.shell.sandbox import private_root
 from workers.shell.sandbox.private_root import Layout, in_memory, within
+from workers.shell.shell_inputs import HOME
 from workers.tree.drafts import clear
 from workers.tree.root import DIRECTORY, closing, shown
 
 _MEGABYTE: Final = 2**20
 _BLOCK: Final = 512
-_OWN_PLACES: Final = (private_root.HOME, "/tmp", os.path.dirname(private_root.AUTHORITIES))  # noqa: S108 - private
+_OWN_PLACES: Final = (HOME, "/tmp", os.path.dirname(private_root.AUTHORITIES))  # noqa: S108 - private
 _OWN: Final = re.compile(rf"(?<![^\s=:'\"])(?:{'|'.join(map(re.escape, _OWN_PLACES))})(?![^/\s:'\"])")
 """Paths of its own among a command's variables."""
 _NAMED: Final = 5

@@ -131,4 +131,8 @@ def _serve(
 
 def _environment(port: int) -> Mapping[str, str]:
     """Return what a command is told of its proxy."""
-    return {**dict.fromkeys(_ADDRESSES, f"http://{_HOST}:{port}"), "NODE_USE_ENV_PROXY": "1"}
+    return {
+        **dict.fromkeys(_ADDRESSES, f"http://{_HOST}:{port}"),
+        "NODE_USE_ENV_PROXY": "1",
+        "npm_config_prefer_offline": "false",
+    }

@@ -12,8 +12,8 @@ from workers.confine import landlock, mounts, namespaces
 from workers.confine.landlock import Beneath
 from workers.confine.mounts import NO_DEVICES, NO_SUID
 from workers.shell.sandbox import machine_root
-from workers.shell.sandbox.private_root import HOME, Layout, in_memory, within
-from workers.shell.shell_inputs import SYSTEM
+from workers.shell.sandbox.private_root import Layout, in_memory, within
+from workers.shell.shell_inputs import HOME, SYSTEM
 
 Place = Callable[[str], None]
 """Shows the root at the path that it is given, an empty directory. The current directory is the root itself, and that

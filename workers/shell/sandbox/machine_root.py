@@ -15,17 +15,8 @@ from typing import Final
 
 from workers.confine import mounts, namespaces
 from workers.confine.mounts import NO_DEVICES, NO_PROGRAMS, NO_SUID, READ_ONLY
-from workers.shell.sandbox.private_root import (
-    DEVICES,
-    HOME,
-    LINKS,
-    Layout,
-    git_settings,
-    in_memory,
-    show,
-    within,
-    write_file,
-)
+from workers.shell.sandbox.private_root import DEVICES, LINKS, Layout, git_settings, in_memory, show, within, write_file
+from workers.shell.shell_inputs import HOME
 
 HIDDEN: Final = (
     # Homes, and what their owners keep elsewhere.

@@ -15,10 +15,8 @@ import msgspec
 
 from workers.confine import mounts, namespaces
 from workers.confine.mounts import NO_DEVICES, NO_PROGRAMS, NO_SUID, READ_ONLY
-from workers.shell.shell_inputs import SYSTEM
-
-HOME: Final = "/home/agent"
-"""Of every command, fresh each time. No person's home is there."""
+from workers.shell.package_caches import SHOWN
+from workers.shell.shell_inputs import HOME, SYSTEM
 
 HELD: Final = "/.held"
 
@@ -78,6 +76,8 @@ class Layout(msgspec.Struct, frozen=True):
     """Name and e-mail address of the person, for git."""
     home_files: Mapping[str, str] = MappingProxyType({})
     """Files in the HOME of each command: path there -> text."""
+    caches: tuple[tuple[str, str], ...] = ()
+    """Of package managers: the registry of each, and its directory."""
     machine: bool = False
     """Whether the machine's own tree is shown (`machine_root`)."""
     hidden: tuple[str, ...] = ()
@@ -159,6 +159,9 @@ def build(layout: Layout) -> None:
     for name in DEVICES:
         write_file(f"{_BASE}/dev/{name}", "")
         mounts.bind(f"/dev/{name}", f"{_BASE}/dev/{name}", NO_SUID | NO_PROGRAMS)
+    for name, directory in layout.caches:
+        os.makedirs(f"{_BASE}{SHOWN}/{name}")
+        mounts.bind(directory, f"{_BASE}{SHOWN}/{name}", READ_ONLY | NO_SUID | NO_DEVICES)
     held_as = NO_SUID | NO_DEVICES | (0 if layout.writable else READ_ONLY)
     mounts.bind(".", _BASE + HELD, held_as)
     os.makedirs(_BASE + layout.root, exist_ok=True)

@@ -34,6 +34,7 @@ from workers.shell import command_proposal  # noqa: F401 - of the tools, importe
 from workers.shell.command_line import SYSTEM_PATH
 from workers.shell.command_runner import CommandRunner, Filter, Network
 from workers.shell.copies.copy_locks import COPY_WORKER, in_copies
+from workers.shell.package_caches import cache_variables
 from workers.shell.run.attempts import notify_sockets
 from workers.shell.run.command import NotStarted, try_locks
 from workers.shell.run.directory_moves import NOTIFY
@@ -41,12 +42,12 @@ from workers.shell.sandbox import doors, machine_root, private_root
 from workers.shell.sandbox.command_mounts import show_root_itself
 from workers.shell.sandbox.lock_steps import COMMAND, PROXY, WORKER
 from workers.shell.sandbox.quiet_variables import QUIET
-from workers.shell.shell_inputs import CERTIFICATES, ShellInputs
+from workers.shell.shell_inputs import CERTIFICATES, HOME, ShellInputs
 from workers.wire import messages
 
 _ENVIRONMENT: Final = MappingProxyType(
     {
-        "HOME": private_root.HOME,
+        "HOME": HOME,
         "USER": "agent",
         "LOGNAME": "agent",
         "SHELL": "/bin/sh",
@@ -56,10 +57,12 @@ _ENVIRONMENT: Final = MappingProxyType(
         "NO_COLOR": "1",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_OPTIONAL_LOCKS": "0",  # looking changes nothing
-        "CARGO_HOME": f"{private_root.HOME}/.cargo",
+        "CARGO_HOME": f"{HOME}/.cargo",
         # There is no network, and trying again and again takes longer than a command may.
         "CARGO_NET_RETRY": "0",
         "npm_config_fetch_retries": "0",
+        "npm_config_prefer_offline": "true",
+        "PIP_RETRIES": "0",
         **QUIET,
     }
 )
@@ -77,21 +80,27 @@ def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
     root = start.context.working_directory
     toolchains = _outside(inputs.toolchains, root)
     numbers = start.limits.processes, inputs.disk_mb
-    told = inputs.identity, inputs.registries.files
-    wanted = private_root.Layout(root, start.writable, toolchains, *numbers, _authorities(inputs), *told)
+    caches = tuple(each for each in inputs.registries.caches if os.path.isdir(each[1]))
+    wanted = private_root.Layout(
+        *(root, start.writable, toolchains, *numbers, _authorities(inputs)),
+        identity=inputs.identity,
+        home_files=inputs.registries.files,
+        caches=caches,
+    )
     if inputs.machine:
-        seen = msgspec.structs.replace(wanted, machine=True, hidden=inputs.hidden, authorities=b"")
+        seen = msgspec.structs.replace(wanted, machine=True, hidden=inputs.hidden, authorities=b"", caches=())
         wanted = seen if machine_root.is_possible(seen, start.root_fd) else wanted
     private_root.check(wanted)
     path = tuple(dict.fromkeys(_outside((*inputs.path, *SYSTEM_PATH), root)))
     trusting = dict.fromkeys(CERTIFICATES, private_root.AUTHORITIES) if wanted.authorities else {}
+    given = {**inputs.registries.variables, **dict(inputs.environment)}
     engine = CommandRunner(
         start,
         SHELL,
         wanted,
         inputs.programs,
         path,
-        {**_ENVIRONMENT, **trusting, **inputs.registries.variables, **dict(inputs.environment), "PATH": ":".join(path)},
+        {**_ENVIRONMENT, **cache_variables(wanted.caches), **trusting, **given, "PATH": ":".join(path)},
         inputs.timeout_s,
         inputs.max_timeout_s,
         COMMAND,

@@ -1,0 +1,167 @@
+"""Caches of package managers, outside of every root: filled by approved installs, and by nothing else.
+
+Rule: what an install has left is staged under a hidden name, locked meanwhile, and moved in file by file once its
+changes are committed: a process that is killed leaves a cache that works, and what it had staged goes with the next
+one. A file that is there is never replaced by another root's, but for those that say what else there is. Each address
+of a registry has a cache of its own. The oldest files go where there are too many.
+"""
+
+import fcntl
+import hashlib
+import os
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from supervisor.system.safe_files import NO_LINK
+from workers.kernel import syncfs
+from workers.shell.package_caches import CACHES, LINKS, is_kept, renews
+from workers.wire import messages
+
+_STAGE: Final = ".stage-"
+_DIGITS: Final = 12
+_FULL_TO: Final = 0.9
+"""How much of the room is used after a clearing."""
+
+
+class PackageCaches:
+    """Those of one home.
+
+    Args:
+        directory: for caches alone.
+        limit: bytes of all together; 0 keeps none.
+    """
+
+    def __init__(self, directory: Path, limit: int) -> None:
+        self._directory = directory
+        self.limit = limit
+
+    def places(self, registries: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+        """Return the caches of registries, by name and the URL of a mirror: the name of each, and its directory."""
+        if not self.limit:
+            return ()
+        wanted = [(name, hashlib.sha256(url.encode()).hexdigest()[:_DIGITS]) for name, url in registries]
+        return tuple((name, str(self._directory / f"{name}-{digest}")) for name, digest in wanted if name in CACHES)
+
+    def prepare(self, places: Iterable[tuple[str, str]]) -> None:
+        """Make the directories of caches; one that cannot be made is not used."""
+        for name, directory in places:
+            with suppress(OSError):
+                os.makedirs(f"{directory}/{LINKS}" if name == "pypi" else directory, 0o700, exist_ok=True)
+
+    def begin(self, places: Iterable[tuple[str, str]]) -> "CacheStage":
+        """Return a stage for these caches, which the caller leaves; sweep those of killed processes.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        for name in os.listdir(self._directory):
+            if name.startswith(_STAGE):
+                _sweep(self._directory / name)
+        return CacheStage(self, self._directory / f"{_STAGE}{secrets.token_hex(8)}", dict(places))
+
+    def clear(self) -> None:
+        """Remove the oldest files where there are too many."""
+        found = sorted(self._files())
+        size = sum(each for _, each, _ in found)
+        if size <= self.limit:
+            return
+        for _, each, path in found:
+            if size <= self.limit * _FULL_TO:
+                return
+            with suppress(OSError):
+                os.unlink(path)
+                size -= each
+
+    def _files(self) -> Iterator[tuple[float, int, str]]:
+        for place, directories, names in os.walk(self._directory):
+            directories[:] = [each for each in directories if not each.startswith(_STAGE)]
+            for name in names:
+                with suppress(OSError):
+                    status = os.lstat(f"{place}/{name}")
+                    yield status.st_mtime, status.st_blocks * 512, f"{place}/{name}"
+
+
+class CacheStage:
+    """What one install has left, until its changes are committed."""
+
+    def __init__(self, caches: PackageCaches, directory: Path, places: dict[str, str]) -> None:
+        self._caches = caches
+        self._directory = directory
+        self._places = places
+        self._found: list[tuple[str, str]] = []
+        self._left = self._caches.limit
+        directory.mkdir(0o700)
+        self._lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._file = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end_file()
+        os.close(self._lock)
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def take(self, part: messages.Original | messages.Piece) -> None:
+        """Take the next file of the worker's, or the next part of its content.
+
+        Raises:
+            OSError: it cannot be written.
+            ValueError: the worker has sent what no cache keeps.
+        """
+        if isinstance(part, messages.Piece):
+            self._left -= len(part.data)
+            if self._file < 0 or self._left < 0:
+                raise ValueError("a cache was sent more than there is room for")
+            os.write(self._file, part.data)
+            return
+        name, _, path = part.path.partition("/")
+        if name not in self._places or not is_kept(name, path):
+            raise ValueError("a cache was sent what it does not keep")
+        self._end_file()
+        staged = str(self._directory / str(len(self._found)))
+        self._file = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK, 0o600)
+        self._found.append((name, path))
+
+    def move_in(self) -> int:
+        """Move what is new into the caches; return how many files that were. Blocks.
+
+        Raises:
+            OSError: not all of it could be; what was moved works.
+        """
+        self._end_file()
+        syncfs(self._lock)
+        moved = 0
+        for number, (name, path) in enumerate(self._found):
+            target = Path(self._places[name], path)
+            if renews(name, path) or not os.path.lexists(target):
+                target.parent.mkdir(0o700, parents=True, exist_ok=True)
+                os.rename(self._directory / str(number), target)
+                moved += 1
+        if moved:
+            self._caches.clear()
+        return moved
+
+    def _end_file(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+def _sweep(stage: Path) -> None:
+    """Remove a stage that nobody holds."""
+    with suppress(OSError):
+        held = os.open(stage, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(stage, ignore_errors=True)
+        finally:
+            os.close(held)

@@ -1,0 +1,57 @@
+"""The commit of an approved install, and what it hands on to caches of package managers.
+
+Rule: what is handed on is staged while the worker holds the rehearsal, and moved in once its changes are committed. An
+install beside which something else ran hands nothing on. A cache is a help: what goes wrong with it is logged.
+"""
+
+import logging
+from contextlib import ExitStack
+from typing import Final
+
+import trio
+
+from supervisor.config.profiles import Profile
+from supervisor.errors import WorkerError
+from supervisor.journal.facts import CallEnded
+from supervisor.pool.pending_proposal import PendingProposal
+from supervisor.pool.pools import Pools
+from supervisor.system.package_caches import CacheStage, PackageCaches
+from supervisor.tools.change_attempt import ChangeAttempt
+from supervisor.tools.session_rules import SessionRules
+
+_log: Final = logging.getLogger("strongroom.installs")
+
+
+def cache_places(caches: PackageCaches, profile: Profile) -> tuple[tuple[str, str], ...]:
+    """Return the caches that the commands of a profile are shown."""
+    return caches.places((each.name, each.url) for each in profile.registries)
+
+
+async def commit(
+    attempt: ChangeAttempt, proposal: PendingProposal, pools: Pools, rules: SessionRules
+) -> ChangeAttempt | CallEnded:
+    """Commit a change; of an install that has used the network, also what it leaves for others.
+
+    Return the call's end, or the next attempt where the rehearsal was lost and nothing has changed.
+    """
+    caches = rules.services.caches
+    if caches is None or not caches.limit or not attempt.places or attempt.wanted is None:
+        return await attempt.commit(proposal, pools, rules)
+    with ExitStack() as held:
+        stage: CacheStage | None = None
+        try:
+            if attempt.wanted.install.alone:
+                stage = held.enter_context(caches.begin(cache_places(caches, rules.profile)))
+                await proposal.keep(0, caches.limit, stage.take, caches=True)
+        except WorkerError:
+            return attempt.again(lost=True)
+        except (OSError, ValueError) as error:
+            _log.warning("an install hands nothing on: %s", error)
+            stage = None
+        ended = await attempt.commit(proposal, pools, rules)
+        if stage is not None and isinstance(ended, CallEnded) and ended.ok:
+            try:
+                await trio.to_thread.run_sync(stage.move_in)
+            except OSError as error:
+                _log.warning("an install hands not all on: %s", error)
+        return ended
