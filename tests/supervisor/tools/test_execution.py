@@ -263,7 +263,7 @@ async def test_a_no_discards_the_changes_and_leaves_what_was_printed(
 
 
 async def test_a_rule_is_made_as_the_person_edited_it(site: Site) -> None:
-    made = Rule("allow", ("touch",), ("docs/",))
+    made = Rule("allow", ("touch",), ("docs/",), kinds=("content",))
     say: Say = lambda _ask: ApprovalDecision(approved=True, scope="always", by="console", rule=made)  # noqa: E731
     assert (await site.run(site.router(say=say), "touch", "b")).ok
     assert site.services.rule_store is not None
