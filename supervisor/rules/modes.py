@@ -74,6 +74,8 @@ def _exceptions(effects: Effects, tree: InTree) -> Iterator[str]:
         yield f"it deletes what git tracks{' or may track' * tree.index_unseen}: {_names(gone)}"
     if lost := [change for path, change in essential_changes(effects) if not only_adds(path, change.what)]:
         yield f"it takes away what git keeps: {_names(lost)}"
+    if any(change.tracked and change.what not in _GONE for change in effects.changes):
+        yield "git would no longer track files that stay"
     for kind, words in _ALWAYS_ASKED.items():
         if found := [change for change in effects.changes if kind in kinds_of(change)]:
             yield f"it makes {words}: {_names(found)}"

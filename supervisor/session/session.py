@@ -31,6 +31,8 @@ from workers.catalog import CATEGORIES
 
 _NO_SERVICES: Final = ChangeServices()
 
+_BY_SCRIPT: Final = "call"
+"""Whose answers are given beforehand, to what a rehearsal shows: not to which programs start."""
 _STOPPED: Final = "This call was cut off while it ran; the worker that ran it was ended."
 
 
@@ -74,6 +76,7 @@ class Session:
         self.id, self.opened, self._taken = earlier.id, earlier.opened, earlier.calls
         self._router = Router(profile, pools, approve, self.id, services)
         self._router.rules.mode = earlier.mode
+        self._router.asks_about_programs &= earlier.opened.origin != _BY_SCRIPT
         _warm(self._router, pools)
         self._conversation: Conversation | None = None
         if model is not None:

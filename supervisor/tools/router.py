@@ -85,6 +85,8 @@ class Router:
             approve, escalation=escalation, root=profile.root, plans=lambda: self.rules.mode == "plan"
         )
         self.execution = Execution(pools, self.approvals, self.rules)
+        self.asks_about_programs = self.approvals.attended
+        """Whether somebody is there who knows what a program that is not listed is for."""
         self._profile = profile
         self._services = services
         self._pools = pools
@@ -138,7 +140,7 @@ class Router:
     def _judge_program(self, turn: int, tool: str, arguments: str, verdict: Verdict) -> Verdict:
         """Return a verdict that asks about a program that is not listed, where somebody is there."""
         started = CallStarted(turn, "", tool, arguments, True, "allow", "")
-        if verdict.decision == "deny" or not self.approvals.attended or not (program := self.rules.unlisted(started)):
+        if verdict.decision == "deny" or not self.asks_about_programs or not (program := self.rules.unlisted(started)):
             return verdict
         why = f"{quoted(program)} is not among the `programs` of [shell]"
         return Verdict("ask", why if verdict.decision == "allow" else f"{verdict.reason}; {why}")
@@ -152,7 +154,7 @@ class Router:
         if (why := self._no_worker(call.tool)) is not None:
             self._unrunnable[call.call] = why
             return call
-        program = self.rules.unlisted(call)
+        program = self.rules.unlisted(call) if self.asks_about_programs else ""
         rule = Rule("allow", programs=(program,), kinds=(), starts=True) if program else None
         reason = "; ".join(filter(None, (call.reason, self._view(call))))
         approval = await self.approvals.request(call, "call", reason, rule=rule)

@@ -107,7 +107,8 @@ class Change(_EffectsRecord, frozen=True):
     ignored: bool = False
     """Git ignores it, before and after, by what its lists and its index said before the command."""
     tracked: bool = False
-    """It is deleted or replaced, and git tracks it, or that cannot be known."""
+    """It is deleted or replaced, and git tracks it, or that cannot be known; or it is an index that leaves out what
+    stays."""
 
 
 class Attempt(_EffectsRecord, frozen=True):

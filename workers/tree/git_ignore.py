@@ -57,13 +57,25 @@ class GitIgnore:
         return is_directory or not self._is_tracked(parts, was_there=was_there)
 
     def tracks(self, path: str) -> bool:
-        """Say whether the innermost repository around what was at a path tracks it, or may."""
+        """Say whether any repository around what was at a path tracks it, or may."""
         parts = tuple(path.split("/"))
-        for depth in reversed(range(len(parts))):
+        for depth in range(len(parts)):
             if self._is_there((*parts[:depth], _GIT)):
                 index = self._index(parts[:depth])
-                return index is None or os.fsencode("/".join(parts[depth:])) in index
+                if index is None or os.fsencode("/".join(parts[depth:])) in index:
+                    return True
         return False
+
+    def untracks(self, path: str, data: bytes) -> bool:
+        """Say whether an index at `path` that becomes `data` no longer has what is there, or may not."""
+        *top, directory, name = ("", *path.split("/"))
+        top = top[1:]
+        if (directory, name) != (_GIT, "index"):
+            return False
+        before, after = self._index(tuple(top)), entries_of(data)
+        if before is None or after is None:
+            return before is not after
+        return any(self._is_there((*top, os.fsdecode(each))) for each in before.keys() - after.keys())
 
     def _directory(self, parts: Place) -> _Directory:
         known = len(parts)

@@ -24,6 +24,8 @@ from workers.treediff.comparison import Difference
 from workers.treediff.manifests import LARGEST, differs_in_dependencies, is_manifest
 from workers.treediff.snapshot import Node, spoken
 
+_LARGEST_INDEX: Final = 2**26
+
 TOLD: Final = 6 * 2**20
 """Bytes of all changes as they are sent, diffs included: less than a frame, which has to hold the output as well."""
 
@@ -79,7 +81,7 @@ def build_effects(
     found = [_change(each, first, since_ns, protection(each), leaves) for each in differences]
     if ignore is not None:
         pairs = zip(differences, found, strict=True)
-        found = [_of_git(each, one, ignore) for each, one in pairs]
+        found = [_of_git(each, one, ignore, contents[1]) for each, one in pairs]
     changes = _with_moves(found)
     everything = hashlib.sha256()
     for change in sorted(changes, key=_by_path):
@@ -104,11 +106,13 @@ def build_effects(
     )
 
 
-def _of_git(difference: Difference, change: Change, ignore: GitIgnore) -> Change:
+def _of_git(difference: Difference, change: Change, ignore: GitIgnore, after: Content) -> Change:
     """Return a change with what git says of the name."""
     if _ignored(difference, ignore):
         return msgspec.structs.replace(change, ignored=True)
     gone = change.what in ("deleted", "replaced") and ignore.tracks(difference.path)
+    if change.what == "modified" and difference.after is not None and difference.path.endswith(".git/index"):
+        gone = ignore.untracks(difference.path, after(difference.path, difference.after, _LARGEST_INDEX) or b"")
     return msgspec.structs.replace(change, tracked=True) if gone else change
 
 

@@ -75,8 +75,9 @@ def test_what_is_no_program_s_name_is_no_question(client: Lines, tree: Path, com
     assert (reasons, answer["error"]["kind"]) == ([], KIND)
 
 
-def test_where_nobody_is_there_it_does_not_start(client: Lines, tree: Path) -> None:
-    session = client.new_session(tree, profile="project", modelless=True, attended=False)
+@pytest.mark.parametrize("how", [{"attended": False}, {"origin": "call"}], ids=str)
+def test_where_nobody_is_there_it_does_not_start(client: Lines, tree: Path, how: dict[str, Any]) -> None:
+    session = client.new_session(tree, profile="project", modelless=True, **how)
     reasons, answer = ran(client, session, "allow_once", "awk", "1")
     assert (reasons, answer["error"]["kind"]) == ([], KIND)
     assert "`programs` of [shell]" in answer["error"]["message"]
