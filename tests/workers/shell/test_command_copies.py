@@ -1,0 +1,330 @@
+"""Commands in a copy of the root, as where there are no namespaces: their locks, and what becomes of their changes."""
+
+import errno
+import os
+import pwd
+import select
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pytest
+
+from tests.raw_worker import RawWorker, receive, send
+from tests.supervisor.command import HANG_GUARD
+from tests.workers.confine.test_fails_closed import Fault, name, on_a_kernel_with
+from tests.workers.shell.conftest import open_shell, propose, python, shell
+from tests.workers.shell.test_command_proposal import OWN_REHEARSAL
+from workers.catalog import protections
+from workers.shell.run.process_group import descendants
+from workers.wire import messages
+
+LIMITS: Final = messages.Limits(memory_mb=512, processes=40, open_files=1024, file_mb=64)
+OUTSIDE: Final = Path("/tmp")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("copies") / "root"
+    (root / "d").mkdir(parents=True)
+    (root / "a.txt").write_text("alpha\n")
+    (root / "d" / "b.txt").write_text("beta\n")
+    (root / "link").symlink_to("a.txt")
+    return root
+
+
+@pytest.fixture(scope="module")
+def worker(root: Path) -> Iterator[RawWorker]:
+    with open_shell(root, limits=LIMITS, copies=str(root.parent / "copies"), copy_mb=8, disk_mb=8) as opened:
+        assert isinstance(opened.ready, messages.Ready), opened.ready
+        yield opened
+
+
+def test_it_says_what_holds_it_and_every_door_is_shut(worker: RawWorker) -> None:
+    assert {"copy", "landlock_scope", "landlock_network", "seccomp"} <= set(worker.report.enforced)
+    assert "sandbox" not in worker.report.enforced
+    assert worker.report.degraded == ()
+    doors = worker.probe()
+    assert [door for door in doors if not door.shut] == []
+    assert {"change a mode outside", "signal the supervisor", "limit the supervisor"} <= {door.name for door in doors}
+
+
+EFFECTS: Final[dict[str, tuple[str, dict[str, str]]]] = {
+    "nothing": ("cat a.txt; ls -R", {}),
+    "looked at and touched": ("touch a.txt", {}),
+    "modified": ("echo more >> a.txt", {"a.txt": "modified"}),
+    "made": ("echo new > n; mkdir -p x/y", {"n": "added", "x": "added", "x/y": "added"}),
+    "removed": ("rm a.txt", {"a.txt": "deleted"}),
+    "a directory removed": ("rm -r d", {"d": "deleted", "d/b.txt": "deleted"}),
+    "renamed": ("mv d e", {"d": "deleted", "d/b.txt": "deleted", "e": "added", "e/b.txt": "added"}),
+    "made anew": ("rm -r d; mkdir d; echo beta > d/b.txt", {}),
+    "another kind": ("rm a.txt; mkdir a.txt; echo 1 > a.txt/1", {"a.txt": "replaced", "a.txt/1": "added"}),
+    "closed": ("mkdir c; echo 1 > c/1; chmod 0 c", {"c": "added", "c/1": "added"}),
+    "a mode": ("chmod 600 a.txt; chmod 700 d", {"a.txt": "mode", "d": "mode"}),
+    "by the link": ("echo 1 > link; chmod 755 link", {"a.txt": "modified"}),
+    "a file replaced by itself": ("cp -p a.txt t; mv t a.txt", {}),
+}
+
+
+@pytest.mark.parametrize(("command", "wanted"), EFFECTS.values(), ids=EFFECTS)
+def test_its_changes_are_told_and_nothing_is_changed(
+    command: str, wanted: dict[str, str], worker: RawWorker, root: Path
+) -> None:
+    proposed = propose(worker, command)
+    if not wanted:
+        assert isinstance(proposed, messages.Done), proposed
+        return
+    worker.decide(proposed, commit=False)
+    assert isinstance(proposed, messages.Proposed)
+    assert {change.path: change.what for change in proposed.effects.changes} == wanted
+    assert proposed.effects.rehearsed_in.startswith("ran in a copy of the root")
+    assert (root / "a.txt").read_text() == "alpha\n"
+    assert sorted(os.listdir(root)) == ["a.txt", "d", "link"]
+
+
+def test_what_is_committed_is_what_was_told_and_a_change_by_others_is_a_conflict(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    for each in ("a", "b"):
+        (root / each).write_text("1\n")
+    os.link(root / "a", root / "also")
+    with open_shell(root, copies=str(tmp_path / "copies"), copy_mb=8) as worker:
+        assert "ran in a copy" in worker.done("run_cmd", {"command": "echo 2 >> a; rm b; mkfifo f"}).note
+        assert sorted(os.listdir(root)) == ["a", "also", "f"]
+        assert (root / "also").read_text() == "1\n2\n"
+        proposed = propose(worker, "echo 3 >> a; echo 1 > n")
+        (root / "a").write_text("theirs\n")
+        answer = worker.decide(proposed, commit=True)
+        assert isinstance(answer, messages.Failed)
+        assert answer.kind == "conflict"
+        assert (root / "a").read_text() == "theirs\n"
+        assert sorted(os.listdir(root)) == ["a", "also", "f"]
+        worker.probe()  # by then it has let go of it
+        assert os.listdir(tmp_path / "copies") == []
+
+
+REFUSED: Final[dict[str, str]] = {
+    "a mode by name": "chmod 777 {outside}",
+    "a mode by a link": "ln -s {outside} l && chmod 777 l",
+    "a mode of the root itself": "chmod 777 {root}/a.txt",
+    "a mode by a descriptor": "{python} -c \"import os; os.fchmod(os.open('{root}/a.txt', os.O_RDONLY), 0o777)\"",
+    "a mode by a name of a descriptor": "{python} -c \"import os; f = os.open('{root}/a.txt', os.O_RDONLY); "
+    "os.chmod(f'/proc/self/fd/{{f}}', 0o777)\"",
+    "times": "touch -d 2001-01-01 {outside}",
+    "times of the root itself": "touch -d 2001-01-01 {root}/a.txt",
+    "an owner": "chown $(id -u) {outside}",
+    "an attribute": "{python} -c \"import os; os.setxattr('{root}/a.txt', 'user.x', b'1')\"",
+    "writing": "echo x > {root}/a.txt",
+    "a file in /tmp": "echo x > /tmp/strongroom-was-here",
+    "a hard link": "ln {root}/a.txt theirs",
+    "a set-ID program": "cp /bin/true t && chmod 4755 t",
+    "others' variables": "cat /proc/{pid}/environ",
+    "others' descriptors": "readlink /proc/{pid}/fd/0",
+    "others' memory": "head -c 1 /proc/{pid}/mem",
+    "others' root": "ls /proc/{pid}/root/",
+    "a signal": "kill -9 {pid}",
+    "others' limits": '{python} -c "import resource; resource.prlimit({pid}, resource.RLIMIT_NOFILE, (9, 9))"',
+    "others' priority": "renice 5 {pid}",
+    "the internet": '{python} -c "import socket; socket.socket(socket.AF_INET)"',
+    "datagrams": '{python} -c "import socket; socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)"',
+    "a socket of this machine": "{python} -c \"import socket; socket.socket(socket.AF_UNIX).connect('{socket}')\"",
+    "a watch outside": '{python} -c "import ctypes, os; c = ctypes.CDLL(None, use_errno=True); '
+    "exit(c.inotify_add_watch(c.inotify_init1(0), b'/tmp', 0xfff) < 0)\"",
+    "namespaces": "unshare -U true",
+    "a home": "ls ~{user}/",
+    "passwords": "cat /etc/shadow",
+}
+
+
+@pytest.mark.parametrize("row", REFUSED)
+def test_nothing_outside_is_reached(row: str, worker: RawWorker, root: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("theirs\n")
+    before = outside.stat(), (root / "a.txt").stat()
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "s"))
+        listening.listen()
+        given = {"outside": outside, "root": root, "pid": os.getpid(), "socket": tmp_path / "s", "python": python()}
+        command = REFUSED[row].format(user=pwd.getpwuid(os.geteuid()).pw_name, **given)
+        proposed = propose(worker, command)
+        if isinstance(proposed, messages.Proposed):
+            proposed = worker.decide(proposed, commit=False)
+    assert isinstance(proposed, messages.Done), proposed
+    assert '"exit_code":0' not in proposed.content, proposed.content
+    assert (outside.stat(), (root / "a.txt").stat()) == before
+    assert not (OUTSIDE / "strongroom-was-here").exists()
+
+
+WORKS: Final[dict[str, str]] = {
+    "modes": "touch f; chmod 755 f; test -x f; chmod -R u+w .; install -m 700 f g; test -x g",
+    "times": "touch -d 2001-01-01 a.txt; test $(stat -c %Y a.txt) -lt 1000000000; touch -h -d 2001-01-01 link",
+    "by a descriptor": "{python} -c \"import os; f = os.open('n', os.O_CREAT | os.O_WRONLY); os.fchmod(f, 0o755); "
+    'os.utime(f, ns=(5, 5)); assert os.fstat(f).st_mtime_ns == 5 and os.fstat(f).st_mode & 0o777 == 0o755"',
+    "beneath a directory": "{python} -c \"import os; d = os.open('d', os.O_RDONLY); "
+    "os.chmod('b.txt', 0o700, dir_fd=d); os.utime('b.txt', dir_fd=d); assert os.stat('d/b.txt').st_mode & 0o100\"",
+    "home and temporary files": 'test -w "$HOME" && test -w "$TMPDIR" && f=$(mktemp) && chmod 600 "$f"',
+    "itself": "test $(ps -o pid= -p $$) = $$; ls /proc/self/fd >/dev/null; test $(nproc) -gt 0",
+    "threads": '{python} -c "import threading; t = threading.Thread(target=print); t.start(); t.join()"',
+    "a pair of sockets": "{python} -c \"import socket; a, b = socket.socketpair(); a.send(b'x'); assert b.recv(1)\"",
+    "a pipeline": "seq 100 | sort -rn | head -1 | grep -qx 100",
+    "an archive": "tar cf t.tar d && rm -r d && tar xf t.tar && test -f d/b.txt",
+    "the root is read": "cmp a.txt {root}/a.txt",
+    "a user's name": "id -un",
+}
+
+
+@pytest.mark.parametrize("row", WORKS)
+def test_ordinary_work_is_done(row: str, worker: RawWorker, root: Path) -> None:
+    proposed = propose(worker, f"set -e; {WORKS[row].format(root=root, python=python())}")
+    if isinstance(proposed, messages.Proposed):
+        proposed = worker.decide(proposed, commit=False)
+    assert isinstance(proposed, messages.Done), proposed
+
+
+FORKS: Final = """
+import os, time
+made = 0
+try:
+    while True:
+        if os.fork() == 0:
+            os.setsid()
+            time.sleep(1000)
+        made += 1
+except OSError as error:
+    print(made, error.errno)
+"""
+
+
+def test_it_has_so_many_processes_and_none_of_them_outlives_it(worker: RawWorker) -> None:
+    found = shell(worker, f"exec {python()} -c '{FORKS}'")
+    made, error = map(int, found["stdout"].split())
+    assert LIMITS.processes // 2 < made < LIMITS.processes
+    assert error == 11
+    assert not shell(worker, "ps -eo args | grep '[s]leep(1000)' || true")["stdout"]
+
+
+@pytest.mark.parametrize("end", [os.kill, os.killpg])
+def test_all_of_it_dies_with_its_worker_and_the_next_one_removes_the_copy(
+    end: Callable[[int, int], None], root: Path, tmp_path: Path
+) -> None:
+    copies = tmp_path / "copies"
+    command = "(setsid setsid sleep 1000 &) ; trap '' TERM; setsid sleep 1000 & echo begun; sleep 1000"
+    with open_shell(root, copies=str(copies), copy_mb=8) as worker, ExitStack() as stack:
+        send(worker.process, messages.Call(1, "run_cmd", msgspec.json.encode({"command": command})))
+        while not isinstance(receive(worker.process), messages.Output):
+            pass
+        held = [os.pidfd_open(pid) for pid in descendants(worker.process.pid)]
+        for each in held:
+            stack.callback(os.close, each)
+        assert len(held) >= 4, "the caretaker, the shell, and what it started"
+        end(worker.process.pid, signal.SIGKILL)
+        assert all(select.select([each], [], [], HANG_GUARD)[0] for each in held)
+    assert len(os.listdir(copies)) == 1
+    with open_shell(root, copies=str(copies), copy_mb=8) as worker:
+        assert isinstance(worker.ready, messages.Ready)
+        assert os.listdir(copies) == []
+
+
+def test_too_much_on_the_disk_ends_it(worker: RawWorker) -> None:
+    failed = worker.failed(
+        "run_cmd", {"command": "for i in $(seq 100); do head -c 4000000 /dev/zero > f$i; done; sleep 100"}
+    )
+    assert failed.kind == "resource_limit"
+    assert "wrote more than 8 MB" in failed.message
+
+
+def git(root: Path, *arguments: str) -> None:
+    subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments], cwd=root, check=True)
+
+
+LEFT_OUT: Final[dict[str, tuple[str, int | None]]] = {
+    "seen": ("test ! -e big && ls src/file", 0),
+    "made": ("mkdir big", None),
+    "above it removed": ("rm -r src", None),
+    "above it renamed": ("mv src new", None),
+    "beside it": ("echo 1 > src/other", 0),
+}
+
+
+@pytest.mark.parametrize(("command", "code"), LEFT_OUT.values(), ids=LEFT_OUT)
+def test_of_a_root_that_is_too_large_what_git_ignores_is_left_out(
+    command: str, code: int | None, large: RawWorker
+) -> None:
+    answer = propose(large, command)
+    if code is None:
+        assert isinstance(answer, messages.Failed), answer
+        assert "not in the copy of the root" in answer.message
+        assert "copy_mb of [shell]" in answer.message
+        return
+    if isinstance(answer, messages.Proposed):
+        answer = large.decide(answer, commit=True)
+    assert isinstance(answer, messages.Done), answer
+    assert f'"exit_code":{code}'.encode() in answer.content.encode()
+    assert "not in the copy because copy_mb of [shell] is smaller than the root: big, src/big" in answer.note
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RawWorker]:
+    root = tmp_path_factory.mktemp("large") / "root"
+    for directory in ("big", "src/big"):
+        (root / directory).mkdir(parents=True)
+        (root / directory / "file").write_bytes(bytes(2**20))
+    (root / "src" / "file").write_text("1\n")
+    (root / ".gitignore").write_text("big/\n")
+    git(root, "init", "-q")
+    with open_shell(root, copies=str(root.parent / "copies"), copy_mb=1) as worker:
+        yield worker
+
+
+def test_a_root_that_is_too_large_even_so_is_not_copied(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "file").write_bytes(bytes(2**21))
+    with open_shell(tmp_path / "root", copies=str(tmp_path / "copies"), copy_mb=1) as worker:
+        failed = worker.failed("run_cmd", {"command": "true"})
+        assert failed.kind == "resource_limit"
+        assert "Raise copy_mb of [shell]" in failed.message
+
+
+MISSING: Final = [
+    Fault("landlock", "landlock_create_ruleset", errno.ENOSYS),
+    Fault("landlock", "landlock_restrict_self", errno.E2BIG),
+    Fault("seccomp", "seccomp", errno.EINVAL),
+    Fault("capabilities", "capset", errno.EPERM),
+]
+
+
+@pytest.mark.parametrize("fault", MISSING, ids=name)
+def test_without_a_lock_no_command_runs_whatever_the_operator_allows(fault: Fault, root: Path, tmp_path: Path) -> None:
+    given = {"command": on_a_kernel_with(fault), "allow_degraded": protections()}
+    with open_shell(root, copies=str(tmp_path / "copies"), copy_mb=8, **given) as worker:
+        assert fault.feature in worker.refusal.message
+
+
+def test_a_root_that_cannot_lie_below_an_overlay_is_copied_in_the_sandbox(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1\n")
+    command = on_a_kernel_with(Fault("", "fsetxattr", errno.EOPNOTSUPP))
+    with open_shell(tmp_path, copy_mb=8, command=command) as worker:
+        assert "sandbox" in worker.report.enforced
+        done = worker.done("run_cmd", {"command": "pwd; rm a; echo 2 > b"})
+        assert f'"stdout":"{tmp_path}\\n"' in done.content
+        assert done.note == "ran in a copy of the root, whose file system cannot lie below an overlay"
+        assert os.listdir(tmp_path) == ["b"]
+        assert isinstance(propose(worker, "ls"), messages.Done)
+
+
+@pytest.mark.parametrize(("command", "kind"), [row[1:] for row in OWN_REHEARSAL], ids=[row[0] for row in OWN_REHEARSAL])
+def test_a_command_that_spoils_its_copy_changes_nothing(command: str, kind: str, worker: RawWorker, root: Path) -> None:
+    before = sorted(root.rglob("*"))
+    answer = propose(worker, f"mkdir -p d/sub; {command}")
+    if isinstance(answer, messages.Proposed):
+        answer = worker.decide(answer, commit=False)
+    assert isinstance(answer, messages.Done | messages.Failed), answer
+    assert isinstance(answer, messages.Done) or kind or answer.kind == "resource_limit"
+    assert sorted(root.rglob("*")) == before
+    worker.probe()
+    assert os.listdir(root.parent / "copies") == []
