@@ -4,7 +4,9 @@ The limit is the same program started by a Python process with an empty environm
 turns. What a rehearsal finds changed is committed, which waits for the disk.
 """
 
+import os
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -18,6 +20,10 @@ from supervisor.config.settings import Settings
 from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec
+from workers.commit.staging_directory import draft
+from workers.shell.copies.tree_copy import TreeCopy
+from workers.tree.drafts import remove_directory
+from workers.tree.root import DIRECTORY, HANDLE, closing
 from workers.wire.messages import Context, Done, Limits
 
 _FILES: Final = 20_000
@@ -93,9 +99,37 @@ async def command(quick: bool) -> list[Figure]:
         _repository(roots[0])
         for program in _programs(quick):
             found.extend(await _compared(pool, program, roots[0]))
+        found.extend(_copies(roots[0], 1 if quick else 5))
 
     await with_pool(spec, use)
     return found
+
+
+def _copies(root: str, times: int) -> list[Figure]:
+    """Measure the copy in which a command runs where there are no namespaces, and `cp` (the limit)."""
+    ours: list[float] = []
+    limits: list[float] = []
+    with (
+        tempfile.TemporaryDirectory(dir=Path(root).parent) as folder,
+        closing(os.open(root, HANDLE)) as source,
+        closing(os.open(folder, DIRECTORY)) as within,
+    ):
+        for number in range(times):
+            limits.append(_bare(("/bin/cp", "-a", root, f"{folder}/{number}"), root) * 1000)
+            began = time.perf_counter()
+            copy = TreeCopy(source, 2048)
+            name, top = draft(within, copy.names_in_all)
+            with closing(top):
+                os.mkdir("copy", dir_fd=top)
+                with closing(os.open("copy", DIRECTORY, dir_fd=top)) as target:
+                    copy.make(target)
+            ours.append((time.perf_counter() - began) * 1000)
+            remove_directory(within, name)
+    limit, median = at(limits, 0.5), at(ours, 0.5)
+    return [
+        figure("command", f"cp -a of {_FILES} files (the limit)", limit, "ms", times),
+        figure("command", f"copy of {_FILES} files for a command", median, "ms", times, limit=limit, goal=Goal(2000.0)),
+    ]
 
 
 async def _compared(pool: Pool, program: Program, root: str) -> list[Figure]:

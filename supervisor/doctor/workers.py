@@ -43,8 +43,8 @@ def check_category(settings: Settings, category: str) -> list[CheckResult]:
             if category in SANDBOXED and found[0].verdict == "missing" and _copies(settings):
                 copied = trio.run(_with_worker, settings, category, folder, _of_category, True)
                 if copied[0].verdict == "ok":
-                    told = f"{found[0].detail}; so {_IN_COPIES}"
-                    return [CheckResult(f"{category} sandbox", "degraded", told, found[0].advice), *copied]
+                    told, advice = f"{found[0].detail}; so {_IN_COPIES}", "\n".join(_allow_namespaces())
+                    return [CheckResult(f"{category} sandbox", "degraded", told, advice), *copied]
             return found
     except (StrongroomError, OSError) as error:
         advice = "Workers are tried in a temporary directory, in TMPDIR or /tmp: make room there."

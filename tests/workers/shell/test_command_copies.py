@@ -15,10 +15,10 @@ from typing import Final
 import msgspec
 import pytest
 
-from tests.raw_worker import RawWorker, receive, send
+from tests.raw_worker import RawWorker, open_worker, receive, send
 from tests.supervisor.command import HANG_GUARD
 from tests.workers.confine.test_fails_closed import Fault, name, on_a_kernel_with
-from tests.workers.shell.conftest import open_shell, propose, python, shell
+from tests.workers.shell.conftest import inputs, open_shell, propose, python, shell
 from tests.workers.shell.test_command_proposal import OWN_REHEARSAL
 from workers.catalog import protections
 from workers.shell.run.process_group import descendants
@@ -300,8 +300,9 @@ MISSING: Final = [
 
 @pytest.mark.parametrize("fault", MISSING, ids=name)
 def test_without_a_lock_no_command_runs_whatever_the_operator_allows(fault: Fault, root: Path, tmp_path: Path) -> None:
-    given = {"command": on_a_kernel_with(fault), "allow_degraded": protections()}
-    with open_shell(root, copies=str(tmp_path / "copies"), copy_mb=8, **given) as worker:
+    given = inputs(copies=str(tmp_path / "copies"), copy_mb=8)
+    command = on_a_kernel_with(fault)
+    with open_worker(root, category="shell", inputs=given, command=command, allow_degraded=protections()) as worker:
         assert fault.feature in worker.refusal.message
 
 
