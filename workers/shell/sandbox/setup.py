@@ -87,7 +87,7 @@ def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
         home_files=inputs.registries.files,
         caches=caches,
     )
-    if inputs.machine:
+    if inputs.machine and not inputs.copies:
         seen = msgspec.structs.replace(wanted, machine=True, hidden=inputs.hidden, authorities=b"", caches=())
         wanted = seen if machine_root.is_possible(seen, start.root_fd) else wanted
     private_root.check(wanted)
