@@ -53,7 +53,7 @@ def programs_behind(directory: str, root: str, home: str) -> list[str] | None:
 
 
 def _with_programs(installed: Path) -> str:
-    return str(installed / "bin" if installed.name != "bin" and (installed / "bin").is_dir() else installed)
+    return str(installed / "bin" if installed.name != "bin" and os.path.isdir(installed / "bin") else installed)
 
 
 def _environments(manager: Path, root: str, _home: str) -> list[Path]:
@@ -120,7 +120,7 @@ def _volta(manager: Path, root: str, _home: str) -> list[Path]:
 def _rustup(manager: Path, root: str, home: str) -> list[Path]:
     """Rust's own tools stand before its installer's stand-ins, which want to write where they are installed."""
     homes = (Path(os.path.join(home, ".rustup")), manager.parent / ".rustup", manager.parent / "rustup", manager)
-    toolchains = next((each / "toolchains" for each in homes if (each / "toolchains").is_dir()), None)
+    toolchains = next((each / "toolchains" for each in homes if os.path.isdir(each / "toolchains")), None)
     if toolchains is None:
         return [manager / "bin"]
     asked = _nearest(root, "rust-toolchain.toml") or _nearest(root, "rust-toolchain")
@@ -135,7 +135,7 @@ def _toolchain(toolchains: Path, channel: str) -> Path | None:
     if not _VERSION.fullmatch(channel):
         return None
     exact = toolchains / channel
-    return exact if exact.is_dir() else next(iter(sorted(toolchains.glob(f"{channel}-*"))), None)
+    return exact if os.path.isdir(exact) else next(iter(sorted(toolchains.glob(f"{channel}-*"))), None)
 
 
 _MANAGERS: Final[tuple[tuple[str, str, Callable[[Path, str, str], list[Path]]], ...]] = (
@@ -152,7 +152,9 @@ def _installed(versions: Path, asked: str) -> Path | None:
     if not _VERSION.fullmatch(asked):
         return None
     exact = (versions / asked, versions / f"v{asked}")
-    return next((each for each in exact if each.is_dir()), None) or _newest(versions, f"{asked.removeprefix('v')}.")
+    return next((each for each in exact if os.path.isdir(each)), None) or _newest(
+        versions, f"{asked.removeprefix('v')}."
+    )
 
 
 def _newest(versions: Path, begins: str) -> Path | None:
@@ -160,7 +162,7 @@ def _newest(versions: Path, begins: str) -> Path | None:
         names = [each for each in os.listdir(versions) if each.removeprefix("v").startswith(begins)]
     except OSError:
         return None
-    found = [versions / each for each in names if not each.startswith(".") and (versions / each).is_dir()]
+    found = [versions / each for each in names if not each.startswith(".") and os.path.isdir(versions / each)]
     return max(found, key=by_version, default=None)
 
 

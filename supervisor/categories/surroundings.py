@@ -64,7 +64,7 @@ def _with_venvs(found: Toolchains, kept: HiddenPlaces, refused: dict[str, str]) 
         try:
             for programs in _bases(place, kept):
                 found = with_python(found, kept, programs)
-        except NotShown as error:
+        except (NotShown, OSError, ValueError) as error:
             refused[place] = f"{error}. Make it anew: python3 -m venv --clear {name}"
             problem = (
                 f"{name} has no Python that commands can see: what it was made with is gone or elsewhere. Make it "

@@ -104,9 +104,9 @@ class _ToolchainSearch:
         shown, seen = dict(self.shown), set(self._seen)
         try:
             yield
-        except NotShown as error:
+        except (NotShown, OSError, ValueError) as error:
             self.shown, self._seen = shown, seen
-            self.refused.setdefault(place[:_ECHO] or "(empty)", str(error))
+            self.refused.setdefault(place[:_ECHO] or "(empty)", getattr(error, "strerror", "") or str(error))
 
     def _directory(self, asked: str) -> str:
         """Return the directory that an entry of the PATH means, without links.

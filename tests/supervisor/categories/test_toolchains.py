@@ -287,6 +287,12 @@ REFUSED = [
     ("a long one", [], "/" + "x" * 5000, "longer"),
     ("a long name", [], "/" + "x" * 300, "too long"),
     ("a NUL", [], "/usr\0/bin", "NUL"),
+    (
+        "stand-ins for nothing that can be read",
+        [".asdf/shims/x", ".asdf/installs = x"],
+        "~/.asdf/shims",
+        "Not a directory",
+    ),
     ("one that cannot be decoded", [], "/\udcff", "not there"),
 ]
 
