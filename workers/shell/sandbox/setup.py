@@ -92,7 +92,8 @@ def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
         wanted = seen if machine_root.is_possible(seen, start.root_fd) else wanted
     private_root.check(wanted)
     path = tuple(dict.fromkeys(_outside((*inputs.path, *SYSTEM_PATH), root)))
-    trusting = dict.fromkeys(CERTIFICATES, private_root.AUTHORITIES) if wanted.authorities else {}
+    trusted = wanted.authorities and not inputs.copies  # without a root of its own there is no such file
+    trusting = dict.fromkeys(CERTIFICATES, private_root.AUTHORITIES) if trusted else {}
     given = {**inputs.registries.variables, **dict(inputs.environment)}
     engine = CommandRunner(
         start,
