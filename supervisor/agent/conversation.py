@@ -125,7 +125,7 @@ class Conversation:
                 return None
             undecided = self.transcript.undecided()
             left = {call.id for call in undecided}
-            ends = self.transcript.unfinished(STOPPED, "outcome_unknown")
+            ends = self.transcript.unfinished(STOPPED, "cancelled")
             await self._record(TurnResumed(self.transcript.turn), *[end for end in ends if end.call not in left])
             asked_before = self.transcript.messages[-1]["content"][-1]["type"] == "tool_result"
             return await self._run(State.FINALIZING if asked_before else State.THINKING, undecided)

@@ -232,7 +232,7 @@ class Transcript:
         if self.open_turn is None:
             return []
         end = TurnEnded(self.turn, "error", "", kind="interrupted", message="Strongroom was stopped during this turn.")
-        return [*self.unfinished(STOPPED, "outcome_unknown"), end]
+        return [*self.unfinished(STOPPED, "cancelled"), end]
 
     def as_accepted(self, reply: Reply) -> Reply:
         """Return the reply as the API takes it back.
