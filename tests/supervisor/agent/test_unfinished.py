@@ -74,7 +74,7 @@ async def test_a_call_cut_off_by_an_internal_error_has_changed_nothing_before_it
     assert (end.status, end.kind) == ("error", "internal")
     assert outcomes(facts) == {"nothing": "unknown_tool", "write_file": "cancelled", "read_file": "internal"}
     (write,) = [fact for fact in facts if isinstance(fact, CallEnded) and fact.tool == "write_file"]
-    assert write.content == "An internal error ended the turn. Nothing of it was committed."
+    assert write.content.startswith("An internal error ended the turn. Nothing of it was committed.")
     assert fault_in_facts(facts) is None
 
 
@@ -110,7 +110,7 @@ async def test_a_call_cut_off_in_its_commit_has_an_unknown_outcome(bench: Bench,
     facts = await asked_and_cancelled(bench, session, commits)
     assert outcomes(facts) == {"read_file": None, "write_file": "outcome_unknown"}
     (write,) = [fact for fact in facts if isinstance(fact, CallEnded) and fact.tool == "write_file"]
-    assert write.content.endswith(UNKNOWN)
+    assert UNKNOWN in write.content
     assert fault_in_facts(facts) is None
 
 
