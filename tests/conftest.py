@@ -26,6 +26,7 @@ TIERS: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
         "doors": (
             *("workers/confine", "workers/shell/sandbox", "workers/shell/proxy/test_proxy_locks.py"),
             *("workers/restore/test_doors.py", "workers/search/test_doors.py", "workers/web/test_doors.py"),
+            "workers/shell/test_copy_doors.py",
             *("supervisor/tools/test_confined_calls.py", "supervisor/tools/test_confined_librarian.py"),
             "supervisor/config/test_own_code.py",
         ),
