@@ -76,6 +76,8 @@ for name in {quick} {slow}; do
     printf '%s\\t%s\\t%s\\n' "$name" "$file" "$version"
 done
 """
+_OWN: Final = (".venv/bin", "venv/bin", "node_modules/.bin")
+"""Of the root, which come first in any case: a person who has activated them has them in the PATH as well."""
 _TIMEOUT_S: Final = 60.0
 
 
@@ -97,6 +99,7 @@ def check_programs(settings: Settings, root: str) -> list[CheckResult]:
     refused = [
         CheckResult(place, "degraded", f"commands do not see it: {why}", _ADVICE if why.startswith("it ") else "")
         for place, why in found.refused
+        if place not in {f"{real}/{each}" for each in _OWN}
     ]
     results = [*rows, *_hidden(asked, settings.variable("PATH"), dict(found.refused)), *refused]
     return [as_unicode(each) for each in results]

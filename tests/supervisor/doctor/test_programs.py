@@ -19,10 +19,10 @@ VERSION = "#!/bin/sh\necho $(basename $0) 1.2.3\n"
 def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, CheckResult]]:
     """A home, and what is said of a root in it whose environment is broken."""
     home = tmp_path_factory.mktemp("doctor").resolve()
-    make(home, ["tools/bin/jq", ".config/x/bin/deno", "root/node_modules/.bin/tsc", "root/.venv/bin/ruff"])
+    make(home, ["tools/bin/jq", ".config/x/bin/dune", "root/node_modules/.bin/tsc", "root/.venv/bin/ruff"])
     make(home, ["root/.venv/pyvenv.cfg = home = /gone/bin\n", "root/.venv/bin/python3 -> /gone/bin/python3"])
     (home / "tools/bin/jq").write_text(VERSION)
-    path = f"{home}/tools/bin:{home}/.config/x/bin:.:/no/such:{home}:/usr/bin:/bin"
+    path = f"{home}/tools/bin:{home}/.config/x/bin:.:/no/such:{home}:{home}/root/.venv/bin:/usr/bin:/bin"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(home))
         settings = load({"STRONGROOM_HOME": str(home / "state"), "HOME": str(home), "PATH": path})
@@ -33,12 +33,13 @@ def test_programs_are_told_with_place_and_version(told: tuple[Path, dict[str, Ch
     home, rows = told
     assert rows["jq"] == CheckResult("jq", "ok", f"{home}/tools/bin/jq  jq 1.2.3")
     assert rows["tsc"].detail == f"{home}/root/node_modules/.bin/tsc"
+    assert f"{home}/root/.venv/bin" not in rows
     assert rows["ruff"].detail.startswith(f"{home}/root/.venv/bin/ruff")
     assert rows["git"].detail.startswith("/usr/bin/git  git version")
 
 
 REASONS = [
-    ("deno", "/.config/x/bin/deno is not found by commands: it lies in .config"),
+    ("dune", "/.config/x/bin/dune is not found by commands: it lies in .config"),
     ("HOME/.config/x/bin", ".config, where settings"),
     (".", "relative"),
     ("/no/such", "not there"),

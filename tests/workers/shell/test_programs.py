@@ -71,7 +71,7 @@ def found(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Survey:
     authority = Authority().write(place / "ca.pem")
     both = place / "both.pem"
     both.write_text(f"-----BEGIN PRIVATE KEY-----\n{SECRET}\n-----END PRIVATE KEY-----\n{authority.read_text()}")
-    person = {"PATH": ":".join(f"{home}/{each}" for each in PATH.split()), "TZ": "Asia/Tokyo", "LANG": "de_DE.UTF-8"}
+    person = {"PATH": ":".join(f"{home}/{each}" for each in PATH.split()), "TZ": "JST-9", "LANG": "de_DE.UTF-8"}
     person |= {"AWS_SECRET_ACCESS_KEY": SECRET, "SSL_CERT_FILE": str(both)}
     return survey(("path",), {"GREETING": "hi there", "PYTHONPATH": "src:lib"}, kept, person, "here")
 
@@ -168,7 +168,7 @@ def test_a_shown_place_cannot_be_written(worker: RawWorker, home: Path, found: S
 
 def test_what_goes_in_of_the_person_is_what_is_named(worker: RawWorker) -> None:
     told = printed(worker, "echo $LANG $TZ $GREETING; date -d @0 +%H; env")
-    assert told.splitlines()[:2] == ["de_DE.UTF-8 Asia/Tokyo hi there", "09"]
+    assert told.splitlines()[:2] == ["de_DE.UTF-8 JST-9 hi there", "09"]
     assert SECRET not in told
     assert "AWS_SECRET" not in told
 
