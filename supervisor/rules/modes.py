@@ -24,7 +24,7 @@ MODES: Final[Mapping[Mode, str]] = MappingProxyType(
         "plan": "Nothing is changed: edits and commands are rehearsed, and what they would change is shown.",
     }
 )
-PLANNED: Final = "the session is in plan mode, in which nothing is changed"
+PLANNED: Final = "the session is in plan mode"
 
 _ALWAYS_ASKED: Final[Mapping[ChangeKind, str]] = MappingProxyType(
     {"link-outside": "links that lead outside", "special": "special files", "setuid": "set-user-ID bits"}

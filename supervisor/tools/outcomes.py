@@ -102,7 +102,7 @@ def with_output(ended: CallEnded, result: str) -> CallEnded:
 
 def planned(call: CallStarted, printed: str, effects: Effects) -> CallEnded:
     """Return the end of a call in plan mode: what its rehearsal has `printed`, JSON, and what it would change."""
-    words = [f"Nothing was changed, for {PLANNED}. {call.tool} would have changed {count_changed(effects)}:"]
+    words = [f"Nothing was changed: {PLANNED}. {call.tool} would have changed {count_changed(effects)}:"]
     changes, left = essential_changes(effects), _PLANNED_DIFFS
     for _path, change in changes[:_PLANNED]:
         left -= len(change.diff)
