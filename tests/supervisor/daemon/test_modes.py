@@ -243,3 +243,19 @@ def test_a_plan_is_shown_and_kept(daemon: DaemonProcess, client: Lines, tree: Pa
     client.heard.clear()
     client.load(session)
     assert [each["entries"] for each in client.updates(session) if each["sessionUpdate"] == "plan"] == [wanted]
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["in plan mode", "switched while it is asked"])
+def test_nothing_runs_on_the_real_system_in_plan_mode(daemon: DaemonProcess, tree: Path, late: bool) -> None:
+    before = seen(tree)
+    with daemon.client(_meta={extensions.CLIENT: True}) as client:
+        session = client.new_session(tree, profile="operator", modelless=True, mode="edits" if late else "plan")
+        number = client.begin_tool(session, RUN, command="echo x > outside.txt; echo done")
+        question = client.until(ASK)
+        assert question["params"]["_meta"][extensions.REVIEW].get("escalation", False) == late
+        if late:
+            set_mode(client, session, "plan")
+        client.choose(question, "allow_once", **{extensions.UNCONFINED: True})
+        answer = client.answer(number)["result"]["answer"]
+    assert answer["error"]["kind"] == "denied"
+    assert seen(tree) == before
