@@ -185,7 +185,9 @@ def _choices(info: inspect.Type) -> list[str]:
         case inspect.Metadata():
             return _choices(info.type)
         case inspect.UnionType():
-            return [name for each in info.types for name in _choices(each)]
+            names = [name for each in info.types for name in _choices(each)]
+            either = any(isinstance(each, inspect.BoolType) for each in info.types) and names
+            return [*(("true", "false") if either else ()), *names]
         case inspect.LiteralType():
             return [str(value) for value in info.values]
     return []
