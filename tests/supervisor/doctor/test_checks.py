@@ -270,11 +270,23 @@ LACKING: Final = {
 def test_doctor_names_the_feature_that_a_kernel_lacks_and_says_what_to_do(
     strongroom: Strongroom, calls: str, subject: str, detail: str, advice: str
 ) -> None:
+    strongroom.configure(NO_COPIES)
     done = strongroom.run("doctor", "--json", wrapper=without(calls))
     found = rows(done.json)[subject]
     assert (done.code, found.verdict) == (1, "missing")
     assert detail in found.detail
     assert advice in found.advice
+
+
+NO_COPIES: Final = "[shell]\ncopy_mb = 0\n"
+"""Where no sandbox can be made, commands run in copies of the root otherwise."""
+
+
+def test_where_no_sandbox_can_be_made_doctor_says_that_commands_run_in_copies(strongroom: Strongroom) -> None:
+    found = rows(strongroom.run("doctor", "--json", wrapper=without(number("unshare"))).json)
+    assert (found["shell sandbox"].verdict, found["shell worker"].verdict) == ("degraded", "ok")
+    assert "commands are rehearsed in copies of the root instead" in found["shell sandbox"].detail
+    assert found["shell worker"].detail.startswith("confined by copy, ")
 
 
 TOUCH: Final = ("call", "--profile", "operator", "run_cmd", '{"command": "touch made"}', "--root", "root")
@@ -288,6 +300,7 @@ NOT_RUN: Final = {
 def test_no_tool_runs_without_its_protection_and_the_answer_says_why(
     strongroom: Strongroom, root: Path, feature: str
 ) -> None:
+    strongroom.configure(NO_COPIES)
     calls, arguments = NOT_RUN[feature]
     done = strongroom.run(*arguments, wrapper=without(calls))
     assert (done.code, done.json["error"]["kind"]) == (1, "worker_unavailable")
@@ -447,6 +460,7 @@ SECOND_WALLS: Final = {
 def test_a_worker_that_lacks_what_it_can_do_without_is_degraded(subject: str, strongroom: Strongroom) -> None:
     call, detail, advice = SECOND_WALLS[subject]
     category = subject.partition(":")[0]
+    strongroom.configure(NO_COPIES)
     found = of_category_without(number(call), category, strongroom)
     row = found[subject]
     assert (found[f"{category} worker"].verdict, row.verdict) == ("ok", "degraded")
@@ -477,6 +491,9 @@ def test_a_refusal_gets_the_advice_of_its_own_protection(
 
 
 def test_the_list_of_tools_says_what_cannot_work_here(strongroom: Strongroom) -> None:
+    every = strongroom.run("tools", "--profile", "operator", "--json", wrapper=without(number("unshare"))).json
+    assert ("run_cmd" in [tool["name"] for tool in every["tools"]], "absent" in every) == (True, False)
+    strongroom.configure(NO_COPIES)
     found = strongroom.run("tools", "--profile", "operator", "--json", wrapper=without(number("unshare"))).json
     assert [tool["name"] for tool in found["tools"]] == ["read_file", "list_directory"]
     assert list(found["absent"]) == ["run_cmd"]
