@@ -23,6 +23,8 @@ PLAN: Final = "plan"
 """The file in the staging directory."""
 
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_PAIR: Final = b"\x92"
+"""How msgpack begins an array of two."""
 _MOST: Final = 2**28
 """Bytes of a plan that are read."""
 
@@ -87,9 +89,11 @@ def read_plan(staging: int, number: int) -> list[PlannedOperation] | None:
     """Return the plan in a staging directory; None where there is none of the call with that number."""
     try:
         with closing(open_beneath(staging, PLAN, os.O_RDONLY, links=False)) as file:
+            begins = _PAIR + _encoder.encode(number)
+            if not number or os.pread(file, len(begins), 0) != begins:
+                return None  # of another call, or made up: then it may be of any size
             data = os.pread(file, min(_MOST, os.fstat(file).st_size), 0)
-        known, rows = _decoder.decode(data)
-        return [_planned(each) for each in rows] if number and known == number else None
+        return [_planned(each) for each in _decoder.decode(data)[1]]
     except (OSError, ValueError):  # msgspec.DecodeError is one
         return None
 
