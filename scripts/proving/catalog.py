@@ -174,8 +174,8 @@ PROJECTS: Final = (
     _pypi("pluggy", "src/pluggy/_hooks.py", "testing --ignore=testing/benchmark.py"),
     _pypi("iniconfig", "src/iniconfig/__init__.py", "testing"),
     _pypi("toolz", "toolz/itertoolz.py", "toolz/tests"),
-    _pypi("tomli", "src/tomli/_parser.py", "tests"),
-    _pypi("idna", "idna/core.py", "tests"),
+    _pypi("more-itertools", "more_itertools/recipes.py", "tests/test_recipes.py"),
+    _pypi("idna", "idna/core.py", "tests/test_idna.py tests/test_intranges.py"),
     _pypi("inflection", "inflection/__init__.py", "test_inflection.py"),
     _pypi("itsdangerous", "src/itsdangerous/signer.py", "tests", "freezegun"),
     Project(
