@@ -180,6 +180,8 @@ class ProposedEffects(Object, frozen=True):
     """Changes that cannot be shown in full, or are not listed: they want a yes of their own."""
     git: str = ""
     """What became of repositories, in git's words: a clause."""
+    packages: dict[str, str] = msgspec.field(default_factory=dict)
+    """Directories of packages in which much changes, each with how much: a clause."""
     rehearsed_in: str = ""
     """Where it ran, where that was not an overlay of the root: a clause."""
 

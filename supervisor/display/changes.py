@@ -14,6 +14,7 @@ from supervisor.acp import extensions
 from supervisor.display.command_text import text_of
 from supervisor.display.escape import is_padded, name, visible
 from supervisor.display.git_words import kept_for_itself, own_part
+from supervisor.display.package_folders import folder_of
 from supervisor.display.proposed_effects import ONLY
 from workers.changes.effects import What
 
@@ -165,9 +166,12 @@ def overview(effects: extensions.ProposedEffects, short: bool = False) -> list[L
     others, own = [], []
     for change in effects.changes:
         if not change.protected and not change.ignored:
+            if short and folder_of(change.path) in effects.packages:
+                continue
             part = own_part(change.path) if effects.git else ""
             (own.append((part, change.what)) if part else others.append(change))
     lines += [("bold", f"  git: {name(effects.git)}")] if effects.git else []
+    lines += [("", f"  {name(folder)}: {name(much)}") for folder, much in effects.packages.items()]
     lines += _gathered(others) if short else map(_row, others)
     lines += [("dim", f"  git keeps for itself: {kept_for_itself(own)}")] if own else []
     if quiet := sum(change.ignored for change in effects.changes):

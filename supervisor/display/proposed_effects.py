@@ -3,13 +3,14 @@
 Rule: the names and words are as they are; whoever shows them makes them safe (`supervisor.display.changes`).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
 from supervisor.acp import extensions
 from supervisor.display.escape import name
 from supervisor.display.git_words import git_words
+from supervisor.display.package_folders import count_packages, folders
 from supervisor.display.unseen import changed_attributes, count_unseen, is_unasked, unseen
 from workers.changes.effects import Change, Effects, NodeState, Traffic
 
@@ -29,6 +30,7 @@ _ORDINARY_DIRECTORY: Final = 0o775
 def presented(effects: Effects, cannot_undo: str = "") -> extensions.ProposedEffects:
     """Return effects as clients are told them, protected paths first."""
     changes = sorted(effects.changes, key=lambda change: not change.protected)
+    asked = (each for each in effects.changes if not is_unasked(each, effects))
     return extensions.ProposedEffects(
         changes=[told(each, unasked=is_unasked(each, effects)) for each in changes],
         totals=dict(effects.totals.items()),
@@ -42,7 +44,16 @@ def presented(effects: Effects, cannot_undo: str = "") -> extensions.ProposedEff
         unseen=count_unseen(effects),
         git=git_words(effects.git),
         rehearsed_in=effects.rehearsed_in,
+        packages={folder: _much(each) for folder, each in folders(asked).items()},
     )
+
+
+def _much(changes: Sequence[Change]) -> str:
+    """Return how much changes in a directory of packages."""
+    packages, names = count_packages(changes), len(changes)
+    new = sum(each.after.size for each in changes if each.after is not None and each.what != "deleted")
+    many = f"{packages} package{'s' * (packages > 1)}, " if packages else ""
+    return f"{many}{names} names, {_bytes(new)}"
 
 
 def traffic(told: Iterable[Traffic]) -> str:
