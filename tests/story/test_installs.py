@@ -138,3 +138,34 @@ def test_a_second_install_in_another_root_needs_no_network(site: Site, command: 
     assert site.registry.asked == []
     assert not decided.network
     assert any(each.path.startswith(f"{directory}/") and "tiny" in each.path for each in decided.effects.changes)
+
+
+def test_a_yes_for_always_holds_for_the_next_session_there(site: Site) -> None:
+    """In one and the same, what an install has printed is foreign text, after which a person is asked."""
+    root = site.root()
+    questions, _facts = site.run(root, PIP, option="allow_always")
+    assert "python3 may install packages from pypi" in questions[0]
+    questions, facts = site.run(root, [*PIP[:-1], "little"])
+    assert questions == []
+    assert [each.network for each in of(facts, CallDecided)] == [True, True]
+    assert list((root / ".venv").rglob("little*"))
+
+
+def test_what_a_package_s_script_changes_besides_is_asked_about(site: Site) -> None:
+    if shutil.which("npm") is None:
+        pytest.skip("no npm")
+    site.registry.scripts = {"postinstall": "echo hacked > $INIT_CWD/Makefile"}
+    root = site.root()
+    questions, _facts = site.run(root, ["npm", "install", "--foreground-scripts", "little"], option="allow_once")
+    assert len(questions) == 2
+    assert "Makefile" in questions[1]
+
+
+@pytest.mark.parametrize("option", ["reject_once"])
+def test_without_a_yes_it_runs_without_a_network(site: Site, option: str) -> None:
+    site.registry.asked.clear()
+    root = site.root()
+    _questions, facts = site.run(root, [*PIP[:-1], "missing"], option=option)
+    (ended,) = of(facts, CallEnded)
+    assert (site.registry.asked, list(root.iterdir())) == ([], [])
+    assert "nothing of what it had changed is kept" in ended.note

@@ -1,0 +1,104 @@
+"""Caches of packages: what a stage takes and moves in, what a killed process leaves, what goes when it is full."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from supervisor.system.package_caches import CacheStage, PackageCaches
+from workers.wire import messages
+
+CONTENT = "npm/content-v2/sha512/ab/cd/ef"
+INDEX = "npm/index-v5/ab/cd/ef"
+
+
+@pytest.fixture
+def caches(tmp_path: Path) -> PackageCaches:
+    found = PackageCaches(tmp_path / "caches", 2**20)
+    found.prepare(places(found))
+    return found
+
+
+def places(caches: PackageCaches) -> tuple[tuple[str, str], ...]:
+    return caches.places([("npm", ""), ("pypi", ""), ("deb", "")])
+
+
+def fill(stage: CacheStage, path: str, text: str) -> None:
+    stage.take(messages.Original(1, path, kept=True))
+    stage.take(messages.Piece(1, text.encode()))
+
+
+def install(caches: PackageCaches, **files: str) -> None:
+    with caches.begin(places(caches)) as stage:
+        for path, text in files.items():
+            fill(stage, path, text)
+        stage.move_in()
+
+
+def kept(caches: PackageCaches, path: str) -> str:
+    name, _, rest = path.partition("/")
+    file = Path(dict(places(caches))[name], rest)
+    return file.read_text() if file.exists() else ""
+
+
+def test_what_is_there_stays_but_for_the_index(caches: PackageCaches) -> None:
+    install(caches, **{CONTENT: "first", INDEX: "first"})
+    install(caches, **{CONTENT: "another", INDEX: "another"})
+    assert (kept(caches, CONTENT), kept(caches, INDEX)) == ("first", "another")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "npm/tmp/x",
+        "npm/content-v2/../../x",
+        "npm/../npm/x",
+        "npm/_npx/x.js",
+        "deb/x",
+        "crates/cache/a.crate",
+        "/etc/x",
+        "",
+    ],
+)
+def test_a_stage_takes_nothing_else(caches: PackageCaches, path: str) -> None:
+    with caches.begin(places(caches)) as stage, pytest.raises(ValueError, match="does not keep"):
+        fill(stage, path, "x")
+
+
+def test_nothing_is_moved_in_before_it_is_said(caches: PackageCaches, tmp_path: Path) -> None:
+    with caches.begin(places(caches)) as stage:
+        fill(stage, CONTENT, "x")
+    assert kept(caches, CONTENT) == ""
+    assert [each for each in os.listdir(tmp_path / "caches") if each.startswith(".")] == []
+
+
+def test_what_a_killed_process_had_staged_goes_with_the_next_and_what_a_live_one_has_stays(
+    caches: PackageCaches, tmp_path: Path
+) -> None:
+    left = tmp_path / "caches" / ".stage-dead"
+    left.mkdir()
+    (left / "0").write_text("x")
+    with caches.begin(places(caches)) as live:
+        fill(live, CONTENT, "x")
+        install(caches, **{INDEX: "y"})
+        assert live.move_in() == 1
+    assert not left.exists()
+    assert kept(caches, CONTENT) == "x"
+
+
+def test_the_oldest_go_where_there_are_too_many(tmp_path: Path) -> None:
+    caches = PackageCaches(tmp_path / "caches", 40_000)
+    caches.prepare(places(caches))
+    for number in range(8):
+        install(caches, **{f"{CONTENT}{number}": "x" * 8000})
+        file = Path(dict(places(caches))["npm"], f"{CONTENT}{number}".partition("/")[2])
+        if file.exists():
+            os.utime(file, (number, number))
+    there = [number for number in range(8) if kept(caches, f"{CONTENT}{number}")]
+    assert there == list(range(8 - len(there), 8))
+    assert 0 < len(there) < 6
+
+
+def test_each_address_of_a_registry_has_a_cache_of_its_own(caches: PackageCaches) -> None:
+    assert dict(caches.places([("npm", "")])) != dict(caches.places([("npm", "https://a.example")]))
+    assert PackageCaches(Path("/x"), 0).places([("npm", "")]) == ()
