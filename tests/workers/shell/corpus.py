@@ -253,8 +253,9 @@ def _read(path: Path) -> str:
 def calling(scene: Scene, profile: str, timeout_s: float, environment: Mapping[str, str]) -> Iterator[Caller]:
     """Start a daemon whose commands may take `timeout_s`, in an `environment` of its own."""
     state = Path(tempfile.mkdtemp(prefix="state-", dir=scene.place))
-    shown = find_toolchains(("known",), HiddenPlaces(os.path.expanduser("~"), (str(state),))).shown
-    toolchains = json.dumps([each for each in shown if os.path.isdir(each) and not os.path.islink(each)])
+    found = find_toolchains(("known",), HiddenPlaces(os.path.expanduser("~"), (str(state),)))
+    shown = [each for each in dict.fromkeys((*found.path, *found.shown)) if os.path.isdir(each)]
+    toolchains = json.dumps([each for each in shown if not os.path.islink(each)])
     (state / "config.toml").write_text(CONFIG.format(timeout_s=timeout_s, toolchains=toolchains))
     strongroom = ForkedStrongroom(state, scene.place, **{"HOME": str(scene.home), **environment})
     command = strongroom.command("call", "--stdin", "--approve", "--profile", profile, "--root", str(scene.root))
