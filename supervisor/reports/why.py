@@ -266,7 +266,7 @@ def _decided(fact: CallDecided, at: str) -> Judged:
     names = tuple(name(each.path) for each in effects.changes[:_NAMED])
     return msgspec.structs.replace(
         judged,
-        changes=detailed(effects),
+        changes="; ".join(filter(None, (f"git: {effects.git}" * bool(effects.git), detailed(effects)))),
         names=(*names, f"and {rest} more") if rest > 0 else names,
         refused=tuple(f"{each.kind} {name(each.what)}" for each in effects.refused),
         traffic=effects.traffic,
