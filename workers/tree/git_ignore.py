@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from workers.tree.git_index import INDEX, entries_of
+from workers.tree.git_index import INDEX, entries_of, may_name
 from workers.tree.ignore_pattern import IgnorePattern, patterns_of
 from workers.tree.obeyed_names import folded
 from workers.tree.root import closing, open_beneath
@@ -38,6 +38,7 @@ class GitIgnore:
     def __init__(self, root_fd: int) -> None:
         self._root = root_fd
         self._directories: dict[Place, _Directory] = {}
+        self._indexes: dict[Place, bytes] = {}
         self._tracked: dict[Place, Mapping[bytes, object] | None] = {}
 
     def ignores(self, path: str, *, is_directory: bool, was_there: bool) -> bool:
@@ -60,10 +61,8 @@ class GitIgnore:
         """Say whether any repository around what was at a path tracks it, or may."""
         parts = tuple(path.split("/"))
         for depth in range(len(parts)):
-            if self._is_there((*parts[:depth], _GIT)):
-                index = self._index(parts[:depth])
-                if index is None or os.fsencode("/".join(parts[depth:])) in index:
-                    return True
+            if self._is_there((*parts[:depth], _GIT)) and self._names(parts, depth) is not False:
+                return True
         return False
 
     def untracks(self, path: str, data: bytes) -> bool:
@@ -104,17 +103,30 @@ class GitIgnore:
         within = parts[:-1]
         while True:
             top = within[: self._directory(within).top]
-            index = self._index(top)
-            if was_there if index is None else os.fsencode("/".join(parts[len(top) :])) in index:
+            named = self._names(parts, len(top))
+            if was_there if named is None else named:
                 return True
             if not top:
                 return False
             within = top[:-1]
 
+    def _names(self, parts: Place, depth: int) -> bool | None:
+        """Say whether the index of the repository at a depth of a path names it; None where that is not known."""
+        top, path = parts[:depth], os.fsencode("/".join(parts[depth:]))
+        if not may_name(self._data(top), path):
+            return False
+        index = self._index(top)
+        return None if index is None else path in index
+
+    def _data(self, top: Place) -> bytes:
+        if top not in self._indexes:
+            self._indexes[top] = self._content((*top, _GIT, "index"), INDEX)
+        return self._indexes[top]
+
     def _index(self, top: Place) -> Mapping[bytes, object] | None:
         """Return what a repository tracks; None where that is not known."""
         if top not in self._tracked:
-            data = self._content((*top, _GIT, "index"), INDEX)
+            data = self._data(top)
             empty = not data and self._is_there((*top, _GIT, "HEAD")) and not self._is_there((*top, _GIT, "index"))
             self._tracked[top] = {} if empty else entries_of(data)
         return self._tracked[top]

@@ -9,7 +9,7 @@ Source: Documentation/gitformat-index.txt of git.
 import hashlib
 import struct
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 _HEADER: Final = struct.Struct(">4sII")
 _REMEMBERED: Final = ((0, 24), (28, 40))
@@ -22,6 +22,8 @@ _PREFIXED: Final = 4
 """Versions of the format: from which on flags may be extended, and in which names are cut short."""
 _MORE: Final = 0x80
 _EXTENSION: Final = struct.Struct(">4sI")
+_WRITTEN_OUT: Final = (b"\0\0\0\2", b"\0\0\0\3")
+"""Versions whose entries hold whole paths."""
 _ELSEWHERE: Final = frozenset({b"link", b"sdir"})
 """Extensions with which other paths count as well: of another file, and all of a directory."""
 
@@ -51,24 +53,26 @@ def gist(data: bytes) -> bytes:
         return b""
 
 
-class _Entry(NamedTuple):
-    at: int
-    mode: bytes
-    blob: bytes
-    """The object's name."""
-    name: bytes
-    end: int
+_Entry = tuple[int, bytes, bytes, bytes, int]
+"""Where it begins, its mode, its object's name, its path, and where it ends."""
+
+
+def may_name(data: bytes, path: bytes) -> bool:
+    """Say whether an index may name a path; a look, where it is written out, and is of this file alone."""
+    if data[4:8] in _WRITTEN_OUT and not any(each in data for each in _ELSEWHERE):
+        return path + b"\0" in data
+    return True
 
 
 def entries_of(data: bytes) -> Mapping[bytes, tuple[bytes, bytes]] | None:
     """Return the mode and the object's name of each path in an index; None where it does not name all of them."""
     try:
-        found, end = {}, _HEADER.size
-        for entry in _entries(data):
-            found[entry.name], end = (entry.mode, entry.blob), entry.end
-        while end < len(data) - _name_size(data):
-            name, size = _EXTENSION.unpack_from(data, end)
-            if name in _ELSEWHERE:
+        found, end, last = {}, _HEADER.size, len(data) - _name_size(data)
+        for _at, mode, blob, name, end in _entries(data):  # noqa: B007 - the last end counts
+            found[name] = (mode, blob)
+        while end < last:
+            extension, size = _EXTENSION.unpack_from(data, end)
+            if extension in _ELSEWHERE:
                 return None
             end += _EXTENSION.size + size
     except (ValueError, IndexError, struct.error):
@@ -83,9 +87,9 @@ def _essence(data: bytes) -> bytes:
         ValueError, IndexError, struct.error: it is none.
     """
     essence = bytearray(data[: -_name_size(data)])
-    for entry in _entries(data):
+    for at, *_entry in _entries(data):
         for start, end in _REMEMBERED:
-            essence[entry.at + start : entry.at + end] = bytes(end - start)
+            essence[at + start : at + end] = bytes(end - start)
     return bytes(essence)
 
 
@@ -101,14 +105,16 @@ def _entries(data: bytes) -> Iterator[_Entry]:
             raise ValueError("an entry is cut off")
         flags = at + _FIXED + name_size
         start = flags + (4 if version >= _WITH_EXTENDED and data[flags] & _EXTENDED else 2)
-        kept = 0
         if version == _PREFIXED:
-            kept, start = _cut_from(data, start)
-            kept = max(0, len(name) - kept)
-        end = data.index(0, start)
-        name = name[:kept] + data[start:end]
-        end += 1 if version == _PREFIXED else (at - end) % 8 or 8
-        yield _Entry(at, data[at + 24 : at + 28], data[at + _FIXED : flags], name, end)
+            cut, start = _cut_from(data, start)
+            end = data.index(0, start)
+            name = name[: max(0, len(name) - cut)] + data[start:end]
+            end += 1
+        else:
+            end = data.index(0, start)
+            name = data[start:end]
+            end += (at - end) % 8 or 8
+        yield at, data[at + 24 : at + 28], data[at + _FIXED : flags], name, end
         at = end
 
 

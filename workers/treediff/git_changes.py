@@ -30,6 +30,8 @@ _BRANCHES: Final = "refs/heads/"
 _SMALL: Final = 2**12
 _LARGEST: Final = 2**24
 """Bytes of a reference, and of a list of them or an index."""
+_COUNTED: Final = 2**20
+"""The same of an index whose differences are counted: some 10,000 files."""
 _OBJECT: Final = 2**22
 _ALL: Final = 2**24
 _LEAST: Final = 2**12
@@ -118,11 +120,12 @@ class _GitDirectory:
         return GitChange("amended" if amended else "moved", name, old, new, files if amended else None, where)
 
     def _index(self, where: str) -> Iterator[GitChange]:
-        before, after = (entries_of(self._read("index", _LARGEST, now=now)) for now in (False, True))
-        if after is not None:
-            differ = {name for name, _entry in (before or {}).items() ^ after.items()}
-            if differ:
-                yield GitChange("index", "", files=len(differ), repository=where)
+        before, after = (self._read("index", _COUNTED, now=now) for now in (False, True))
+        names = [entries_of(data) if data else {} for data in (before, after)] if after else [None]
+        if None in names:
+            yield GitChange("index", "", repository=where)
+        elif differ := {name for name, _entry in (names[0] or {}).items() ^ (names[-1] or {}).items()}:
+            yield GitChange("index", "", files=len(differ), repository=where)
 
     # --- references -----------------------------------------------------------------------------------------------
 
