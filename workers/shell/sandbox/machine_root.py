@@ -9,6 +9,7 @@ signal nobody: it stays in a PID namespace of its own.
 import fnmatch
 import glob
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
@@ -56,6 +57,8 @@ HIDDEN: Final = (
     # Memory that was written to a disk.
     *("/swapfile", "/swap.img", "/swap", "/var/swap*", "/var/crash", "/var/lib/systemd/coredump", "/var/lib/apport"),
     *("/var/lib/systemd/random-seed", "/var/lib/systemd/pstore"),
+    # Other copies of all this.
+    *("/.snapshots", "/timeshift", "/sysroot", "/var/lib/machines", "/var/lib/lxc", "/var/lib/lxd", "/var/snap"),
     # Where the kernel itself shows more than a look at the machine takes.
     *("/sys/kernel/debug", "/sys/kernel/tracing", "/sys/kernel/security", "/sys/fs/bpf", "/sys/fs/pstore"),
     *("/sys/fs/fuse", "/sys/firmware", "/sys/devices/virtual/powercap", "/sys/power"),
@@ -97,7 +100,8 @@ def build(layout: Layout) -> None:
     mounts.bind("/proc", _BASE + layout.machines_proc, READ_ONLY | _OURS | NO_PROGRAMS)
     _run()
     os.listdir(os.path.dirname(HOME))
-    ways = [path for path in _found(layout.hidden) if _hide(path, _needed(layout))]
+    found = _found((*layout.hidden, *map(glob.escape, not_for_everybody("/etc"))))
+    ways = [path for path in found if _hide(path, _needed(layout))]
     for path in layout.toolchains:
         if any(within(path, way) for way in ways):
             show(path, _BASE)
@@ -206,6 +210,19 @@ def _found(hidden: Iterable[str]) -> list[str]:
         if not kept or not within(path, kept[-1]):
             kept.append(path)
     return kept
+
+
+def not_for_everybody(top: str) -> Iterator[str]:
+    """Yield what lies in a directory and not everybody may read: services keep their passwords so."""
+    for directory, inner, files in os.walk(top):
+        for name in (*files, *tuple(inner)):
+            path = os.path.join(directory, name)
+            with suppress(OSError):
+                status = os.lstat(path)
+                needed = 0o005 if stat.S_ISDIR(status.st_mode) else 0o004
+                if not stat.S_ISLNK(status.st_mode) and status.st_mode & needed != needed:
+                    inner[:] = [each for each in inner if each != name]
+                    yield path
 
 
 def _homes() -> Iterator[str]:

@@ -16,7 +16,7 @@ from tests.hostile_worker import hostile_command
 from tests.raw_worker import RawWorker
 from tests.workers.shell.conftest import effects_of, open_shell, shell
 from tests.workers.shell.sandbox.test_locks import attack
-from workers.shell.sandbox.machine_root import HIDDEN, OF_RUN
+from workers.shell.sandbox.machine_root import HIDDEN, OF_RUN, not_for_everybody
 
 HIDES = ("/etc/hostname",)
 """What an operator hides here."""
@@ -202,3 +202,15 @@ def test_where_it_cannot_be_had_commands_see_the_system_alone_and_it_is_said(roo
 def test_what_is_hidden_stands_where_a_person_reads_it() -> None:
     told = (Path(__file__).parents[4] / "SECURITY.md").read_text().split()
     assert [pattern for pattern in HIDDEN if pattern not in told] == []
+
+
+def test_what_services_keep_to_themselves_is_found(tmp_path: Path) -> None:
+    for name, mode in {"open": 0o644, "password": 0o640, "deep/key": 0o600, "deep/public": 0o644}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+        (tmp_path / name).chmod(mode)
+    (tmp_path / "closed").mkdir(mode=0o750)
+    (tmp_path / "closed" / "inner").write_text("")
+    (tmp_path / "link").symlink_to("password")
+    found = {os.path.relpath(each, tmp_path) for each in not_for_everybody(str(tmp_path))}
+    assert found == {"password", "deep/key", "closed"}
