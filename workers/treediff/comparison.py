@@ -27,7 +27,7 @@ from workers.changes.effects import NodeState, What
 from workers.errors import CannotRehearse, TooMuch
 from workers.tree.root import DIRECTORY, HANDLE, PATH_LIMIT, closing, open_beneath
 from workers.treediff.overlay import is_opaque, is_whiteout
-from workers.treediff.snapshot import Node, Ration, look
+from workers.treediff.snapshot import BITS, Node, Ration, look
 
 NAMES: Final = 200_000
 """Names that one comparison looks at."""
@@ -105,7 +105,8 @@ class Comparison:
             CannotRehearse: another file system is mounted in the root, or there is too much.
         """
         before, after = (
-            _as_root(each, ration) for each, ration in ((self._root, self._below), (self._upper, self._above))
+            _as_root(each, ration, ours=ours)
+            for each, ration, ours in ((self._root, self._below, False), (self._upper, self._above, True))
         )
         if before.state != after.state:
             self.differences.append(Difference(".", before, after))
@@ -217,11 +218,14 @@ def everything_in(root: int, path: str, ration: Ration) -> dict[str, Node]:
     return {each.path: each.before for each in walk.differences if each.before is not None}
 
 
-def _as_root(directory: int, ration: Ration) -> Node:
-    """Look at a directory itself."""
+def _as_root(directory: int, ration: Ration, *, ours: bool) -> Node:
+    """Look at a directory itself; one of `ours` is let be looked into."""
+    mode = os.fstat(directory).st_mode & BITS
+    if ours and mode & 0o700 != 0o700:  # noqa: PLR2004 - to look into it
+        os.fchmod(directory, mode | 0o700)
     seen = look(directory, ".", ration, ours=False)
     assert seen is not None, "an open directory has itself"
-    return seen
+    return seen._replace(state=msgspec.structs.replace(seen.state, mode=mode))
 
 
 def _hides(upper: int, name: str) -> bool:

@@ -52,6 +52,10 @@ class CopyLayer:
             CannotRehearse: something of it cannot be told, or was left out of the copy.
             OSError: a name cannot be moved.
         """
+        mode = stat.S_IMODE(os.fstat(self._copied).st_mode)
+        if mode & _OPEN != _OPEN:
+            self._as_left[""] = mode
+            os.fchmod(self._copied, mode | _OPEN)
         self._make_alike("")
         pending = [""]
         while pending:
