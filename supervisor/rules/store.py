@@ -53,7 +53,7 @@ class StoredRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def outdated(self) -> bool:
         """Whether an older version wrote it, which did not know what it needs to count."""
-        return not self.identity or self.rule.kinds is None
+        return not self.identity or (self.rule.kinds is None and self.rule.registries is None)
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
