@@ -400,6 +400,7 @@ def test_the_sentence_says_every_part_of_a_rule() -> None:
         "git": ("add", "commit"),
         "ignored": True,
         "registries": ("npm",),
+        "starts": True,
     }
     assert list(parts) == list(Rule.__struct_fields__)
     others = {sentence(msgspec.structs.replace(whole, **{key: value})) for key, value in parts.items()}
