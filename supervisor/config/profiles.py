@@ -106,7 +106,7 @@ class Profile:
         return msgspec.convert({"working_directory": self.root, **names}, Context)
 
 
-_HIDES_NOTHING: Final = "on the root / it would show what commands are not shown; look with a command"
+_HIDES_NOTHING: Final = "would show, on the root /, what commands are not shown: look with a command"
 
 _BUILT_IN: Final = (
     Profile("vault", "vault"),
