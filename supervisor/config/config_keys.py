@@ -52,7 +52,7 @@ class ProfileConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             description="Hosts and ports that a person may let one command reach; without their yes it has no network. "
             "`registry:npm`, `registry:pypi`, `registry:crates`, `registry:go` and `registry:deb` stand for those of "
-            "a registry, or of its mirror in [registries]; `project` names all five.",
+            "a registry, or of its mirror in [registries]; `code` and `project` name all five.",
             examples=[["registry:npm", "git.example.org:443"]],
         ),
     ] = None

@@ -54,8 +54,9 @@ _STAGES: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
         "direct": "A yes runs it on the root itself, at once: what it changes is not shown before, and cannot be "
         "undone. What is there and other programs obey is read-only to it.",
         "turn": "A yes lets the model go on with this turn; a no ends it. You are not asked again in this turn.",
-        "network": "A yes rehearses it again, with connections to the hosts that its profile names. What it sends "
-        "there cannot be taken back; what it would change here is asked about after that.",
+        "network": "A yes rehearses it with connections to the hosts that are named. What it sends there cannot be "
+        "taken back. What it would change here is asked about after that, unless it is what installs change: packages, "
+        "lock files and dependencies.",
     }
 )
 
