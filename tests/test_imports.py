@@ -42,7 +42,7 @@ FROM_WORKERS: Final = {
     "workers.errors",
     "workers.restore.restore_inputs",
     "workers.search.search_inputs",
-    "workers.shell.package_caches",
+    "workers.shell.cache_table",
     "workers.shell.shell_inputs",
     "workers.web.web_inputs",
 }

@@ -19,7 +19,7 @@ from supervisor.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from supervisor.undo.plan import Extent
+    from supervisor.undo.undo_plan import Extent
 
 
 @click.command()

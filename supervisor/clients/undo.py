@@ -20,8 +20,8 @@ from supervisor.journal.facts import CallDecided
 from supervisor.journal.index import SessionIndex, Summary, session_named, utc
 from supervisor.journal.journal import Journal, JournalEntry, open_journal
 from supervisor.undo.packs import PackStore
-from supervisor.undo.plan import TOOL, Extent, SessionChanges, UndoStep
 from supervisor.undo.undo_lines import change_lines, undo_lines
+from supervisor.undo.undo_plan import TOOL, Extent, SessionChanges, UndoStep
 
 _CANDIDATES: Final = 5
 

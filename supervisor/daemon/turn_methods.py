@@ -18,8 +18,8 @@ from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.errors import ConfigError
 from supervisor.tools.exfiltration.sources import sources_of_parts
 from supervisor.tools.outcomes import as_answer
-from supervisor.undo.plan import UndoStep, undo_plan
 from supervisor.undo.undo_lines import undo_lines
+from supervisor.undo.undo_plan import UndoStep, undo_plan
 
 COMMANDS: Final = (
     schema.AvailableCommand(name="tools", description="What the agent may use in this session."),

@@ -31,7 +31,7 @@ from supervisor.reports.call_record import Judged, Why
 from supervisor.rules.rule import sentence
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.exfiltration.origins import told
-from supervisor.undo.plan import SessionChanges
+from supervisor.undo.undo_plan import SessionChanges
 
 _LINES: Final = 8
 """Lines of a call's outcome that are told."""

@@ -26,7 +26,7 @@ from supervisor.tools.outcomes import abandoned
 from supervisor.tools.partial_output import PartialOutput
 from supervisor.tools.router import Router
 from supervisor.tools.services import ChangeServices
-from supervisor.undo.plan import TOOL, UndoStep
+from supervisor.undo.undo_plan import TOOL, UndoStep
 from workers.catalog import CATEGORIES
 
 _NO_SERVICES: Final = ChangeServices()

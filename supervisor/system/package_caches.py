@@ -19,7 +19,7 @@ from typing import Final, Self
 
 from supervisor.system.safe_files import NO_LINK
 from workers.kernel import syncfs
-from workers.shell.package_caches import CACHES, LINKS, is_kept, renews
+from workers.shell.cache_table import CACHES, LINKS, is_kept, renews
 from workers.wire import messages
 
 _STAGE: Final = ".stage-"

@@ -25,7 +25,7 @@ from workers.tree.git_index import INDEX, gist, is_index
 from workers.tree.root import closing, open_beneath, parent_of, shown
 from workers.treediff.comparison import Comparison, Difference
 from workers.treediff.effects_of import Content, build_effects, committable
-from workers.treediff.git_changes import git_changes
+from workers.treediff.repository_changes import git_changes
 from workers.treediff.snapshot import KEPT, Node, Ration, open_seen, opened, spoken
 from workers.wire.messages import PIECE
 

@@ -10,8 +10,8 @@ from typing import Final
 
 from workers.confine import mounts
 from workers.confine.mounts import NO_DEVICES, NO_SUID
+from workers.shell.cache_table import CACHES, SHOWN
 from workers.shell.cached_files import filled
-from workers.shell.package_caches import CACHES, SHOWN
 from workers.shell.shell_inputs import HOME
 from workers.tree.root import DIRECTORY
 

@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from workers.shell.package_caches import LINKS, is_kept
+from workers.shell.cache_table import LINKS, is_kept
 from workers.tree.root import closing
 
 _LARGEST: Final = 2**28

@@ -24,7 +24,7 @@ from supervisor.pool.pool import Pool
 from supervisor.pool.pools import Pools
 from supervisor.session.resources import SessionResources
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
-from supervisor.undo.plan import undo_plan
+from supervisor.undo.undo_plan import undo_plan
 from workers.wire.messages import Done
 
 _A_FOLDER: Final = 100

@@ -24,7 +24,7 @@ from supervisor.journal.facts import CallEnded, Source, TurnEnded
 from supervisor.pool.pools import Pools
 from supervisor.session.session import Session
 from supervisor.tools.services import ChangeServices
-from supervisor.undo.plan import UndoStep, undo_outcome
+from supervisor.undo.undo_plan import UndoStep, undo_outcome
 
 _log: Final = logging.getLogger("strongroom.daemon")
 

@@ -10,7 +10,7 @@ from supervisor.daemon.sessions.journal_reader import JournalReader
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.journal.index import SessionIndex, Summary
 from supervisor.journal.journal import Journal
-from supervisor.undo.plan import UndoStep
+from supervisor.undo.undo_plan import UndoStep
 
 
 class WatchedReader(JournalReader):

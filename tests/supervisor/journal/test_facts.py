@@ -38,7 +38,7 @@ FOLDS: Final = {str(path.relative_to(SUPERVISOR)): tree for path, tree in TREES.
 
 
 def test_the_folds_are_found() -> None:
-    known = {"agent/transcript.py", "journal/index.py", "undo/plan.py", "tools/exfiltration/exposure.py"}
+    known = {"agent/transcript.py", "journal/index.py", "undo/undo_plan.py", "tools/exfiltration/exposure.py"}
     assert known | {"reports/why.py", "reports/history.py", "daemon/protocol/updates.py"} <= set(FOLDS)
 
 

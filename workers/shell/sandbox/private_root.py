@@ -15,7 +15,7 @@ import msgspec
 
 from workers.confine import mounts, namespaces
 from workers.confine.mounts import NO_DEVICES, NO_PROGRAMS, NO_SUID, READ_ONLY
-from workers.shell.package_caches import SHOWN
+from workers.shell.cache_table import SHOWN
 from workers.shell.shell_inputs import HOME, SYSTEM
 
 HELD: Final = "/.held"

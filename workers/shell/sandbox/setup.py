@@ -31,10 +31,10 @@ from workers.confine.probe import ATTEMPTS, try_doors
 from workers.confine.seccomp import ARCHITECTURES, Instruction
 from workers.confine.steps import Enforced, Prepared
 from workers.shell import command_proposal  # noqa: F401 - of the tools, imported before nothing can be imported any more
+from workers.shell.cache_table import cache_variables
 from workers.shell.command_line import SYSTEM_PATH
 from workers.shell.command_runner import CommandRunner, Filter, Network
 from workers.shell.copies.copy_locks import COPY_WORKER, in_copies
-from workers.shell.package_caches import cache_variables
 from workers.shell.run.attempts import notify_sockets
 from workers.shell.run.command import NotStarted, try_locks
 from workers.shell.run.directory_moves import NOTIFY

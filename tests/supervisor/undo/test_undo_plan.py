@@ -17,8 +17,8 @@ from supervisor.journal.facts import (
     Unreadable,
 )
 from supervisor.journal.journal import JournalEntry
-from supervisor.undo.plan import SessionChanges, UndoStep, undo_plan
 from supervisor.undo.undo_lines import change_lines
+from supervisor.undo.undo_plan import SessionChanges, UndoStep, undo_plan
 from workers.changes.effects import Change, Effects, NodeState
 from workers.wire.messages import Context
 
