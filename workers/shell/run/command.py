@@ -96,8 +96,7 @@ def run(
             _become(engine, file, arguments, (to_out, to_err, to_failed), attempts.theirs)
         finally:
             os._exit(_EXIT_FAILED)
-    for end in (to_out, to_err, to_failed):
-        os.close(end)
+    _close(to_out, to_err, to_failed)
     for end in (out, err):
         os.set_blocking(end, False)
     try:
@@ -115,8 +114,12 @@ def run(
         attempts.close()
         if proxy:
             proxy.close()
-        for end in (out, err, failed):
-            os.close(end)
+        _close(out, err, failed)
+
+
+def _close(*descriptors: int) -> None:
+    for each in descriptors:
+        os.close(each)
 
 
 def _proxy(engine: CommandRunner, network: Network, upload: int) -> ProxyProcess:

@@ -77,21 +77,9 @@ def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
     """
     if kernel.MACHINE not in ARCHITECTURES:
         raise ValueError(f"there is no table of system calls for {kernel.MACHINE}")
-    root = start.context.working_directory
-    toolchains = _outside(inputs.toolchains, root)
-    numbers = start.limits.processes, inputs.disk_mb
-    caches = tuple(each for each in inputs.registries.caches if os.path.isdir(each[1]))
-    wanted = private_root.Layout(
-        *(root, start.writable, toolchains, *numbers, _authorities(inputs)),
-        identity=inputs.identity,
-        home_files=inputs.registries.files,
-        caches=caches,
-    )
-    if inputs.machine and not inputs.copies:
-        seen = msgspec.structs.replace(wanted, machine=True, hidden=inputs.hidden, authorities=b"", caches=())
-        wanted = seen if machine_root.is_possible(seen, start.root_fd) else wanted
+    wanted = _layout(start, inputs)
     private_root.check(wanted)
-    path = tuple(dict.fromkeys(_outside((*inputs.path, *SYSTEM_PATH), root)))
+    path = tuple(dict.fromkeys(_outside((*inputs.path, *SYSTEM_PATH), wanted.root)))
     trusted = wanted.authorities and not inputs.copies  # without a root of its own there is no such file
     trusting = dict.fromkeys(CERTIFICATES, private_root.AUTHORITIES) if trusted else {}
     given = {**inputs.registries.variables, **dict(inputs.environment)}
@@ -120,6 +108,26 @@ def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
     if wanted.machine:
         engine = _on_the_machine(engine)
     return Prepared(engine, keep=keep, steps=WORKER, doors=lambda opens: _try_doors(engine, opens))
+
+
+def _layout(start: messages.Start, inputs: ShellInputs) -> private_root.Layout:
+    """Return what a command shall see: of the machine, where the profile wants that and it can be had.
+
+    Raises:
+        ValueError: something of it cannot be read.
+    """
+    root = start.context.working_directory
+    wanted = private_root.Layout(
+        *(root, start.writable, _outside(inputs.toolchains, root), start.limits.processes, inputs.disk_mb),
+        authorities=_authorities(inputs),
+        identity=inputs.identity,
+        home_files=inputs.registries.files,
+        caches=tuple(each for each in inputs.registries.caches if os.path.isdir(each[1])),
+    )
+    if not inputs.machine or inputs.copies:
+        return wanted
+    seen = msgspec.structs.replace(wanted, machine=True, hidden=inputs.hidden, authorities=b"", caches=())
+    return seen if machine_root.is_possible(seen, start.root_fd) else wanted
 
 
 def _outside(places: Iterable[str], root: str) -> tuple[str, ...]:
