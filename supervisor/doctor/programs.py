@@ -23,7 +23,7 @@ from supervisor.doctor.checks import as_unicode
 from supervisor.doctor.table import CheckResult
 from supervisor.errors import ConfigError, WorkerError
 from supervisor.pool.pools import Pools
-from supervisor.session.resources import child_spec
+from supervisor.session.child_specs import child_spec
 from workers.wire import messages
 
 _QUICK: Final = (

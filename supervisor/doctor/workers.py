@@ -27,7 +27,7 @@ from supervisor.errors import StrongroomError, WorkerError
 from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pool import Pool
 from supervisor.pool.pools import Pools
-from supervisor.session.resources import child_spec
+from supervisor.session.child_specs import child_spec
 from supervisor.tools.catalog import SANDBOXED, offers
 from workers.wire import messages
 

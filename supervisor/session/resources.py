@@ -7,8 +7,7 @@ nothing hides one around a yield. Whoever owns them owns the process: what worke
 import logging
 import os
 import secrets
-import socket
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
@@ -17,13 +16,11 @@ import trio
 
 from supervisor.agent.models.model import Model
 from supervisor.agent.models.providers import open_model, provider_of
-from supervisor.broker.allowlist import NetworkAllowlist
 from supervisor.broker.broker import Broker
 from supervisor.categories.restore import UndoConfig
 from supervisor.categories.row import Surroundings
-from supervisor.categories.rows import ROWS
 from supervisor.categories.shell import ShellConfig, package_caches, survey_programs
-from supervisor.categories.web import HostPort, WebConfig, host_port
+from supervisor.categories.web import WebConfig
 from supervisor.config.fault_plan import FaultPlan, RunningFaultPlan
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
@@ -39,14 +36,13 @@ from supervisor.pool.spec import ChildSpec, worker_command
 from supervisor.pool.worker_cap import WorkerCap
 from supervisor.pool.worker_template import WorkerTemplate
 from supervisor.rules.store import RuleStore
+from supervisor.session.child_specs import child_spec
 from supervisor.system.descendants import Orphans
 from supervisor.tools.catalog import SANDBOXED, category_tools, offers
 from supervisor.tools.install_commit import cache_places
 from supervisor.tools.services import ChangeServices
 from supervisor.undo.packs import PackStore
 from workers import kernel
-from workers.catalog import CATEGORIES
-from workers.wire.messages import Limits
 
 _log: Final = logging.getLogger("strongroom.daemon")
 
@@ -262,41 +258,6 @@ class SessionResources:
         if self._template is not None:
             self._template.close()
         self._agent_files.close()
-
-
-def child_spec(settings: Settings, profile: Profile, category: str, broker: Broker | None = None) -> ChildSpec:
-    """Return what to start for a category in sessions of `profile`; `broker` (default: its own) makes connections."""
-    limits = settings.limits(category)
-    return ChildSpec(
-        category,
-        profile.context(),
-        profile.writable,
-        category_tools(category),
-        Limits(**{name: getattr(limits, name) for name in Limits.__struct_fields__}),
-        allow_degraded=settings.config.allow_degraded,
-        workers=limits.workers,
-        call_timeout=limits.call_s,
-        soft_memory_mb=limits.soft_memory_mb,
-        disk_mb=settings.config.section(ShellConfig).disk_mb if category in SANDBOXED else 0,
-        inputs=settings.inputs(category, profile.traits),
-        stands_on=str(settings.packs) if ROWS[category].works_on_packs else "",
-        broker=_connections(settings, profile, category, broker),
-    )
-
-
-def _connections(
-    settings: Settings, profile: Profile, category: str, broker: Broker | None
-) -> Callable[[socket.socket, Callable[[], int]], Awaitable[None]] | None:
-    """Return what makes the connections of a category, None where it has none to ask for."""
-    if CATEGORIES[category].brokered:
-        return (broker or Broker(settings.config.section(WebConfig))).serve
-    if CATEGORIES[category].networked and profile.network:
-        mirrors = [place for each in profile.registries for place in each.named]
-        named = [HostPort(host, int(port)) for host, _, port in (each.rpartition(":") for each in mirrors)]
-        hosts = [host_port(each) for each in profile.network if each not in mirrors]
-        places = NetworkAllowlist(profile.name, hosts, named)
-        return Broker(settings.config.section(WebConfig), places=places).serve
-    return None
 
 
 async def _warm(model: Model) -> None:

@@ -22,7 +22,7 @@ import msgspec, trio
 
 from supervisor.categories.restore import UndoConfig
 from supervisor.config.settings import Config, Settings
-from supervisor.session.resources import child_spec
+from supervisor.session.child_specs import child_spec
 from supervisor.errors import JournalError
 from supervisor.journal.journal import open_journal
 from supervisor.undo.packs import PackStore

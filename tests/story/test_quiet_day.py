@@ -20,7 +20,7 @@ from supervisor.config.config_keys import Config
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
 from supervisor.pool.pools import Pools
-from supervisor.session.resources import child_spec
+from supervisor.session.child_specs import child_spec
 from tests.supervisor.tools.test_execution import UNASKED, Site, yes
 
 TEST: Final = """

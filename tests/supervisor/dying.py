@@ -92,7 +92,7 @@ def prepare_daemon(when: str, number: int, *, alone: bool = False) -> None:
     from supervisor.agent.conversation import Conversation
     from supervisor.agent.models.model import TextDelta
     from supervisor.config.settings import load
-    from supervisor.session import resources
+    from supervisor.session import child_specs, resources
 
     Journal.append = unwrap(Journal.append)  # type: ignore[method-assign] # a forked daemon has the client's
     begin, commit, opened = Journal.begin, Journal.commit, Conversation.__init__
@@ -124,8 +124,8 @@ def prepare_daemon(when: str, number: int, *, alone: bool = False) -> None:
 
     Journal.begin, Journal.commit = begun, committed  # type: ignore[method-assign]
     if when == "hang":
-        real = resources.child_spec
-        resources.child_spec = lambda *given: replace(real(*given), commit_grace=0.2)
+        real = child_specs.child_spec
+        resources.child_spec = lambda *given: replace(real(*given), commit_grace=0.2)  # type: ignore[attr-defined]
     if when == "text":
         Conversation.__init__ = heard  # type: ignore[method-assign, assignment]
 

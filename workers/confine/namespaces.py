@@ -74,6 +74,26 @@ def leave_as_oneself(kinds: int, proc: str = _PROC) -> None:
         _write(f"{proc}/self/{file}", text)
 
 
+def try_as_oneself(kinds: int) -> None:
+    """Do `leave_as_oneself` in a process that ends with it: where it fails half-way, this one has not become nobody.
+
+    Raises:
+        OSError: the system forbids it.
+    """
+    child = os.fork()
+    if child == 0:
+        number = errno.EPERM
+        try:
+            leave_as_oneself(kinds)
+            number = 0
+        except OSError as error:
+            number = error.errno or errno.EPERM
+        finally:
+            os._exit(number)
+    if number := os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
+        raise OSError(abs(number), os.strerror(abs(number)), f"{_PROC}/self/uid_map")
+
+
 def settle(place: str) -> None:
     """Move once more into namespaces of users and of mounts: what is mounted by now stays, with the flags it has.
 

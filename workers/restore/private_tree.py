@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final, NamedTuple
 
-from workers.confine import landlock, mounts
+from workers.confine import landlock, mounts, namespaces
 from workers.confine.confinements import SCRATCH
 from workers.confine.mounts import NO_DEVICES, NO_PROGRAMS, NO_SUID, READ_ONLY
-from workers.confine.namespaces import NEW_HOST_NAME, NEW_IPC, NEW_MOUNTS, NEW_NETWORK, NEW_USERS, leave_as_oneself
+from workers.confine.namespaces import NEW_HOST_NAME, NEW_IPC, NEW_MOUNTS, NEW_NETWORK, NEW_USERS
 from workers.confine.probe import try_doors
 from workers.confine.steps import STEPS, Prepared, StepContext
 from workers.restore.restore_inputs import RestoreInputs
@@ -60,13 +60,13 @@ def prepare(start: messages.Start, inputs: RestoreInputs) -> Prepared:
     paths = inputs.packs, inputs.scratch
     kept, scratch = (_own(path) for path in paths)
 
-    def namespaces(order: StepContext) -> str:
+    def tree_of_its_own(order: StepContext) -> str:
         root = _ShownDirectory(f"the root {order.start.context.working_directory}", order.start.root_fd, ".")
         others = _ShownDirectory(paths[0], kept, paths[0]), _ShownDirectory(paths[1], scratch, paths[1])
         _leave(root, others, writable=start.writable)
         return "namespaces"
 
-    steps = tuple((name, namespaces if name == "namespaces" else step) for name, step in STEPS)
+    steps = tuple((name, tree_of_its_own if name == "namespaces" else step) for name, step in STEPS)
     rules = landlock.Beneath(kept, landlock.READ_FILE), landlock.Beneath(scratch, SCRATCH)
     doors = partial(try_doors, refusals=_REFUSALS)
     return Prepared(Restorer(kept, scratch), rules, (kept, scratch), steps, doors)
@@ -100,7 +100,8 @@ def _leave(root: _ShownDirectory, others: tuple[_ShownDirectory, ...], *, writab
     """
     with _had(root):
         os.fchdir(root.descriptor)
-    leave_as_oneself(_NAMESPACES)
+    namespaces.try_as_oneself(_NAMESPACES)
+    namespaces.leave_as_oneself(_NAMESPACES)
     mounts.keep_to_ourselves()
     opened = [_same(each, each.path) for each in others]  # anew, or they could not be mounted
     sources = (".", *(f"/proc/self/fd/{each}" for each in opened))

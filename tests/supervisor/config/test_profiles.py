@@ -9,7 +9,7 @@ import pytest
 from supervisor.config.profiles import profiles, resolve
 from supervisor.config.settings import Settings, load
 from supervisor.errors import ConfigError
-from supervisor.session.resources import child_spec
+from supervisor.session.child_specs import child_spec
 from workers.catalog import offered_tools
 from workers.shell.shell_inputs import ShellInputs
 

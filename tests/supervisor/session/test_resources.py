@@ -16,7 +16,8 @@ from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 from supervisor.pool.cgroup import WorkerCgroups
 from supervisor.pool.spec import ChildSpec
-from supervisor.session.resources import SessionResources, child_spec
+from supervisor.session.child_specs import child_spec
+from supervisor.session.resources import SessionResources
 from supervisor.system.descendants import Orphans
 from workers.catalog import CATEGORIES
 

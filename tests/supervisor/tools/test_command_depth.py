@@ -13,7 +13,7 @@ from supervisor.config.config_keys import Config
 from supervisor.config.settings import Settings
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import worker_command
-from supervisor.session.resources import child_spec
+from supervisor.session.child_specs import child_spec
 from supervisor.tools.execution import Execution
 from tests.supervisor.tools.test_execution import PROJECT, Site, yes
 

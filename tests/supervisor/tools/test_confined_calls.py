@@ -14,7 +14,7 @@ from supervisor.config.settings import load
 from supervisor.journal.facts import CallEnded, CallStarted
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
-from supervisor.session.resources import child_spec
+from supervisor.session.child_specs import child_spec
 from supervisor.tools.catalog import Offer
 from supervisor.tools.router import Router
 from tests.hostile_worker import hostile_command

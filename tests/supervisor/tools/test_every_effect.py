@@ -16,7 +16,7 @@ from supervisor.journal.facts import CallEnded, CallStarted
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
 from supervisor.rules.rule import Rule
-from supervisor.session.resources import child_spec
+from supervisor.session.child_specs import child_spec
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from supervisor.tools.catalog import unoffered
 from supervisor.tools.router import Router

@@ -27,7 +27,7 @@ from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
 from supervisor.rules.rule import Rule
 from supervisor.rules.store import RuleStore
-from supervisor.session.resources import child_spec
+from supervisor.session.child_specs import child_spec
 from supervisor.session.session import Session
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion, Approve
 from supervisor.tools.catalog import unoffered

@@ -14,7 +14,7 @@ from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
 from supervisor.errors import WorkerDied
 from supervisor.pool.pool import Pool
-from supervisor.session.resources import child_spec
+from supervisor.session.child_specs import child_spec
 from tests.supervisor.command import Family, children
 from tests.supervisor.pool.harness import commit, pids
 from workers.wire import messages

@@ -17,7 +17,7 @@ from tests.raw_worker import RawWorker, open_worker
 from tests.workers.files import corpus
 from workers.catalog import CATEGORIES
 
-TOOLS = {tool.name for tool in CATEGORIES["files"].tools}
+TOOLS = {tool.name for tool in CATEGORIES["files"].tools if "path" in tool.args.__struct_fields__ or tool.subject}
 
 
 Row = dict[str, Any]
