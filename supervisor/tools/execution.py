@@ -169,8 +169,8 @@ class Execution:
         return self._rules.mode == "plan"
 
     def _unlisted(self, call: CallStarted) -> bool:
-        """Say whether a program that is not listed may start: a person was asked about its text, or by a rule."""
-        return call.approved is True or self._rules.lets_start(call)
+        """Say whether a program that is not listed may start: a person was asked about it as it is, or by a rule."""
+        return (call.approved is True and call.edited is None) or self._rules.lets_start(call)
 
     def _unless_planned(self, attempt: ChangeAttempt, decided: Next) -> Next:
         """Return what was decided, unless nothing may change by now, whatever a person has answered meanwhile."""

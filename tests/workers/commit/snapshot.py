@@ -60,6 +60,20 @@ def lasting(tree: Snapshot) -> Snapshot:
     return {path: entry._replace(ctime_ns=0) for path, entry in tree.items()}
 
 
+def untouched(tree: Snapshot, before: Snapshot) -> Snapshot:
+    """Give each file or link of which its times alone changed those that it had: that is not committed."""
+    return {
+        path: entry
+        if path not in before or stat.S_ISDIR(entry.kind) or _but_times(entry) != _but_times(before[path])
+        else entry._replace(mtime_ns=before[path].mtime_ns)
+        for path, entry in tree.items()
+    }
+
+
+def _but_times(entry: Entry) -> Entry:
+    return entry._replace(same_as=b"", mtime_ns=0, ctime_ns=0)
+
+
 def timeless(tree: Snapshot, since_ns: int) -> Snapshot:
     """Leave out the times that two runs cannot have in common: those after `since_ns`."""
     return {

@@ -9,7 +9,7 @@ import pytest
 
 from tests.workers.commit.conftest import copy_of
 from tests.workers.commit.namespaces import Rehearsing, open_rehearsing
-from tests.workers.commit.snapshot import lasting, snapshot
+from tests.workers.commit.snapshot import lasting, snapshot, untouched
 from tests.workers.commit.test_operations import unlinked
 from workers.changes.effects import CommitFailed, Committed
 from workers.errors import CannotRehearse
@@ -72,7 +72,7 @@ def test_an_ordinary_user_gets_what_was_rehearsed(nobody: Rehearsing, own: Path,
     assert snapshot(own) == before
     assert effects.changes, ran.output
     assert nobody.commit() == Committed(len(effects.changes))
-    assert unlinked(lasting(snapshot(own))) == unlinked(lasting(ran.view))
+    assert unlinked(lasting(snapshot(own))) == unlinked(lasting(untouched(ran.view, before)))
     assert nobody.ask("close") == []
 
 
