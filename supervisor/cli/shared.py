@@ -157,7 +157,7 @@ def _undoable(_context: click.Context) -> _Words:
 
 @_completing
 def _made_rules(_context: click.Context) -> _Words:
-    from supervisor.rules.rule import sentence
+    from supervisor.rules.rule_sentence import sentence
     from supervisor.rules.store import RuleStore
 
     return {each.id: sentence(each.rule) for each in RuleStore(settings().rules_file).listing()}

@@ -13,7 +13,7 @@ from supervisor.daemon.protocol.connection import ClientRequest
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import RuleRevoked
-from supervisor.rules.rule import sentence
+from supervisor.rules.rule_sentence import sentence
 from supervisor.rules.shipped import SHIPPED
 
 _SCOPES: Final = MappingProxyType({"session": "for this session", "always": "for this profile and root"})

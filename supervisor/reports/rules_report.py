@@ -25,7 +25,8 @@ from supervisor.journal.facts import CallDecided, CallStarted, RuleRevoked, effe
 from supervisor.journal.index import utc
 from supervisor.journal.journal import JournalEntry, open_journal
 from supervisor.rules.judge_effects import count_changed, judge_effects
-from supervisor.rules.rule import Rule, sentence
+from supervisor.rules.rule import Rule
+from supervisor.rules.rule_sentence import sentence
 from supervisor.rules.shipped import SHIPPED, or_shipped
 from supervisor.rules.started_programs import started_by
 from supervisor.rules.store import RuleStore, StoredRule

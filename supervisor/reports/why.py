@@ -28,7 +28,7 @@ from supervisor.journal.facts import (
 from supervisor.journal.index import session_named, utc
 from supervisor.journal.journal import Journal, JournalEntry
 from supervisor.reports.call_record import Judged, Why
-from supervisor.rules.rule import sentence
+from supervisor.rules.rule_sentence import sentence
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.exfiltration.origins import told
 from supervisor.undo.undo_plan import SessionChanges

@@ -21,7 +21,8 @@ from supervisor.display.git_words import git_words, own_part
 from supervisor.display.unseen import is_unasked
 from supervisor.rules.change_kinds import ONLY_BY_NAME, kinds_of
 from supervisor.rules.git_changes import in_git, only_adds
-from supervisor.rules.rule import ChangeKind, Rule, compiled, quoted, sentence
+from supervisor.rules.rule import ChangeKind, Rule, compiled, quoted
+from supervisor.rules.rule_sentence import sentence
 from supervisor.rules.started_programs import GIT, Started
 from workers.changes.effects import Change, Effects, What
 from workers.tree.glob import Matcher

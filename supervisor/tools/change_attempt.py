@@ -22,7 +22,8 @@ from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effect
 from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pools import Pools
 from supervisor.rules.judge_effects import Verdict
-from supervisor.rules.rule import Rule, sentence
+from supervisor.rules.rule import Rule
+from supervisor.rules.rule_sentence import sentence
 from supervisor.system.off_loop import off_loop
 from supervisor.tools import outcomes
 from supervisor.tools.approval import ApprovalDecision

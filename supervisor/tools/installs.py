@@ -12,7 +12,8 @@ from supervisor.display.escape import one_line
 from supervisor.display.proposed_effects import size
 from supervisor.rules.installers import Install, covers, install_of, only_installs
 from supervisor.rules.judge_effects import Verdict
-from supervisor.rules.rule import Rule, sentence
+from supervisor.rules.rule import Rule
+from supervisor.rules.rule_sentence import sentence
 from supervisor.tools.exfiltration.exposure import SeenText
 from workers.changes.effects import Effects
 

@@ -17,7 +17,8 @@ from supervisor.pool.open_root import OpenRoot
 from supervisor.pool.pools import Pools
 from supervisor.rules.judge_effects import Verdict, judge_effects, judge_unrehearsed, network_denied, protected_changes
 from supervisor.rules.modes import PLANNED, InTree, judge_by_mode
-from supervisor.rules.rule import Mode, Rule, sentence
+from supervisor.rules.rule import Mode, Rule
+from supervisor.rules.rule_sentence import sentence
 from supervisor.rules.shipped import or_shipped
 from supervisor.rules.started_programs import started_by
 from supervisor.rules.suggest import suggested_rule

@@ -17,7 +17,8 @@ from supervisor.display.command_text import as_arguments, time_of, words_of
 from supervisor.display.escape import name, visible
 from supervisor.display.unique_names import unique_names
 from supervisor.rules.edited_rule import edited
-from supervisor.rules.rule import Rule, sentence
+from supervisor.rules.rule import Rule
+from supervisor.rules.rule_sentence import sentence
 
 _ON_ONE_LINE: Final = str.maketrans("\n\r\t", "   ")
 _AGAIN: Final = "The text held invisible characters; they are written out now. Enter runs it."

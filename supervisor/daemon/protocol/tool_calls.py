@@ -29,7 +29,7 @@ from supervisor.display.escape import name, one_line, visible
 from supervisor.display.git_words import own_part
 from supervisor.display.unseen import is_unasked
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
-from supervisor.rules.rule import sentence
+from supervisor.rules.rule_sentence import sentence
 from supervisor.tools.approval import ApprovalQuestion
 from supervisor.tools.outcomes import allowed, as_error
 from workers.catalog import find_tool

@@ -7,7 +7,6 @@ session open (a lease, which the kernel ends with the process).
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Final
 
 import trio
 
@@ -22,6 +21,7 @@ from supervisor.daemon.sessions.closing import ClosingTasks
 from supervisor.daemon.sessions.journal_reader import JournalReader
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.daemon.sessions.opened_at import OpenedAt, from_journal, from_options, person_of
+from supervisor.daemon.sessions.opening_notices import opening_notices
 from supervisor.daemon.sessions.opening_right import OpeningRight
 from supervisor.daemon.sessions.subscribers import Subscribers
 from supervisor.errors import ConfigError
@@ -31,19 +31,6 @@ from supervisor.session.earlier_session import EarlierSession, new_session, sett
 from supervisor.session.leases import Leases
 from supervisor.session.resources import SessionResources
 from supervisor.session.session import Session
-
-_NO_MODEL: Final = (
-    "NO LANGUAGE MODEL: {why} Until then the offline model answers: it turns plain commands such as "
-    "'list **/*.md' or 'read notes/idea.md' into tool calls, and nothing else."
-)
-_NO_TOOL: Final = (
-    "TOOL {tool} IS UNAVAILABLE: its workers {why}. Nothing runs without its sandbox. Run `strongroom doctor`, follow "
-    "its advice, and open a new session."
-)
-_COPIES: Final = (
-    "COMMANDS RUN IN COPIES of the root, held by Landlock and seccomp alone and without a network, as this system lets "
-    "no sandbox be made. Run `strongroom doctor` to see why."
-)
 
 
 class SessionRegistry:
@@ -112,7 +99,7 @@ class SessionRegistry:
                 await self.resources.writer.append(begun.id, begun.opened)
                 subscribers = Subscribers(self._nursery, begun.id, projection)
                 session = self._start(subscribers, profile, model, opened_at, begun, attended=options.attended)
-        return session, _notices(why, profile)
+        return session, opening_notices(why, profile)
 
     async def reopen(
         self, session_id: str, options: extensions.SessionOptions, *, recorded: bool = False
@@ -129,7 +116,7 @@ class SessionRegistry:
         async with self._opening_right.alone(session_id):
             if session_id in self.sessions:
                 session = self.sessions[session_id]
-                return session, _notices(session.substituted, session.profile)
+                return session, opening_notices(session.substituted, session.profile)
             await self._opening_right.lease(session_id)
             with self._opening_right.released_unless_open(session_id):
                 earlier, projection = await self._earlier(session_id)
@@ -195,7 +182,7 @@ class SessionRegistry:
         subscribers = Subscribers(self._nursery, earlier.id, projection, next(lines, ""))
         await settle_earlier(earlier, self.resources.writer, self.resources.pools(profile), subscribers.show)
         session = self._start(subscribers, profile, model, opened_at, earlier, attended=attended, substituted=why)
-        return session, _notices(why, profile)
+        return session, opening_notices(why, profile)
 
     async def settle(self, session_id: str) -> None:
         """Settle the commits of a session that no process saw end, unless it is open here; it is not opened.
@@ -294,12 +281,6 @@ class SessionRegistry:
             session.subscribers.leave(client)
             if self.closing and session.subscribers.unanswerable:
                 session.suspend()
-
-
-def _notices(substituted: str, profile: Profile) -> list[str]:
-    model = [_NO_MODEL.format(why=substituted)] if substituted else []
-    copies = [_COPIES] * profile.copies
-    return [*model, *copies, *(_NO_TOOL.format(tool=tool, why=why) for tool, why in profile.unavailable_tools)]
 
 
 def _not_found(session_id: str) -> RequestError:

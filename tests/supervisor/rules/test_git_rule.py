@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from supervisor.rules.judge_effects import judge_effects
-from supervisor.rules.rule import Rule, problem_of, sentence
+from supervisor.rules.rule import Rule, problem_of
+from supervisor.rules.rule_sentence import sentence
 from supervisor.rules.started_programs import started_by
 from supervisor.rules.suggest import suggested_rule
 from tests.raw_worker import RawWorker

@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from supervisor.rules.judge_effects import Verdict, blocked_attempts, judge_effects, summary
-from supervisor.rules.rule import Rule, problem_of, sentence
+from supervisor.rules.rule import Rule, problem_of
+from supervisor.rules.rule_sentence import sentence
 from supervisor.rules.shipped import or_shipped
 from supervisor.rules.started_programs import Started
 from supervisor.rules.suggest import suggested_rule
