@@ -37,9 +37,10 @@ from supervisor.journal.journal_writer import JournalWriter
 from supervisor.system.garbage import give_back
 from supervisor.system.off_loop import off_loop
 from supervisor.tools.exfiltration.flow_ledger import ADDRESSES
-from supervisor.tools.outcomes import CALLS_AT_MOST, allowed, beyond_a_reply, not_started, run_notice
+from supervisor.tools.outcomes import CALLS_AT_MOST, allowed, beyond_a_reply, not_started
 from supervisor.tools.partial_output import PartialOutput
 from supervisor.tools.router import Router
+from supervisor.tools.run_notice import run_notice
 from workers.wire.messages import ErrorKind
 
 _log: Final = logging.getLogger("strongroom.agent")

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from supervisor.agent.blocks import mode_block, result_block, undone_block
 from supervisor.agent.models.model import Block, Message, Reply, ToolUse
 from supervisor.display.escape import one_line
 from supervisor.journal.facts import (
@@ -33,19 +34,17 @@ from supervisor.journal.facts import (
     TurnStarted,
     Unreadable,
 )
-from supervisor.rules.modes import MODES
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.outcomes import (
     CALLS_ANSWERED,
     abandoned,
     allowed,
-    as_error,
     availability_notice,
     is_final,
     not_started,
     size_of,
-    will_run,
 )
+from supervisor.tools.run_notice import will_run
 from workers.wire.messages import ErrorKind
 
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -55,10 +54,8 @@ STOPPED = "Strongroom was stopped while this call ran."
 _LOST = "The outcome of this call cannot be read any more: its record is damaged. Look before you repeat it."
 _NO_ANSWER = "(no answer)"
 _NO_TEXT = "(an empty line)"
-_UNDONE = 20
-"""Names of undone changes that the model is told."""
 _PATH = 200
-"""Characters of one of them."""
+"""Characters of the name of an undone change that the model is told."""
 _AFTER_A_REPLY = frozenset({"interrupted", "refusal", "internal", "context_full", "too_many_steps"})
 """Errors of a turn that are not a failed request."""
 
@@ -171,7 +168,7 @@ class Transcript:
                 elif decided.committed:
                     self.will_run |= dict.fromkeys(will_run(decided.effects))
                 self.results += size_of(fact)
-                self._results[fact.call] = _result(fact)
+                self._results[fact.call] = result_block(fact)
                 self._append_results()
 
     def _mode_notice(self) -> list[Block]:
@@ -179,17 +176,12 @@ class Transcript:
         if self._mode == self._told_mode:
             return []
         self._told_mode = self._mode
-        return [
-            {"type": "text", "text": f"(From here on the session is in the mode {self._mode!r}. {MODES[self._mode]})"}
-        ]
+        return [mode_block(self._mode)]
 
     def _undone_notice(self) -> list[Block]:
         """Return what the person has undone since the model was last told something."""
         names, self._undone = list(self._undone), {}
-        if not names:
-            return []
-        listed = ", ".join(names[:_UNDONE]) + (f" and {len(names) - _UNDONE} more" if len(names) > _UNDONE else "")
-        return [{"type": "text", "text": f"(Meanwhile the person undid earlier changes, of: {listed}.)"}]
+        return [undone_block(names)] if names else []
 
     @property
     def unanswered(self) -> Sequence[str]:
@@ -304,16 +296,3 @@ class Transcript:
             self.messages[-1] = {"role": role, "content": [*last["content"], *content]}
         else:
             self.messages.append({"role": role, "content": content})
-
-
-def _result(fact: CallEnded) -> Block:
-    block: Block = {"type": "tool_result", "tool_use_id": fact.call, "content": result_text(fact)}
-    return block if fact.ok else block | {"is_error": True}
-
-
-def result_text(fact: CallEnded) -> str:
-    """Return a call's outcome as the model reads it: the result, or the error object."""
-    if not fact.ok:
-        return msgspec.json.encode({"error": as_error(fact)}).decode()
-    text = fact.content if fact.content.strip() else "(empty)"
-    return f"{text}\n\n[{fact.note}]" if fact.note else text

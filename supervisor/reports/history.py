@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import msgspec
 
+from supervisor.agent.blocks import result_text
 from supervisor.agent.models.model import Message, message_text
-from supervisor.agent.transcript import Transcript, result_text
+from supervisor.agent.transcript import Transcript
 from supervisor.categories.restore import UndoConfig
 from supervisor.config.settings import Settings
 from supervisor.display.changes import detailed

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from supervisor.agent.transcript import result_text
+from supervisor.agent.blocks import result_text
 from supervisor.display.changes import detailed
 from supervisor.display.escape import name, one_line, visible
 from supervisor.display.proposed_effects import presented

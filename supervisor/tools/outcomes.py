@@ -4,14 +4,13 @@ Rule: every call has exactly one outcome, with a kind where it failed. That of a
 is known: it has changed nothing unless its commit was recorded.
 """
 
-import re
 from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
 from supervisor.display.changes import changed
-from supervisor.display.escape import name, one_line, written_out
+from supervisor.display.escape import name, written_out
 from supervisor.errors import OUT_OF_MEMORY, WorkerDied, WorkerError
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, ToolsChanged
 from supervisor.pool.open_root import RootGone
@@ -37,12 +36,6 @@ RESULTS_AT_MOST: Final = 16 * 2**20
 _PRINTED: Final = ("stdout", "stderr", "exit_code", "signal")
 _UNTOUCHED: Final = "Nothing of it was committed."
 _NOT_STARTED: Final = "The turn ended before this call was started. Nothing was done."
-
-_EXECUTABLE: Final = 0o111
-_PLAIN: Final = re.compile(r"[\w.@+/-]{1,100}", re.ASCII)
-_RUN: Final = 6
-_RUN_NAME: Final = 100
-"""Names that are told at a turn's end, and characters of one."""
 
 _PLANNED: Final = 100
 _PLANNED_DIFFS: Final = 20_000
@@ -174,23 +167,6 @@ def availability_notice(fact: ToolsChanged) -> str:
     if not fact.because:
         return f"These tools work again and can be called: {tools}."
     return f"These tools cannot be called for now and will be restored automatically: {tools}. {fact.because}"
-
-
-def will_run(effects: Effects) -> list[str]:
-    """Return the names of what a commit wrote and people run by themselves: build files, and programs that are text."""
-    return [
-        each.path
-        for each in effects.changes
-        if each.after is not None and each.after.kind == "file" and each.what != "times"
-        if each.level == "told" or (each.after.mode & _EXECUTABLE and (each.diff or each.script))
-    ]
-
-
-def run_notice(names: Sequence[str]) -> str:
-    """Return the sentence at a turn's end about files that it wrote and the person will run; empty without any."""
-    more = f" and {len(names) - _RUN} more" if len(names) > _RUN else ""
-    told = [each if _PLAIN.fullmatch(each) else f'"{one_line(each, _RUN_NAME)}"' for each in names[:_RUN]]
-    return f"You will run these: {', '.join(told)}{more}." if names else ""
 
 
 def interrupted_commit(staging: Sequence[str], kept: str) -> list[str]:

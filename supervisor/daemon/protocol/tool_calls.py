@@ -22,7 +22,7 @@ from supervisor.acp.schema import (
     ToolKind,
     ToolStatus,
 )
-from supervisor.agent.transcript import result_text
+from supervisor.agent.blocks import result_text
 from supervisor.display import changes, proposed_effects
 from supervisor.display.command_text import text_of, title_of
 from supervisor.display.escape import name, one_line, visible

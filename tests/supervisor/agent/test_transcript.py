@@ -5,8 +5,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import pytest
 
+from supervisor.agent.blocks import result_text
 from supervisor.agent.models.model import Reply, ToolUse
-from supervisor.agent.transcript import Transcript, result_text
+from supervisor.agent.transcript import Transcript
 from supervisor.journal.facts import (
     CallEnded,
     CallStarted,

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 import trio
 
-from supervisor.agent.transcript import result_text
+from supervisor.agent.blocks import result_text
 from supervisor.config.profiles import Profile
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
 from supervisor.rules.judge_effects import Verdict

@@ -1,0 +1,43 @@
+"""Blocks of a conversation that say what came of a call, and what a person did meanwhile.
+
+Rule: pure; the words are for the model.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from supervisor.agent.models.model import Block
+from supervisor.journal.facts import CallEnded
+from supervisor.rules.modes import MODES
+from supervisor.rules.rule import Mode
+from supervisor.tools.outcomes import as_error
+
+_UNDONE: Final = 20
+"""Names of undone changes that the model is told."""
+
+
+def mode_block(mode: Mode) -> Block:
+    """Return what the model is told of the mode that holds from here on."""
+    return {"type": "text", "text": f"(From here on the session is in the mode {mode!r}. {MODES[mode]})"}
+
+
+def undone_block(names: Sequence[str]) -> Block:
+    """Return what the model is told of changes that the person has undone, of files with these names."""
+    listed = ", ".join(names[:_UNDONE]) + (f" and {len(names) - _UNDONE} more" if len(names) > _UNDONE else "")
+    return {"type": "text", "text": f"(Meanwhile the person undid earlier changes, of: {listed}.)"}
+
+
+def result_block(fact: CallEnded) -> Block:
+    """Return the block of a call's outcome."""
+    block: Block = {"type": "tool_result", "tool_use_id": fact.call, "content": result_text(fact)}
+    return block if fact.ok else block | {"is_error": True}
+
+
+def result_text(fact: CallEnded) -> str:
+    """Return a call's outcome as the model reads it: the result, or the error object."""
+    if not fact.ok:
+        return msgspec.json.encode({"error": as_error(fact)}).decode()
+    text = fact.content if fact.content.strip() else "(empty)"
+    return f"{text}\n\n[{fact.note}]" if fact.note else text
