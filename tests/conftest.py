@@ -44,6 +44,8 @@ TIERS: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
                 "story/test_fetch.py",
                 "story/test_command_time.py",
                 "story/test_projects.py",
+                "story/test_installs.py",
+                "story/test_quiet_day.py",
                 "story/test_librarian.py",
             ),
             *("faults/test_daemon.py", "faults/test_disk.py", "supervisor/acp/test_python_sdk.py", "test_soak.py"),
