@@ -16,6 +16,7 @@ from urllib.parse import unquote
 import msgspec
 
 from supervisor.journal.facts import Author, CallEnded, Source
+from supervisor.rules.modes import PLANNED
 from workers.catalog import find_tool
 
 WrittenBy = Callable[[str, bytes, str], Author]
@@ -83,16 +84,17 @@ def sources_of(
         content: what a file holds, before anything in it was written out; where it is not what was shown.
     """
     row, text = find_tool(ended.tool), shown_by(ended)
-    if not text or (row is not None and row.effect and not row.runs):
-        return ()
     given = _object(arguments)
     name = str(given.get(row.subject, "")) if row is not None and row.subject else ""
 
     def source(kind: Any, foreign: bool = False) -> Source:
         return Source(kind, (name or ended.tool)[:_NAME], _digest(text), len(text), foreign=foreign)
 
-    if row is None:
-        return (source("foreign_tool", foreign=True),)
+    if row is None or not text:
+        return (source("foreign_tool", foreign=True),) if text else ()
+    if row.effect and not row.runs:
+        strange = foreign_root or is_foreign_path(name) or written_by(name, b"", "") == "tainted"
+        return (source("agent_file", strange),) if PLANNED in f"{ended.note}{text}" else ()
     if row.runs:
         foreign = foreign_root or _is_of_strangers(arguments, text, written_by)
         return (msgspec.structs.replace(source("output", foreign), name=_command(given)[:_NAME]),)
@@ -164,6 +166,8 @@ def sources_of_attachments(
 def shown_by(ended: CallEnded) -> str:
     """Return what a call has shown of the world; "" where it only says in our words what happened."""
     printed = "\n".join(str(value) for key, value in ended.details.items() if key in ("stdout", "stderr", "output"))
+    if PLANNED in (ended.note if ended.ok else ended.content):  # with the lines of files that would change
+        return f"{ended.content}\n{ended.note}"
     return ended.content if ended.ok else "\n".join(filter(None, [_found(ended), printed]))
 
 

@@ -13,6 +13,8 @@ from supervisor.journal.facts import Author, CallDecided, CallEnded, CallStarted
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.exfiltration.judge import suspicion
 from supervisor.tools.exfiltration.sources import sources_of, sources_of_parts
+from supervisor.tools.outcomes import planned
+from workers.changes.effects import Change, Effects
 from workers.url import parse
 
 LINK: Final = "https://github.com/o/r/issues/7"
@@ -233,3 +235,17 @@ def test_an_old_journal_says_what_was_read_by_its_calls() -> None:
 def test_a_call_that_failed_has_no_source() -> None:
     seen = session(CallEnded(1, "c", "read_file", False, "no such file", kind="not_found"))
     assert not seen.sources
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"), [("run_cmd", '{"command": "rm a.md"}'), ("write_file", '{"path": "a.md", "content": ""}')]
+)
+def test_what_a_plan_shows_of_files_is_private_and_its_links_are_not_free(tool: str, arguments: str) -> None:
+    change = Change("a.md", "deleted", diff=f"-the cat sleeps in the blue kitchen {LINK}\n")
+    effects = Effects((change,), {"deleted": 1}, b"")
+    call = CallStarted(1, "c", tool, arguments, True, "allow", "")
+    for printed in ("{}", ""):
+        seen = session(call, planned(call, printed, effects))
+        assert seen.has_private
+        assert suspicion("https://github.com/?q=the+cat+sleeps+in+the+blue+kitchen", seen) is not None
+        assert seen.link(parse(LINK)) is None
