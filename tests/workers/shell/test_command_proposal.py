@@ -32,6 +32,11 @@ USER = 65534
 AS_SOMEBODY = f"""\
 import ctypes, os
 import socket, workers.__main__, workers.shell.sandbox.setup, workers.confine.template
+for category in workers.__main__.CATEGORIES.values():  # all of the code, which somebody else may not be able to read
+    category.confinement()
+    for name in category.late:
+        __import__(name)
+workers.__main__.name_table()
 os.setgroups([])
 os.setresgid({USER}, {USER}, {USER})
 os.setresuid({USER}, {USER}, {USER})
