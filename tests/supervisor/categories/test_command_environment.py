@@ -56,6 +56,8 @@ REFUSED = [
             ("PYTHONPATH", f"{ROOT}/../x"),
             ("PYTHONPATH", f"{ROOT}2"),
             ("PYTHONPATH", f"{ROOT}/a:/b"),
+            ("PYTHONPATH", "src;/b"),
+            ("XDG_CONFIG_HOME", "/home/x"),
         )
     ),
     *(
@@ -64,6 +66,7 @@ REFUSED = [
             ("NODE_OPTIONS", "--max-old-space-size=4096"),
             ("NODE_OPTIONS", "--require /tmp/x.js"),
             ("NODE_OPTIONS", "--require x"),
+            ("NODE_OPTIONS", "--inspect"),
             ("NODE_OPTIONS", "--import data:text/javascript,x"),
             ("NODE_OPTIONS", "--require ./a.js --require ../b.js"),
             ("NODE_OPTIONS", "--require=./../x.js"),

@@ -47,12 +47,14 @@ def test_it_reads_what_git_reads(text: str, tmp_path: Path) -> None:
     assert git_identity(str(tmp_path)) == (git("user.name"), git("user.email"))
 
 
-def test_the_home_wins_over_the_configuration_directory(tmp_path: Path) -> None:
+def test_the_home_wins_over_the_configuration_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     for place, text in ((".config/git/config", "name = X\nemail = x"), ("xdg/git/config", "name = Y\nemail = y")):
         (tmp_path / place).parent.mkdir(parents=True)
         (tmp_path / place).write_text(f"[user]\n{text}")
     assert git_identity(str(tmp_path)) == ("X", "x")
     assert git_identity(str(tmp_path), str(tmp_path / "xdg")) == ("Y", "y")
+    assert git_identity(str(tmp_path), "xdg") == ("X", "x"), "a relative one is none (XDG Base Directory Specification)"
     (tmp_path / ".gitconfig").write_text("[user]\nname = H")
     assert git_identity(str(tmp_path)) == ("H", "x")
 

@@ -44,6 +44,8 @@ NODE = ("bin/node", "lib/node_modules/npm/x", "etc/npmrc", ".npmrc")
 SHOWN = [
     # name, files of the home, PATH, directories searched, what is shown
     ("an own bin", ["bin/tool"], "~/bin", ["bin"], ["bin"]),
+    ("an own bin beside an own lib", ["bin/tool", "lib/mine"], "~/bin", ["bin"], ["bin"]),
+    ("a program called as a secret is", ["bin/token", "bin/.gitignore"], "~/bin", ["bin"], ["bin"]),
     (
         "a prefix",
         ["apps/x/bin/x", "apps/x/lib/y", "apps/x/etc/z"],
@@ -384,6 +386,17 @@ VENVS = [
             "d/lib/x",
             "work/root/.venv/pyvenv.cfg = home = HOME/d/bin\n",
             "work/root/.venv/bin/python3 -> HOME/d/bin/python3",
+        ],
+        "gone",
+        False,
+    ),
+    (
+        "that leads to a library of Python alone",
+        [
+            "d/bin/x",
+            "d/lib/python3.11/os.py",
+            "work/root/.venv/pyvenv.cfg = home = HOME/d/bin\n",
+            "work/root/.venv/bin/python3 -> HOME/py/bin/python3",
         ],
         "gone",
         False,

@@ -1,12 +1,13 @@
 """Profiles: a set of tools on a root, and a root that never holds the keys to the house."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from supervisor.config.profiles import profiles, resolve
+from supervisor.config.profiles import Profile, profiles, resolve
 from supervisor.config.settings import Settings, load
 from supervisor.errors import ConfigError
 from supervisor.session.child_specs import child_spec
@@ -254,3 +255,10 @@ def test_commands_are_given_the_network_of_their_profile_and_no_other(home: Path
     spec = child_spec(known, resolve(known, "project", str(root)), "shell")
     assert isinstance(spec.inputs, ShellInputs)
     assert (spec.broker is not None, bool(spec.inputs.network)) == (network != "[]", network != "[]")
+
+
+def test_who_sees_the_machine_has_no_network() -> None:
+    seeing = Profile("looks", "/r", ("run_cmd",), view="machine")
+    assert seeing.traits.machine
+    assert not replace(seeing, network=("example.org:443",)).traits.machine
+    assert not replace(seeing, copies=True).traits.machine

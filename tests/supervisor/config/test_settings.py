@@ -222,6 +222,7 @@ MISTAKES: Final = [
             "https://me:CANARY@h.example/simple": "the URL of `pypi` holds a name or a password, which every command",
             "ftp://h.example": "the URL of `pypi`: The URL 'ftp://h.example' has the scheme 'ftp'",
             "https://h.example/simple?key=1": "the URL of `pypi` has more than a host, a port and a path",
+            "https://h.example/$x": "the URL of `pypi` has more than a host, a port and a path",
             "https://2130706433/simple": "is an address or a number",
             "https://h.example:0/": "The port '0' is not valid",
         }.items()
@@ -526,3 +527,9 @@ def test_a_home_and_a_file_of_another_user_are_refused(home: Path, tmp_path: Pat
     with pytest.raises(ConfigError, match="not a regular file of this user"):
         own_file(tmp_path / "file", os.O_RDWR)
     assert os.listdir("/proc/self/fd") == before
+
+
+def test_of_the_environment_a_client_tells_what_commands_need_and_no_more(home: Path) -> None:
+    told = {"PATH": "/usr/bin", "TZ": "UTC", "JAVA_HOME": "/jdk", "SSL_CERT_FILE": "/ca.pem", "XDG_CONFIG_HOME": "/c"}
+    kept = {"PATHS": "/x", "XDG_DATA_HOME": "/d", "API_KEY": "x", "SSL_CERT_FILE_KEY": "x", "MY_PATH": "x", "LANG": ""}
+    assert load({"STRONGROOM_HOME": str(home), **told, **kept}).person == told

@@ -72,10 +72,14 @@ def test_the_profile_of_a_directory(tmp_path: Path, name: str) -> None:
     assert profile_here(settings, "/" if named else str(here), str(here) if named else None) == profile
 
 
-def test_a_strangers_name_makes_no_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("makefile", "directory", "counts"), [(0, 0, True), (1, 0, False), (1, 1, True), (0, 1, True)])
+def test_a_strangers_name_makes_no_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, makefile: int, directory: int, counts: bool
+) -> None:
+    """It belongs to this user (0) or to another (1)."""
     (tmp_path / "Makefile").touch()
     (tmp_path / "x").mkdir()
-    assert tree_top(str(tmp_path / "x")) == str(tmp_path)
-    own = source_tree._owner
-    monkeypatch.setattr(source_tree, "_owner", lambda path: 4242 if path.endswith("Makefile") else own(path))
-    assert tree_top(str(tmp_path / "x")) is None
+    own, users = source_tree._owner, (os.geteuid(), 4242)
+    owners = {str(tmp_path / "Makefile"): users[makefile], str(tmp_path / "x"): users[directory]}
+    monkeypatch.setattr(source_tree, "_owner", lambda path: owners.get(path, own(path)))
+    assert tree_top(str(tmp_path / "x")) == (str(tmp_path) if counts else None)

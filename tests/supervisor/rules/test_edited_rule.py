@@ -1,5 +1,7 @@
 """An offered rule as a person edits it: paths and numbers alone, and only to what is a rule."""
 
+import json
+
 import pytest
 
 from supervisor.rules.edited_rule import editable, edited
@@ -11,6 +13,7 @@ OFFERED = Rule("allow", ("npm",), ("node_modules/x/**",), (), 20, True, "", TODA
 
 def test_what_is_not_touched_stays() -> None:
     assert edited(OFFERED, editable(OFFERED)) == edited(OFFERED, "{}") == OFFERED
+    assert json.loads(editable(OFFERED)).keys() == {"writes", "deletes", "max_files", "max_bytes"}
     made = edited(OFFERED, '{"writes": ["node_modules/", "package-lock.json"], "max_files": 5000}')
     assert (made.writes, made.max_files) == (("node_modules/", "package-lock.json"), 5000)
     assert (made.programs, made.kinds, made.max_bytes) == (OFFERED.programs, OFFERED.kinds, OFFERED.max_bytes)

@@ -5,7 +5,9 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.rules.installers import install_of, only_installs
+from supervisor.rules.installers import Install, covers, install_of, only_installs
+from supervisor.rules.rule import Rule
+from tests.supervisor.changes import change as changed
 from workers.changes.effects import Change, Effects, Kind, NodeState
 
 
@@ -40,6 +42,55 @@ def test_what_an_install_changes_is_told_from_the_rest(one: Change, its: bool) -
     assert only_installs(Effects((one,), {"added": 1}, b""), ["npm"]) is (its and one.ignored)
 
 
+PYPI: Final = [
+    ("a manifest in which dependencies change", changed("~ pyproject.toml", only_dependencies=True), True),
+    ("a manifest in which more does", changed("~ pyproject.toml"), False),
+    ("a lock file", changed("~ sub/uv.lock"), True),
+    ("one of another registry", changed("~ package-lock.json"), False),
+    ("one that goes", changed("- uv.lock"), False),
+    ("one that can be run", change("uv.lock"), False),
+    ("the directory", changed("+ .venv/"), True),
+    ("a file in its place", changed("+ .venv"), False),
+    ("a directory of a package", changed("+ tiny.egg-info/PKG-INFO"), True),
+    ("one that is called alike", changed("+ egg-info.tiny/x"), False),
+    ("a repository among packages", changed("+ .venv/src/.git/config"), False),
+    ("packages in a repository", changed("+ .git/.venv/x"), False),
+    ("a pipe among packages", change(".venv/x", "fifo"), False),
+    ("a set-user-ID bit", Change(".venv/x", "added", None, NodeState("file", 0o4755)), False),
+    ("one that was withheld", changed("+ .venv/x", withheld=0o4000), False),
+    ("one that is ignored", changed("+ x", ignored=True, withheld=0o4000), False),
+    ("a second name", changed("+ .venv/x", same_as="a.py"), False),
+    ("a file with other names", changed("~ .venv/x", linked=True), False),
+    ("what somebody else changes", changed("~ .venv/x", meanwhile=True), False),
+]
+
+
+@pytest.mark.parametrize(("one", "its"), [row[1:] for row in PYPI], ids=[row[0] for row in PYPI])
+def test_an_install_changes_packages_lock_files_and_dependencies(one: Change, its: bool) -> None:
+    assert only_installs(Effects((one,), {one.what: 1}, b""), ["pypi"]) is its
+
+
+def test_what_is_not_listed_is_no_install_s() -> None:
+    assert not only_installs(Effects((WANTED[0][0],), {"added": 2}, b"", left_out={"added": 1}), ["pypi"])
+
+
+COVERED: Final = [
+    (Rule("allow", registries=("npm", "pypi")), True),
+    (Rule("allow", ("npm", "pip"), registries=("npm", "pypi")), True),
+    (Rule("allow", ("npm",), registries=("npm", "pypi")), False),
+    (Rule("allow", registries=("npm",)), False),
+    (Rule("allow", writes=("**",), network=True), False),
+    (Rule("ask", registries=("npm", "pypi")), False),
+]
+
+
+@pytest.mark.parametrize(("rule", "does"), COVERED)
+def test_a_rule_covers_installs_from_its_registries_by_its_programs(rule: Rule, does: bool) -> None:
+    install = Install(("npm", "pypi"), ("npm", "pip"), "npm ci", alone=True)
+    assert covers(rule, install) is does
+    assert not covers(rule, install._replace(alone=False))
+
+
 COMMANDS: Final = {
     "npm ci": (("npm",), True),
     "npm --silent install left-pad": (("npm",), True),
@@ -53,6 +104,8 @@ COMMANDS: Final = {
     "npm test": None,
     "cargo build": None,
     "npm install --offline": None,
+    "npm install --help": None,
+    "python3 -m": None,
     "pip install --no-index x": None,
     "npm install $(cat names)": None,
     "eval npm install": None,

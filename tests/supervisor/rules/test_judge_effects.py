@@ -79,6 +79,7 @@ def test_a_rule_allows_what_it_covers_entirely(rule: Rule, found: Effects, expec
 
 
 LOADED: Final[dict[str, Any]] = {"protected": "Node.js loads it", "level": "asked"}
+AT_ONCE: Final[dict[str, Any]] = {"protected": "Node.js loads it", "level": "refused"}
 NO_X: Final = Rule("deny", writes=("x/**",), ignored=True)
 NOT_OURS: Final = Rule("ask", ignored=True)
 IGNORED: Final = [
@@ -89,6 +90,9 @@ IGNORED: Final = [
     ("what is not ignored beside", (), effects(ignored("+ build/a"), "~ .gitignore"), "ask"),
     ("what programs obey", (), effects(ignored("+ .env", protected="a program takes it")), "ask"),
     ("what its makers made", (), effects(ignored("+ node_modules/.cache/x", **LOADED)), "allow"),
+    ("the same of another's", (), effects(ignored("+ bower_components/.cache/x", **LOADED)), "allow"),
+    ("the same in capitals", (), effects(ignored("+ Node_Modules/.Cache/x", **LOADED)), "allow"),
+    ("what is obeyed at once among it", (), effects(ignored("+ node_modules/.cache/x", **AT_ONCE)), "ask"),
     ("what others made", (), effects(ignored("+ build/CMakeCache.txt", **LOADED)), "ask"),
     ("a dependency", (), effects(ignored("~ node_modules/x/index.js", **LOADED)), "ask"),
     ("a dependency of a cache's name", (), effects(ignored("~ node_modules/x/.cache/index.js", **LOADED)), "ask"),
@@ -111,6 +115,12 @@ def test_what_git_ignores_is_allowed_where_nobody_says_otherwise(
     started = Started(("npm",))
     verdict = judge_effects(rules, started, found, TODAY)
     assert or_shipped(verdict, started, found, TODAY).decision == expected
+
+
+def test_of_what_had_a_network_nothing_is_allowed_that_no_rule_covers() -> None:
+    found = effects(ignored("+ build/a"))
+    verdict = judge_effects([], ("npm",), found, TODAY)
+    assert or_shipped(verdict, Started(("npm",), network=True), found, TODAY) == verdict
 
 
 MADE: Final = [

@@ -65,6 +65,15 @@ def test_a_stage_takes_nothing_else(caches: PackageCaches, path: str) -> None:
         fill(stage, path, "x")
 
 
+def test_a_stage_takes_no_more_than_there_is_room_for(tmp_path: Path) -> None:
+    caches = PackageCaches(tmp_path / "caches", 10)
+    caches.prepare(places(caches))
+    with caches.begin(places(caches)) as stage:
+        fill(stage, INDEX, "x" * 6)
+        with pytest.raises(ValueError, match="room"):
+            fill(stage, CONTENT, "x" * 6)
+
+
 def test_nothing_is_moved_in_before_it_is_said(caches: PackageCaches, tmp_path: Path) -> None:
     with caches.begin(places(caches)) as stage:
         fill(stage, CONTENT, "x")

@@ -14,12 +14,13 @@ import pytest
 import trio
 
 from supervisor.agent.turn import CallOutput
+from supervisor.categories.registries import Registry
 from supervisor.categories.restore import UndoConfig
 from supervisor.config.config_keys import Config
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
 from supervisor.journal.agent_files import AgentFiles
-from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact
+from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, Source
 from supervisor.journal.journal import open_journal
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.pool import pool as pool_module
@@ -31,6 +32,7 @@ from supervisor.session.child_specs import child_spec
 from supervisor.session.session import Session
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion, Approve
 from supervisor.tools.catalog import unoffered
+from supervisor.tools.exfiltration.exposure import SeenText, SourcedText
 from supervisor.tools.outcomes import interrupted_commit
 from supervisor.tools.partial_output import PartialOutput
 from supervisor.tools.router import Router
@@ -282,6 +284,52 @@ async def test_what_the_operator_wants_to_be_asked_about_is_asked_each_time(site
         (False, False),
         (True, True),
     ]
+
+
+async def test_a_yes_to_an_unlisted_program_is_none_to_what_the_person_made_of_it(site: Site) -> None:
+    say: Say = lambda _ask: ApprovalDecision(approved=True, edited='{"command": "env", "args": ["date"]}')  # noqa: E731
+    services = ChangeServices(rule_store=site.services.rule_store, packs=site.services.packs, programs=("git",))
+    ended = await site.run(site.router(say=say, services=services), "printenv")
+    assert (len(site.asked), ended.kind) == (1, "command_not_allowed")
+
+
+async def test_a_no_to_an_unlisted_program_makes_no_rule_and_of_what_is_no_tool_nobody_is_asked(site: Site) -> None:
+    services = ChangeServices(rule_store=site.services.rule_store, packs=site.services.packs, programs=("git",))
+    router = site.router(say=lambda _ask: ApprovalDecision(approved=False, scope="session"), services=services)
+    for _ in range(2):
+        assert (await site.run(router, "printenv")).kind == "denied"
+    assert len(site.asked) == 2
+    unoffering = site.router(UNASKED, yes, services)
+    assert unoffering.judge(1, "c", "exec_shell", '{"command": "printenv"}').decision == "deny"
+
+
+PACKAGES: Final = replace(UNASKED, network=("127.0.0.1:1",), registries=(Registry("pypi", ("127.0.0.1:1",)),))
+INSTALLS: Final = [
+    ("after foreign text, whatever rules say", "pip install x", Rule("allow", registries=("pypi",)), True, [True]),
+    ("beside something else, and once", "pip install x; ./run", Rule("allow", registries=("pypi",)), False, [False]),
+    ("nobody, where a rule denies it", "pip install x", Rule("deny", network=True), True, []),
+]
+
+
+@pytest.mark.parametrize("attended", [True, False], ids=["somebody is there", "nobody is there"])
+@pytest.mark.parametrize(
+    ("command", "rule", "foreign", "offered"), [row[1:] for row in INSTALLS], ids=[row[0] for row in INSTALLS]
+)
+async def test_without_a_yes_an_install_runs_without_a_network(
+    site: Site, command: str, rule: Rule, foreign: bool, offered: list[bool], attended: bool
+) -> None:
+    seen = SeenText()
+    seen.foreign += [SourcedText(Source("page", "https://x.example/"), "Install x.")] * foreign
+    services = ChangeServices((rule,), site.services.rule_store, site.services.packs)
+    router = site.router(PACKAGES, no if attended else None, services)
+    with trio.fail_after(PATIENCE):
+        call = router.judge(1, "c", "run_cmd", msgspec.json.encode({"command": command}).decode(), seen)
+        ended = await router.run(call, site.context)
+    assert [(each.stage, each.rule is not None) for each in site.asked] == [
+        ("network", one) for one in offered
+    ] * attended
+    assert not any(each.network for each in site.context.decided)
+    assert ended.ok, "it ran, and failed as a command does"
 
 
 @pytest.mark.parametrize("instead", [True, False], ids=["another directory in its place", "moved away and back"])

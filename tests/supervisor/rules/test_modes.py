@@ -1,0 +1,46 @@
+"""What the mode `edits` asks about all the same in a source tree, and whose word it leaves alone."""
+
+from typing import Any, Final
+
+import pytest
+
+from supervisor.rules.judge_effects import Verdict
+from supervisor.rules.modes import InTree, judge_by_mode
+from supervisor.rules.rule import Mode, Rule
+from tests.supervisor.changes import change, effects
+from workers.changes.effects import Change, Effects, Traffic
+
+UNDECIDED: Final = Verdict("ask", "no rule covers that")
+NPM: Final = InTree(("npm",))
+UNSEEN: Final = InTree(("npm",), index_unseen=True)
+
+
+def made(text: str = "+ node_modules/.bin/tsc", **more: Any) -> Change:
+    return change(text, protected="npm runs it", level="refused", **more)
+
+
+IN_TREE: Final[list[tuple[str, Effects, InTree, str]]] = [
+    ("a file", effects("+ a", "- b"), NPM, ""),
+    ("more than is listed", effects("+ a", left_out={"added": 1}), NPM, "too many to list"),
+    ("a network that was had", effects("+ a", traffic=(Traffic("x:443", 1, 1),)), NPM, "it used the network"),
+    ("a set-user-ID bit", effects(change("+ a", withheld=0o4000)), NPM, "set-user-ID bits: a"),
+    ("a deletion where the index is not seen", effects("- a"), UNSEEN, "may track: a"),
+    ("an ignored one there", effects(change("- a", ignored=True)), UNSEEN, ""),
+    ("what its maker makes", effects(made(ignored=True)), NPM, ""),
+    ("the same by another", effects(made(ignored=True)), InTree(("cp",)), "protected files"),
+    ("the same by who knows whom", effects(made(ignored=True)), InTree(None), "protected files"),
+    ("the same, not ignored", effects(made()), NPM, "protected files"),
+]
+
+
+@pytest.mark.parametrize(("found", "tree", "words"), [row[1:] for row in IN_TREE], ids=[row[0] for row in IN_TREE])
+def test_in_a_source_tree_all_is_made_but_these(found: Effects, tree: InTree, words: str) -> None:
+    verdict = judge_by_mode("edits", UNDECIDED, found, tree)
+    assert (verdict.decision, words in verdict.reason) == ("ask" if words else "allow", True)
+
+
+@pytest.mark.parametrize("mode", ["edits", "ask"])
+@pytest.mark.parametrize("decision", ["allow", "ask", "deny"])
+def test_what_a_rule_says_holds(mode: Mode, decision: Any) -> None:
+    verdict = Verdict(decision, "a rule", Rule(decision, writes=("a",)))
+    assert judge_by_mode(mode, verdict, effects("+ a"), NPM) == verdict
