@@ -132,7 +132,9 @@ class GitIgnore:
         return self._tracked[top]
 
     def _is_there(self, parts: Place) -> bool:
-        with suppress(OSError), closing(open_beneath(self._root, "/".join(parts), os.O_PATH, links=False)):
+        """Say whether there is anything at a path, be it a link, which git may follow."""
+        flags = os.O_PATH | os.O_NOFOLLOW
+        with suppress(OSError), closing(open_beneath(self._root, "/".join(parts), flags, links=False)):
             return True
         return False
 

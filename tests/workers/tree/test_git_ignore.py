@@ -3,12 +3,15 @@
 import os
 import random
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from workers.tree.git_ignore import GitIgnore
 from workers.tree.ignore_pattern import patterns_of
+from workers.tree.root import closing
 
 NAMES = ("a", "b", "ab", "foo", "bar.o", "x.log", "a b", "é", "-", "build", "[", "a\\b", "!a", "#a", "b ")
 PIECES = (
@@ -127,11 +130,16 @@ CASES = (
     ("beside what is tracked", f"{TRACKED}; : > y.o", "y.o", True),
     ("no index yet", "git init -q; echo '*.o' > .gitignore; : > x.o", "x.o", True),
     ("an index that cannot be read", f"{TRACKED}; : > y.o; echo no > .git/index", "y.o", False),
+    ("an index too large to be read", f"{TRACKED}; truncate -s 65M .git/index", "x.o", False),
+    ("an index that is a link", f"{TRACKED}; mv .git/index .git/i; ln -s i .git/index", "x.o", False),
     ("a split index", f"{TRACKED}; git update-index --split-index", "x.o", False),
     ("an index elsewhere", "echo gitdir: /elsewhere > .git; echo x.o > .gitignore; : > x.o", "x.o", False),
     ("an index elsewhere, a new file", "echo gitdir: /elsewhere > .git; echo x.o > .gitignore", "x.o", True),
     ("a repository within has its own rules",
      "git init -q; echo in > .gitignore; git init -q in; : > in/x", "in/x", False),
+    ("a repository within whose directory is a link",
+     "git init -q; echo in > .gitignore; git init -q in; : > in/x; git -C in add x; mv in/.git r; ln -s ../r in/.git",
+     "in/x", False),
     ("what the one around tracks",
      "git init -q; mkdir in; : > in/x; git add in; mkdir in/.git; echo x > in/.gitignore", "in/x", False),
     ("git's own directory", "git init -q; echo '*' > .gitignore", ".git/hooks/post-commit", False),
@@ -143,14 +151,56 @@ CASES = (
 
 @pytest.mark.parametrize(("made", "path", "ignored"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_what_is_ignored(made: str, path: str, ignored: bool, tmp_path: Path) -> None:
-    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "home"), "GIT_CONFIG_NOSYSTEM": "1"}
-    subprocess.run(["sh", "-ec", made], cwd=tmp_path, env=environment, check=True)
-    root = os.open(tmp_path, os.O_PATH)
-    try:
+    with made_by(made, tmp_path) as ignore:
         was_there = os.path.exists(tmp_path / path)
-        assert GitIgnore(root).ignores(path, is_directory=False, was_there=was_there) is ignored
-    finally:
-        os.close(root)
+        assert ignore.ignores(path, is_directory=False, was_there=was_there) is ignored
+
+
+@contextmanager
+def made_by(script: str, place: Path) -> Iterator[GitIgnore]:
+    environment = {"PATH": os.environ["PATH"], "HOME": str(place / "home"), "GIT_CONFIG_NOSYSTEM": "1"}
+    subprocess.run(["sh", "-ec", script], cwd=place, env=environment, check=True)
+    with closing(os.open(place, os.O_PATH)) as root:
+        yield GitIgnore(root)
+
+
+TRACKS = (
+    ("what is tracked", TRACKED, "x.o", True),
+    ("what is not", f"{TRACKED}; : > y.o", "y.o", False),
+    ("an index that cannot be read", f"{TRACKED}; echo no > .git/index", "y.o", True),
+    ("what an inner one tracks", "git init -q in; : > in/x; git -C in add x; mkdir .git", "in/x", True),
+    ("what the one around tracks", "git init -q; mkdir in; : > in/x; git add in; mkdir in/.git", "in/x", True),
+    ("no repository", ": > x", "x", False),
+)
+
+
+@pytest.mark.parametrize(("made", "path", "tracked"), [case[1:] for case in TRACKS], ids=[case[0] for case in TRACKS])
+def test_what_is_tracked(made: str, path: str, tracked: bool, tmp_path: Path) -> None:
+    with made_by(made, tmp_path) as ignore:
+        assert ignore.tracks(path) is tracked
+
+
+UNTRACKS = (
+    ("a name that goes", "", "git rm -q --cached x.o", True),
+    ("a link that goes", "ln -s x.o l; git add l", "git rm -q --cached l", True),
+    ("a name that was gone", "rm x.o", "git rm -q --cached x.o", False),
+    ("another content", "", "echo 1 > x.o; git add -f x.o", False),
+    ("one more", ": > y.o", "git add -f y.o", False),
+    ("an index that cannot be read", "", "echo no > .git/index", True),
+    ("one that could not be read", "echo no > .git/index", "rm .git/index; git add -f x.o", True),
+    ("two that cannot be read", "echo no > .git/index", "echo none > .git/index", False),
+)
+
+
+@pytest.mark.parametrize(
+    ("made", "change", "untracked"), [case[1:] for case in UNTRACKS], ids=[case[0] for case in UNTRACKS]
+)
+def test_what_an_index_tracks_no_more(made: str, change: str, untracked: bool, tmp_path: Path) -> None:
+    script = f"{TRACKED}; {made or ':'}; cp .git/index before; {change}; mv .git/index after; mv before .git/index"
+    with made_by(script, tmp_path) as ignore:
+        data = (tmp_path / "after").read_bytes()
+        assert ignore.untracks(".git/index", data) is untracked
+        assert not ignore.untracks("after", data)
 
 
 def test_hostile_patterns_take_no_time() -> None:
