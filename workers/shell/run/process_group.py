@@ -9,7 +9,7 @@ import errno
 import os
 import select
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Final, Protocol
 
@@ -170,17 +170,7 @@ def end_descendants(child: int = 0) -> int:
 
     Each death makes orphans ours, so whoever was made while it was looked is found the next time.
     """
-    found = 0
-    while True:
-        for pid in descendants(os.getpid()):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        try:
-            pid, status = os.waitpid(-1, 0)
-        except ChildProcessError:
-            return found
-        if pid == child:
-            found = status
+    return _end(lambda: descendants(os.getpid()), child)
 
 
 def end_all(child: int = 0) -> int:
@@ -190,10 +180,16 @@ def end_all(child: int = 0) -> int:
     """
     if os.getpid() != _FIRST:
         raise RuntimeError("only the first process of a PID namespace may do this: it kills every other one")
+    return _end(lambda: (-1,), child)
+
+
+def _end(victims: Callable[[], Iterable[int]], child: int) -> int:
+    """Kill and reap until nobody is left; return the status of `child`."""
     found = 0
     while True:
-        with suppress(ProcessLookupError):
-            os.kill(-1, signal.SIGKILL)
+        for pid in victims():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         try:
             pid, status = os.waitpid(-1, 0)
         except ChildProcessError:
