@@ -20,8 +20,13 @@ from tests.supervisor.command import HANG_GUARD
 from tests.workers.confine.test_fails_closed import Fault, name, on_a_kernel_with
 from tests.workers.shell.conftest import inputs, open_shell, propose, python, shell
 from tests.workers.shell.test_command_proposal import OWN_REHEARSAL
+from workers import kernel
 from workers.catalog import protections
+from workers.confine.command_policy import METADATA
+from workers.confine.syscalls import NUMBERS
+from workers.shell.copies.tree_copy import TreeCopy
 from workers.shell.run.process_group import descendants
+from workers.tree.root import DIRECTORY, closing
 from workers.wire import messages
 
 LIMITS: Final = messages.Limits(memory_mb=512, processes=40, open_files=1024, file_mb=64)
@@ -35,6 +40,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "a.txt").write_text("alpha\n")
     (root / "d" / "b.txt").write_text("beta\n")
     (root / "link").symlink_to("a.txt")
+    os.setxattr(root, "user.note", b"of the root")
     return root
 
 
@@ -88,16 +94,28 @@ def test_its_changes_are_told_and_nothing_is_changed(
     assert sorted(os.listdir(root)) == ["a.txt", "d", "link"]
 
 
+def test_modes_that_shut_us_out_are_told_as_they_are(worker: RawWorker) -> None:
+    proposed = propose(worker, "mkdir c; echo 1 > c/1; chmod 0 c; chmod 111 d; chmod 5 .")
+    worker.decide(proposed, commit=False)
+    assert isinstance(proposed, messages.Proposed)
+    modes = {change.path: change.after and change.after.mode for change in proposed.effects.changes}
+    assert modes == {".": 0o005, "c": 0, "c/1": 0o644, "d": 0o111}
+
+
 def test_what_is_committed_is_what_was_told_and_a_change_by_others_is_a_conflict(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()
     for each in ("a", "b"):
         (root / each).write_text("1\n")
     os.link(root / "a", root / "also")
+    (root / "a").chmod(0o666)
+    os.setxattr(root / "a", "user.note", b"of the file")
     with open_shell(root, copies=str(tmp_path / "copies"), copy_mb=8) as worker:
         assert "ran in a copy" in worker.done("run_cmd", {"command": "echo 2 >> a; rm b; mkfifo f"}).note
         assert sorted(os.listdir(root)) == ["a", "also", "f"]
         assert (root / "also").read_text() == "1\n2\n"
+        assert (root / "also").stat().st_mode & 0o777 == 0o666
+        assert os.getxattr(root / "also", "user.note") == b"of the file"
         proposed = propose(worker, "echo 3 >> a; echo 1 > n")
         (root / "a").write_text("theirs\n")
         answer = worker.decide(proposed, commit=True)
@@ -139,6 +157,7 @@ REFUSED: Final[dict[str, str]] = {
     "namespaces": "unshare -U true",
     "a home": "ls ~{user}/",
     "passwords": "cat /etc/shadow",
+    "a device": ": < /dev/ptmx",
 }
 
 
@@ -161,9 +180,62 @@ def test_nothing_outside_is_reached(row: str, worker: RawWorker, root: Path, tmp
     assert not (OUTSIDE / "strongroom-was-here").exists()
 
 
+CALLS: Final[dict[str, str]] = {
+    **dict.fromkeys(("chmod", "creat"), "path, 0o777"),
+    **dict.fromkeys(("fchmodat", "fchmodat2"), "-100, path, 0o777, 0"),
+    **dict.fromkeys(("chown", "lchown"), "path, os.getuid(), -1"),
+    **dict.fromkeys(("utime", "utimes"), "path, 0"),
+    **dict.fromkeys(("futimesat", "utimensat"), "-100, path, 0, 0"),
+    **dict.fromkeys(("setxattr", "lsetxattr"), "path, b'user.x', b'1', 1, 0"),
+    **dict.fromkeys(("removexattr", "lremovexattr"), "path, b'user.note'"),
+    **dict.fromkeys(("sched_setscheduler", "sched_setparam", "sched_setaffinity"), "pid, *given"),
+    "fchmod": "file, 0o777",
+    "fchown": "file, os.getuid(), -1",
+    "fchownat": "-100, path, os.getuid(), -1, 0",
+    "fsetxattr": "file, b'user.x', b'1', 1, 0",
+    "fremovexattr": "file, b'user.note'",
+    "setxattrat": "-100, path, 0, b'user.x', bytes(16), 16",
+    "removexattrat": "-100, path, 0, b'user.note'",
+    "file_setattr": "-100, path, bytes(24), 24, 0",
+    "fcntl": "file, 1024, 0",
+    "ioprio_set": "1, pid, 0x4007",
+    "prlimit64": "pid, 7, 0, bytes(16)",
+}
+"""Calls, each with arguments with which it would be made outside of the copy."""
+ARGUMENTS: Final = {"sched_setscheduler": "(0, bytes(4))", "sched_setparam": "(bytes(4),)"}
+CALL: Final = """
+import ctypes, os
+path, pid = b'{path}', {pid}
+file = os.open(path, os.O_RDONLY)
+call = ctypes.CDLL(None, use_errno=True).syscall
+"""
+
+
+def test_no_call_changes_what_lies_outside(worker: RawWorker, root: Path) -> None:
+    assert {*METADATA} <= {*CALLS}
+    outside = root / "outside"
+    outside.write_text("theirs\n")
+    os.setxattr(outside, "user.note", b"theirs")
+    before = outside.stat()
+    script = [
+        f"given = {ARGUMENTS.get(call, '(128, bytes([255]) * 128)')}\n"
+        f"if call({NUMBERS[kernel.MACHINE][call]}, {arguments}) >= 0: print('{call}')\n"
+        for call, arguments in CALLS.items()
+        if call in NUMBERS[kernel.MACHINE]
+    ]
+    given = CALL.format(path=outside, pid=os.getpid())
+    proposed = propose(worker, f"{python()} - <<'END'\n{given}{''.join(script)}END")
+    assert outside.stat() == before
+    outside.unlink()
+    assert isinstance(proposed, messages.Done), proposed
+    assert msgspec.json.decode(proposed.content) == {"stdout": "", "stderr": "", "exit_code": 0}
+
+
 WORKS: Final[dict[str, str]] = {
     "modes": "touch f; chmod 755 f; test -x f; chmod -R u+w .; install -m 700 f g; test -x g",
-    "times": "touch -d 2001-01-01 a.txt; test $(stat -c %Y a.txt) -lt 1000000000; touch -h -d 2001-01-01 link",
+    "times": "touch -d 2001-01-01 a.txt; test $(stat -c %Y a.txt) -lt 1000000000",
+    "times of a link": "touch -h -d 2001-01-01 link; test $(stat -c %Y link) -lt 1000000000 -a "
+    "$(stat -Lc %Y link) -gt 1000000000",
     "by a descriptor": "{python} -c \"import os; f = os.open('n', os.O_CREAT | os.O_WRONLY); os.fchmod(f, 0o755); "
     'os.utime(f, ns=(5, 5)); assert os.fstat(f).st_mtime_ns == 5 and os.fstat(f).st_mode & 0o777 == 0o755"',
     "beneath a directory": "{python} -c \"import os; d = os.open('d', os.O_RDONLY); "
@@ -174,7 +246,7 @@ WORKS: Final[dict[str, str]] = {
     "a pair of sockets": "{python} -c \"import socket; a, b = socket.socketpair(); a.send(b'x'); assert b.recv(1)\"",
     "a pipeline": "seq 100 | sort -rn | head -1 | grep -qx 100",
     "an archive": "tar cf t.tar d && rm -r d && tar xf t.tar && test -f d/b.txt",
-    "the root is read": "cmp a.txt {root}/a.txt",
+    "the root is read": 'cmp a.txt {root}/a.txt; test "$(stat -c %a%y a.txt d)" = "$(cd {root}; stat -c %a%y a.txt d)"',
     "a user's name": "id -un",
 }
 
@@ -209,6 +281,23 @@ def test_it_has_so_many_processes_and_none_of_them_outlives_it(worker: RawWorker
     assert not shell(worker, "ps -eo args | grep '[s]leep(1000)' || true")["stdout"]
 
 
+THREADS: Final = """
+import threading
+made, end = 0, threading.Event()
+try:
+    while True:
+        threading.Thread(target=end.wait, daemon=True).start()
+        made += 1
+except RuntimeError:
+    print(made)
+"""
+
+
+def test_threads_are_counted_as_processes_are(worker: RawWorker) -> None:
+    made = int(shell(worker, f"exec {python()} -c '{THREADS}'")["stdout"])
+    assert LIMITS.processes // 2 < made < LIMITS.processes
+
+
 @pytest.mark.parametrize("end", [os.kill, os.killpg])
 def test_all_of_it_dies_with_its_worker_and_the_next_one_removes_the_copy(
     end: Callable[[int, int], None], root: Path, tmp_path: Path
@@ -239,6 +328,32 @@ def test_too_much_on_the_disk_ends_it(worker: RawWorker) -> None:
     assert "wrote more than 8 MB" in failed.message
 
 
+@pytest.mark.parametrize("mode", [0o777, 0o770, None], ids=["others may write", "its group may write", "a link"])
+def test_no_copy_is_made_where_others_could_change_it(mode: int | None, root: Path, tmp_path: Path) -> None:
+    copies = tmp_path / "copies"
+    if mode is None:
+        copies.symlink_to(tmp_path)
+    else:
+        copies.mkdir()
+        copies.chmod(mode)
+    with open_shell(root, copies=str(copies), copy_mb=8) as worker:
+        assert "in which no other may write" in worker.refusal.message
+
+
+def test_whatever_is_written_to_a_copy_is_later_than_the_copy(tmp_path: Path) -> None:
+    for each in ("root", "copy"):
+        (tmp_path / each).mkdir()
+    (tmp_path / "root" / "a").write_text("1")
+    with ExitStack() as stack:
+        root, copied = (stack.enter_context(closing(os.open(tmp_path / each, DIRECTORY))) for each in ("root", "copy"))
+        for _ in range(20):
+            copy = TreeCopy(root, 1)
+            copy.make(copied)
+            (tmp_path / "copy" / "a").write_text("2")
+            assert (tmp_path / "copy" / "a").stat().st_ctime_ns > copy.names[""]["a"].changed_ns
+            (tmp_path / "copy" / "a").unlink()
+
+
 def git(root: Path, *arguments: str) -> None:
     subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments], cwd=root, check=True)
 
@@ -248,6 +363,7 @@ LEFT_OUT: Final[dict[str, tuple[str, int | None]]] = {
     "made": ("mkdir big", None),
     "above it removed": ("rm -r src", None),
     "above it renamed": ("mv src new", None),
+    "above it replaced": ("mkdir new; echo 1 > new/file; rm -r src; mv new src", None),
     "beside it": ("echo 1 > src/other", 0),
 }
 

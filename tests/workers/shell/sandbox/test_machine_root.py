@@ -199,6 +199,28 @@ def test_where_it_cannot_be_had_commands_see_the_system_alone_and_it_is_said(roo
         assert shell(opened, "ls /var/log")["exit_code"] != 0
 
 
+FOUND = {
+    "what services keep to themselves": "view.not_for_everybody = lambda top: [{0!r}] * (top == '/etc')",
+    "our own home": "view.os.path.expanduser = lambda _path: {0!r}",
+}
+
+
+@pytest.mark.parametrize("what", FOUND)
+def test_it_is_hidden_wherever_it_lies(what: str, place: Path, root: Path) -> None:
+    (secret := place / "of-others").write_text("swordfish")
+    found = f"import workers.shell.sandbox.machine_root as view; {FOUND[what].format(str(secret))}"
+    command = worker_command(f"{found}; from workers.__main__ import main; main()")
+    with open_shell(root, machine=True, command=command, forked=False) as opened:
+        assert "private_root:machine" in opened.report.enforced
+        assert shell(opened, f"ls {secret}; cat {secret}")["stdout"] == f"{secret}\n"
+
+
+def test_a_root_that_is_only_looked_at_is_mounted_read_only(root: Path) -> None:
+    with open_shell(root, machine=True, writable=False) as opened:
+        lines = shell(opened, "cat /proc/self/mounts")["stdout"].splitlines()
+    assert "ro" in [line.split()[3] for line in lines if line.split()[1] == str(root)][-1].split(",")
+
+
 def test_what_is_hidden_stands_where_a_person_reads_it() -> None:
     told = (Path(__file__).parents[4] / "SECURITY.md").read_text().split()
     assert [pattern for pattern in HIDDEN if pattern not in told] == []
