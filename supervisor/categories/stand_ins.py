@@ -166,9 +166,9 @@ def _newest(versions: Path, begins: str) -> Path | None:
     return max(found, key=by_version, default=None)
 
 
-def by_version(place: Path | str) -> list[int]:
-    """Return what sorts places that differ by their version, from the oldest to the newest."""
-    return [int(number) for number in re.findall("[0-9]{1,9}", str(place))]
+def by_version(place: Path | str) -> tuple[list[int], str]:
+    """Return what sorts places by their version, from the oldest to the newest, and those of the same by name."""
+    return [int(number) for number in re.findall("[0-9]{1,9}", str(place))], str(place)
 
 
 def _nearest(root: str, name: str) -> str:

@@ -212,6 +212,32 @@ SHOWN = [
         [".asdf/installs/erlang/26/bin", ".asdf/installs/nodejs/20.1.0/bin"],
     ),
     (
+        "asdf, as the root asks and not the person",
+        [
+            *(f".asdf/installs/nodejs/{x}/bin/node" for x in ("20.1.0", "22.0.0")),
+            ".asdf/shims/node",
+            ".tool-versions = nodejs 22.0.0\n",
+            "work/root/.tool-versions = nodejs 20.1.0\n",
+        ],
+        "~/.asdf/shims",
+        [".asdf/installs/nodejs/20.1.0/bin"],
+        [".asdf/installs/nodejs/20.1.0/bin"],
+    ),
+    (
+        "a version that begins like the one that is asked for",
+        [*(f".pyenv/versions/3.12.2/{x}" for x in PYTHON), ".pyenv/shims/python3", "work/root/.python-version = 3.1\n"],
+        "~/.pyenv/shims",
+        [],
+        [],
+    ),
+    (
+        "each candidate of sdkman",
+        [f".sdkman/candidates/{x}/current/bin/{x}" for x in ("gradle", "kotlin")],
+        "",
+        [f".sdkman/candidates/{x}/current/bin" for x in ("gradle", "kotlin")],
+        [f".sdkman/candidates/{x}/current/bin" for x in ("gradle", "kotlin")],
+    ),
+    (
         "mise",
         [
             *(f".local/share/mise/installs/node/{x}/bin/node" for x in ("20.1.0", "22.0.0")),
@@ -455,6 +481,13 @@ def test_a_fifo_for_settings_of_an_environment_is_not_waited_for(home: Path, loo
     assert look("").surroundings.shown == ()
 
 
+def test_certificates_come_from_files_that_the_person_names_outside_of_the_root(home: Path, look: Look) -> None:
+    make(home, ["ca.pem", "work/root/ca.pem"])
+    assert look("", SSL_CERT_FILE="~/ca.pem").surroundings.ca_files == (str(home / "ca.pem"),)
+    for other in ("~/work/root/ca.pem", "ca.pem", "~/no.pem"):
+        assert look("", SSL_CERT_FILE=other).surroundings.ca_files == ()
+
+
 def test_java_home_is_shown_where_it_is_one(home: Path, look: Look) -> None:
     make(home, ["jdk/bin/java", "jdk/lib/modules", "jdk/conf/x", ".ssh/bin/x"])
     found = look("", JAVA_HOME="~/jdk").surroundings
@@ -465,6 +498,7 @@ def test_java_home_is_shown_where_it_is_one(home: Path, look: Look) -> None:
 
 def test_packages_of_the_persons_python_go_with_their_programs(home: Path, look: Look) -> None:
     make(home, [".local/bin/tool", ".local/lib/python3.11/site-packages/tool.py", ".local/lib/x/y"])
+    make(home, [".local/lib/python3.12/site-packages -> HOME/.ssh"])
     found = look("~/.local/bin").surroundings
     assert inside(home, found.shown) == [".local/bin", ".local/lib/python3.11/site-packages"]
     assert dict(found.environment)["PYTHONUSERBASE"] == str(home / ".local")
