@@ -22,9 +22,10 @@ _XDG_VARIABLES: Final = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
 _NOTHING: Final = re.compile(rb"(?:[ \t]*(?:#[\t -~]*)?(?:\r?\n|\Z))*")
 """A text without a key, for which nothing needs to be imported that knows the keys."""
 _NO_TRAITS: Final = ProfileTraits()
-_LOGIN: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
+LOGIN: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
+"""What of the person's environment a command that runs unconfined may be given."""
 _PERSON: Final = re.compile(
-    r"PATH|LANG|LC_ALL|LC_CTYPE|TZ|JAVA_HOME|XDG_CONFIG_HOME|\w+_(CERT(_FILE)?|CA(_BUNDLE|_CERTS|INFO))"
+    r"PATH|LANG|LC_ALL|LC_CTYPE|TZ|JAVA_HOME|XDG_CONFIG_HOME|\w+_(CERT(_FILE)?|CA(_BUNDLE|_CERTS|INFO)|cafile)"
 )
 """What commands may have of the person, and by what they say where files of certificates are."""
 
@@ -139,7 +140,7 @@ def load(environ: Mapping[str, str] = os.environ, *, read: bool = True) -> Setti
         _watchdog_s(environ),
         bool(environ.get("NO_COLOR")),
         variables,
-        tuple((name, environ[name]) for name in _LOGIN if environ.get(name)),
+        tuple((name, environ[name]) for name in LOGIN if environ.get(name)),
     )
     if not read or _says_nothing(file):
         return settings

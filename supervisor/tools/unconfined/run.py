@@ -20,6 +20,7 @@ import msgspec
 import trio
 from trio.lowlevel import FdStream, notify_closing, wait_readable
 
+from supervisor.config.settings import LOGIN
 from supervisor.display.escape import one_line
 from supervisor.pool.child_process import spawn
 from supervisor.pool.frame_reader import FrameReader
@@ -36,9 +37,6 @@ from workers.wire import frames, messages
 
 Outcome = messages.Done | messages.Failed
 """As a worker answers; its id means nothing."""
-
-LOGIN: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
-"""What of the daemon's environment a command may be given."""
 
 _MAIN: Final = "from supervisor.tools.unconfined.warden import main; main()"
 _DEFAULT_PATH: Final = ":".join(SYSTEM_PATH)

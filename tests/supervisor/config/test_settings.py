@@ -21,6 +21,7 @@ from supervisor.config.settings import Settings, load
 from supervisor.errors import ConfigError
 from supervisor.rules.rule import Rule
 from supervisor.system.safe_files import own_directory, own_file, secure_home
+from workers.shell.shell_inputs import CERTIFICATES
 
 EVERYTHING: Final = """
 model = "offline"
@@ -530,6 +531,8 @@ def test_a_home_and_a_file_of_another_user_are_refused(home: Path, tmp_path: Pat
 
 
 def test_of_the_environment_a_client_tells_what_commands_need_and_no_more(home: Path) -> None:
-    told = {"PATH": "/usr/bin", "TZ": "UTC", "JAVA_HOME": "/jdk", "SSL_CERT_FILE": "/ca.pem", "XDG_CONFIG_HOME": "/c"}
+    told = {"PATH": "/usr/bin", "TZ": "UTC", "JAVA_HOME": "/jdk", "XDG_CONFIG_HOME": "/c"} | dict.fromkeys(
+        CERTIFICATES, "/c"
+    )
     kept = {"PATHS": "/x", "XDG_DATA_HOME": "/d", "API_KEY": "x", "SSL_CERT_FILE_KEY": "x", "MY_PATH": "x", "LANG": ""}
     assert load({"STRONGROOM_HOME": str(home), **told, **kept}).person == told
