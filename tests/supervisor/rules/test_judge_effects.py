@@ -10,7 +10,7 @@ from typing import Any, Final, get_args
 import msgspec
 import pytest
 
-from supervisor.rules.judge_effects import Verdict, blocked_attempts, judge_effects, summary
+from supervisor.rules.judge_effects import Verdict, blocked_attempts, judge_effects, network_denied, summary
 from supervisor.rules.rule import Rule, problem_of
 from supervisor.rules.rule_sentence import sentence
 from supervisor.rules.shipped import or_shipped
@@ -90,11 +90,10 @@ IGNORED: Final = [
     ("what is not ignored beside", (), effects(ignored("+ build/a"), "~ .gitignore"), "ask"),
     ("what programs obey", (), effects(ignored("+ .env", protected="a program takes it")), "ask"),
     ("what its makers made", (), effects(ignored("+ node_modules/.cache/x", **LOADED)), "allow"),
-    ("the same of another's", (), effects(ignored("+ bower_components/.cache/x", **LOADED)), "allow"),
-    ("the same in capitals", (), effects(ignored("+ Node_Modules/.Cache/x", **LOADED)), "allow"),
     ("what is obeyed at once among it", (), effects(ignored("+ node_modules/.cache/x", **AT_ONCE)), "ask"),
     ("what others made", (), effects(ignored("+ build/CMakeCache.txt", **LOADED)), "ask"),
     ("a dependency", (), effects(ignored("~ node_modules/x/index.js", **LOADED)), "ask"),
+    ("one in capitals", (), effects(ignored("~ Node_Modules/x/index.js", **LOADED)), "ask"),
     ("a dependency of a cache's name", (), effects(ignored("~ node_modules/x/.cache/index.js", **LOADED)), "ask"),
     ("what is obeyed at once", (), effects(ignored("+ .venv/x.pth", protected="it runs", level="refused")), "ask"),
     ("a network that was tried", (), effects(ignored("+ build/a"), refused=NETWORK), "allow"),
@@ -237,6 +236,12 @@ STARTED: Final = [
 @pytest.mark.parametrize(("rule", "started", "expected"), [row[1:] for row in STARTED], ids=[row[0] for row in STARTED])
 def test_a_rule_speaks_of_what_is_started(rule: Rule, started: Started, expected: str) -> None:
     assert judge_effects([rule], started, effects("+ a"), TODAY).decision == expected
+
+
+def test_a_denied_program_gets_no_network_where_it_may_be_started() -> None:
+    rules = [Rule("deny", ("curl",), network=True)]
+    found = [network_denied(rules, Started(("env",), launches=each), TODAY) for each in (True, False)]
+    assert found == [rules[0], None]
 
 
 PROGRAMS: Final[list[tuple[tuple[str, ...] | None, tuple[str, ...] | None, str]]] = [

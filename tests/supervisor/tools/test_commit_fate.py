@@ -2,11 +2,13 @@
 
 from typing import TYPE_CHECKING, cast
 
+import msgspec
 import pytest
 
 from supervisor.errors import WorkerDied, WorkerError, WorkerUnavailable
-from supervisor.tools.commit_fate import CommitFate, settle
-from workers.changes.effects import Effects
+from supervisor.journal.facts import CallEnded, CallStarted
+from supervisor.tools.commit_fate import CommitFate, settle, settled
+from workers.changes.effects import Change, Effects
 from workers.wire import messages
 
 if TYPE_CHECKING:
@@ -16,8 +18,10 @@ if TYPE_CHECKING:
 class RestoringPools:
     """Pools, and their only pool, whose workers end a call as they are told to, and then answer."""
 
-    def __init__(self, *failures: WorkerError) -> None:
+    def __init__(self, *failures: WorkerError, unread: int = 0) -> None:
         self._failures = [*failures]
+        self._unread = unread
+        """So many packs cannot be read."""
         self.calls = 0
 
     def pool(self, _category: str) -> "RestoringPools":
@@ -28,6 +32,9 @@ class RestoringPools:
         self.calls += 1
         if self._failures:
             raise self._failures.pop(0)
+        if self._unread:
+            self._unread -= 1
+            return messages.Failed(1, "internal", "It is gone.")
         return messages.Done(1, '{"fate": "before"}')
 
 
@@ -47,3 +54,35 @@ async def test_a_commit_is_settled_though_workers_that_settle_it_die(
     pools = RestoringPools(*failures)
     assert await settle(cast("Pools", pools), 7, Effects((), {"added": 1}, b""), "pack") == found
     assert pools.calls == calls
+
+
+async def test_without_a_pack_it_is_settled_by_the_changes_and_of_a_part_of_them_not_at_all() -> None:
+    gone, asked = RestoringPools(unread=1), RestoringPools()
+    whole = Effects((Change("a", "deleted"),), {"deleted": 1}, b"")
+    assert await settle(cast("Pools", gone), 7, whole, "pack") == CommitFate("before")
+    assert gone.calls == 2
+    part = msgspec.structs.replace(whole, left_out={"added": 1})
+    assert await settle(cast("Pools", asked), 0, part, "") is None
+    assert asked.calls == 0
+
+
+STARTED = CallStarted(1, "c", "run_cmd", "{}", True, "allow", "")
+UNKNOWN = CallEnded(1, "c", "run_cmd", False, "Nobody knows.", kind="outcome_unknown")
+
+
+@pytest.mark.parametrize(
+    ("found", "ok", "kind", "words"),
+    [
+        (None, False, "outcome_unknown", "Nobody knows."),
+        (CommitFate("before"), False, "worker_crashed", "Nothing was changed"),
+        (CommitFate("after"), True, None, "All its changes were made"),
+        (CommitFate("mixed"), False, "outcome_unknown", "Nobody knows."),
+        (CommitFate("before", ("a.py",)), False, "outcome_unknown", "somebody else changed: a.py."),
+        (CommitFate("after", ("a.py",)), False, "outcome_unknown", "somebody else changed: a.py."),
+    ],
+)
+def test_what_is_said_of_a_commit_is_what_is_there(
+    found: CommitFate | None, ok: bool, kind: str | None, words: str
+) -> None:
+    ended = settled(STARTED, "It was cut off.", UNKNOWN, found)
+    assert (ended.ok, ended.kind, words in ended.content) == (ok, kind, True)
