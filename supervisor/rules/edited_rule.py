@@ -1,6 +1,7 @@
 """An offered rule as a person edits it before it is saved: its paths and numbers, as JSON on one line.
 
-Rule: pure. All else stays as it was offered: the programs, the kinds that were seen, the network and the end.
+Rule: pure. All else stays as it was offered: the programs, the kinds that were seen, the network and the end. A rule
+that was offered for no paths, as for an install, is about none, for no kinds were seen.
 """
 
 from typing import Final
@@ -38,6 +39,8 @@ def edited(offered: Rule, text: str) -> Rule:
         raise ValueError(f"This is no rule: {error}.") from error
     given = {key: value for key, value in msgspec.structs.asdict(found).items() if value is not msgspec.UNSET}
     rule = msgspec.structs.replace(offered, **given)
+    if (rule.writes or rule.deletes) and not (offered.writes or offered.deletes):
+        raise ValueError("This rule allows no changes: leave `writes` and `deletes` empty.")
     if problem := problem_of(rule):
         raise ValueError(f"This cannot be a rule: {problem}")
     return rule

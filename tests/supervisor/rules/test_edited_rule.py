@@ -1,6 +1,7 @@
 """An offered rule as a person edits it: paths and numbers alone, and only to what is a rule."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -27,3 +28,12 @@ def test_what_is_not_touched_stays() -> None:
 def test_nothing_else_is_edited(text: str) -> None:
     with pytest.raises(ValueError, match="rule"):
         edited(OFFERED, text)
+
+
+@pytest.mark.parametrize("offered", [{"registries": ("npm",)}, {"starts": True}])
+@pytest.mark.parametrize("text", ['{"writes": ["**"]}', '{"deletes": ["**"]}'])
+def test_a_rule_for_no_paths_gets_none(offered: dict[str, Any], text: str) -> None:
+    rule = Rule("allow", ("npm",), until=TODAY, **offered)
+    assert edited(rule, editable(rule)) == rule
+    with pytest.raises(ValueError, match="rule"):
+        edited(rule, text)
