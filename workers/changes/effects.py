@@ -138,6 +138,9 @@ class Traffic(_EffectsRecord, frozen=True):
 GIT: Final = 32
 """References of one call that are told apart."""
 
+OBEYED: Final = 4
+"""Names of one of them that programs obey."""
+
 
 class GitChange(_EffectsRecord, frozen=True):
     """What became of one reference, HEAD or the index of a repository, by its bytes and never by a message."""
@@ -153,6 +156,10 @@ class GitChange(_EffectsRecord, frozen=True):
     """That differ; None where it takes more than a look to know."""
     repository: _Path = ""
     """Its directory, where that is not the root."""
+    obeyed: Annotated[tuple[_Path, ...], msgspec.Meta(max_length=OBEYED)] = ()
+    """Names that programs obey of what is new in it, where neither the work tree nor the index had the same."""
+    unread: bool = False
+    """What is new in it takes more than a look to know."""
 
 
 class Effects(_EffectsRecord, frozen=True):

@@ -17,7 +17,7 @@ import msgspec
 from supervisor.display.escape import name, one_line
 from supervisor.journal.facts import Source
 from supervisor.tools.exfiltration.exposure import SeenText
-from workers.changes.effects import Change, Effects
+from workers.changes.effects import GIT, Change, Effects
 from workers.url import UrlError, parse
 
 _NAMED: Final = 3
@@ -41,6 +41,8 @@ _SENTENCE: Final = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s+|[\n\r\u2028\u202
 _PIECE: Final = re.compile(r"(?s).{1,240}(?:\s|$)|.{240}")
 _QUOTES: Final = dict.fromkeys(map(ord, '"\u201c\u201d\u201e\u201f\u2033\u02ba\u275d\u275e\u301d\u301e\uff02'), "'")
 """What looks like the end of a quotation."""
+_PACKED: Final = ".git/objects/pack/"
+"""Where many objects come at once, which no worker reads."""
 _OBEYED: Final = frozenset({"added", "modified", "replaced", "mode", "attributes"})
 
 
@@ -89,11 +91,19 @@ def filled_in(url: str, seen: SeenText) -> str | None:
 
 
 def obeyed(effects: Effects) -> str:
-    """Return the names that a call would write and other programs obey, as a clause; empty where there are none."""
-    found = [each for each in effects.changes if (each.level or each.protected) and each.what in _OBEYED]
-    names = [f'"{_in_quotes(each.path, _NAME)}"' for each in found[:_NAMED]]
+    """Return the names that a call would write and other programs obey, as a clause; empty where there are none.
+
+    What it puts into git's history counts as well, and what nobody has looked at there.
+    """
+    found = [each.path for each in effects.changes if (each.level or each.protected) and each.what in _OBEYED]
+    found += dict.fromkeys(f"{name} (in git)" for each in effects.git for name in each.obeyed)
+    names = [f'"{_in_quotes(each, _NAME)}"' for each in found[:_NAMED]]
     more = [f"{len(found) - _NAMED} more"] if len(found) > _NAMED else []
-    return f"other programs obey {', '.join([*names, *more])}, and foreign text was read before" if found else ""
+    clauses = [f"other programs obey {', '.join([*names, *more])}"] if found else []
+    packed = any(_PACKED in each.path for each in effects.changes)
+    if packed or len(effects.git) >= GIT or any(each.unread for each in effects.git):
+        clauses.append("what comes into git's history or its index takes more than a look to know")
+    return f"{'; '.join(clauses)}, and foreign text was read before" if clauses else ""
 
 
 def words_of(arguments: str, effects: Effects | None = None) -> str:

@@ -67,3 +67,58 @@ def test_what_became_of_a_repository(
     effects = rehearsing.rehearse(tmp_path / "r", f"{BEGIN}{command}")
     assert effects.changes
     assert re.fullmatch(words, git_words(effects.git)), git_words(effects.git)
+
+
+MAKE = f"{FIRST}; echo all: > Makefile; git add .; git commit -qm make"
+EVIL = "b=$(echo evil | git hash-object -w --stdin); git update-index --add --cacheinfo 100644,$b,"
+MADE = f"{EVIL}Makefile; c=$(git commit-tree $(git write-tree) -p HEAD -m x); git read-tree HEAD"
+PACKED = f"{MAKE}; git gc -q"
+OTHER = "printf 'tree %040d\\n\\nx' 7 | git hash-object -t commit -w --stdin --literally"
+BOMB = """t=$(git mktree < /dev/null); for i in 1 2 3 4 5; do
+t=$(for j in 1 2 3 4 5 6 7 8; do printf '040000 tree %s\\t%s\\n' $t $j; done | git mktree); done; git tag t $t"""
+UNREAD = ("?",)
+HELD = (
+    ("staged", MAKE, f"{EVIL}Makefile", ("Makefile",)),
+    ("staged, and committed", MAKE, f"{EVIL}d/.github/workflows/x.yml; git commit -qm x",
+     ("d/.github/workflows/x.yml",)),
+    ("staged behind a commit", MAKE, f"echo x >> a; git commit -qam x; {EVIL}Makefile", ("Makefile",)),
+    ("committed, and taken back", FIRST,
+     f"{EVIL}Makefile; git commit -qm x; git rm -q --cached Makefile; git commit -qm y",
+     ("Makefile",)),
+    ("a branch", MAKE, f"{MADE}; git update-ref refs/heads/side $c", ("Makefile",)),
+    ("a tag of a tag", MAKE, f"{MADE}; git tag -am t t $c; git tag -am u u t; git tag -d t", ("Makefile",)),
+    ("a tree", MAKE, f"{MADE}; git tag t $c^{{tree}}", ("Makefile",)),
+    ("HEAD", MAKE, f"{MADE}; echo $c > .git/HEAD", ("Makefile",)),
+    ("a stash", MAKE, f"{MADE}; git stash store -m x $c", ("Makefile",)),
+    ("an older commit of a page's", f"{MAKE}; {MADE}; echo $c > c", "git branch x $(cat c)", ("Makefile",)),
+    ("behind a pack", PACKED, f"{EVIL}Makefile; git commit -qm x", ("Makefile",)),
+    ("in place of another", MAKE, f"{MADE}; git replace HEAD $c", ("refs/replace/",)),
+    ("another repository", MAKE, "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),sub", ("sub",)),
+    ("a commit without its tree", MAKE, f"{OTHER} > .git/refs/heads/x", UNREAD),
+    ("a commit that is not there", MAKE, "printf '%040d\\n' 7 > .git/refs/heads/x", UNREAD),
+    ("in other digits", MAKE, f"{MADE}; echo $c | tr a-f A-F > .git/refs/heads/x", UNREAD),
+    ("with more behind it", MAKE, f"{MADE}; echo $c x > .git/refs/heads/x", UNREAD),
+    ("too long", MAKE, f"{MADE}; printf '%s%09999d' \"$c \" 7 > .git/refs/heads/x", UNREAD),
+    ("a link", MAKE, f"{MADE}; echo $c > c; ln -s ../../../c .git/refs/heads/x", UNREAD),
+    ("a list that is none", MAKE, "git pack-refs --all; echo x y z >> .git/packed-refs", UNREAD),
+    ("a tree of too many", MAKE, BOMB, UNREAD),
+    ("an index that is none", MAKE, "echo x > .git/index", UNREAD),
+    ("a person's", f"{MAKE}; echo mine > Makefile", "git commit -qam x; git tag t", ()),
+    ("what changes where it is seen", MAKE, "echo all > Makefile; git commit -qam x", ()),
+    ("sources", MAKE, "echo x >> a; git add .; git commit -qm x; git commit -q --amend -m y; git tag -am t t", ()),
+    ("sources behind a pack", PACKED, "echo x >> d/b; git commit -qam x; git tag old HEAD~1", ()),
+    ("a commit from before", MAKE, "git tag old HEAD~1; git branch x HEAD~1", ()),
+    ("a note", MAKE, "git notes add -m x", ()),
+    ("side by side", f"{SIDE}; echo x >> a; git commit -qam m", "git merge -q side -m both", ()),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("made", "command", "names"), [row[1:] for row in HELD], ids=[row[0] for row in HELD])
+def test_what_other_programs_obey_in_history_is_told_where_the_work_tree_does_not_have_it(
+    rehearsing: Rehearsing, tmp_path: Path, made: str, command: str, names: tuple[str, ...]
+) -> None:
+    subprocess.run(["bash", "-ec", f"{BEGIN}{made}"], cwd=tmp_path, check=True)
+    effects = rehearsing.rehearse(tmp_path / "r", f"{BEGIN}{command}")
+    assert effects.changes
+    told = {name[:13] if name.startswith("refs/replace") else name for each in effects.git for name in each.obeyed}
+    assert tuple(told) + UNREAD * any(each.unread for each in effects.git) == names
