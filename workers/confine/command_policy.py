@@ -199,9 +199,10 @@ IN_A_COPY: Final = (
     ),
     Deny("setpriority", (IsNot(1, (0,)),)),
     Deny("ioprio_set", (IsNot(1, (0,)),)),
-    # What lies outside has names here.
-    *(Deny(call) for call in ("setxattr", "lsetxattr", "fsetxattr", "setxattrat")),
-    *(Deny(call) for call in ("removexattr", "lremovexattr", "fremovexattr", "removexattrat")),
+    # What lies outside has names here. ENOSYS is what a kernel says that has no attributes, so programs that set a mode
+    # by a list (`install`) go on without one.
+    *(Deny(call, (), errno.ENOSYS) for call in ("setxattr", "lsetxattr", "fsetxattr", "setxattrat")),
+    *(Deny(call, (), errno.ENOSYS) for call in ("removexattr", "lremovexattr", "fremovexattr", "removexattrat")),
     Deny("file_setattr"),
     Deny("inotify_add_watch", (), errno.ENOSPC),
     Deny("fcntl", (Is(1, _LEASES),)),

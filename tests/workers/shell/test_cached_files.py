@@ -36,7 +36,7 @@ TOOK: Final[dict[str, tuple[str, str, bytes, str]]] = {
     "a module": ("go", "example.org/a/@v/v1.zip", b"x", "example.org/a/@v/v1.zip"),
     "sums of modules": ("go", "sumdb/sum.golang.org/a/@v/v1.info", b"x", ""),
     "another's": ("gems", "content-v2/a", b"x", ""),
-    "a name with an end of line": ("npm", "content-v2/a\nb", b"x", ""),
+    "a name with an escape": ("npm", "content-v2/a\x1bb", b"x", ""),
     "too large a file": ("npm", "content-v2/a", bytes(4097), ""),
     "the largest": ("npm", "content-v2/a", bytes(4096), "content-v2/a"),
     "a wheel": ("pypi", FETCHED, wheel("py3-none-any"), TINY),

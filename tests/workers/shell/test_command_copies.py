@@ -161,22 +161,33 @@ REFUSED: Final[dict[str, str]] = {
 }
 
 
+def seen(file: Path) -> tuple[int, ...]:
+    status = file.stat()
+    return status.st_mode, status.st_uid, status.st_mtime_ns, status.st_ctime_ns
+
+
+def exit_code(worker: RawWorker, command: str) -> int:
+    """Run a command line of which nothing is kept."""
+    proposed = propose(worker, command)
+    if isinstance(proposed, messages.Proposed):
+        worker.decide(proposed, commit=False)
+        return proposed.effects.exit_code
+    assert isinstance(proposed, messages.Done), proposed
+    return int(msgspec.json.decode(proposed.content)["exit_code"])
+
+
 @pytest.mark.parametrize("row", REFUSED)
 def test_nothing_outside_is_reached(row: str, worker: RawWorker, root: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.write_text("theirs\n")
-    before = outside.stat(), (root / "a.txt").stat()
+    before = seen(outside), seen(root / "a.txt")
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "s"))
         listening.listen()
         given = {"outside": outside, "root": root, "pid": os.getpid(), "socket": tmp_path / "s", "python": python()}
         command = REFUSED[row].format(user=pwd.getpwuid(os.geteuid()).pw_name, **given)
-        proposed = propose(worker, command)
-        if isinstance(proposed, messages.Proposed):
-            proposed = worker.decide(proposed, commit=False)
-    assert isinstance(proposed, messages.Done), proposed
-    assert '"exit_code":0' not in proposed.content, proposed.content
-    assert (outside.stat(), (root / "a.txt").stat()) == before
+        assert exit_code(worker, command) != 0
+    assert (seen(outside), seen(root / "a.txt")) == before
     assert not (OUTSIDE / "strongroom-was-here").exists()
 
 
@@ -216,7 +227,7 @@ def test_no_call_changes_what_lies_outside(worker: RawWorker, root: Path) -> Non
     outside = root / "outside"
     outside.write_text("theirs\n")
     os.setxattr(outside, "user.note", b"theirs")
-    before = outside.stat()
+    before = seen(outside)
     script = [
         f"given = {ARGUMENTS.get(call, '(128, bytes([255]) * 128)')}\n"
         f"if call({NUMBERS[kernel.MACHINE][call]}, {arguments}) >= 0: print('{call}')\n"
@@ -225,7 +236,7 @@ def test_no_call_changes_what_lies_outside(worker: RawWorker, root: Path) -> Non
     ]
     given = CALL.format(path=outside, pid=os.getpid())
     proposed = propose(worker, f"{python()} - <<'END'\n{given}{''.join(script)}END")
-    assert outside.stat() == before
+    assert seen(outside) == before
     outside.unlink()
     assert isinstance(proposed, messages.Done), proposed
     assert msgspec.json.decode(proposed.content) == {"stdout": "", "stderr": "", "exit_code": 0}
@@ -253,10 +264,7 @@ WORKS: Final[dict[str, str]] = {
 
 @pytest.mark.parametrize("row", WORKS)
 def test_ordinary_work_is_done(row: str, worker: RawWorker, root: Path) -> None:
-    proposed = propose(worker, f"set -e; {WORKS[row].format(root=root, python=python())}")
-    if isinstance(proposed, messages.Proposed):
-        proposed = worker.decide(proposed, commit=False)
-    assert isinstance(proposed, messages.Done), proposed
+    assert exit_code(worker, f"set -e; {WORKS[row].format(root=root, python=python())}") == 0
 
 
 FORKS: Final = """

@@ -175,6 +175,32 @@ def test_a_new_directory_that_programs_make_as_their_work_is_marked_once(rehears
     assert {each.level for each in changes.values()} == {"refused"}
 
 
+GIT = "git init -q; printf '*.o\\nout/\\n' > .gitignore; rm out; mkdir out; : > k.o; git add text tool"
+OF_GIT = (
+    ("a new file that is ignored", GIT, "echo 1 > n.o", "n.o", "ignored"),
+    ("where the index cannot be read", f"{GIT}; echo no > .git/index", "echo 1 > n.o", "n.o", "ignored"),
+    ("one that was there, likewise", f"{GIT}; echo no > .git/index", "echo 1 > k.o", "k.o", ""),
+    ("an ignored directory made a file", GIT, "rmdir out; echo 1 > out", "out", ""),
+    ("a tracked file that goes", GIT, "rm text", "text", "tracked"),
+    ("a tracked file made a directory", GIT, "rm text; mkdir text", "text", "tracked"),
+    ("a tracked file that changes", GIT, "echo 1 > text", "text", ""),
+    ("another file that goes", GIT, "rm zeros", "zeros", ""),
+    ("an index that gives one up", GIT, "git rm -q --cached text", ".git/index", "tracked"),
+    ("an index with one more", GIT, "git add zeros", ".git/index", ""),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("made", "script", "path", "said"), [row[1:] for row in OF_GIT], ids=[row[0] for row in OF_GIT]
+)
+def test_what_git_says_of_a_name(
+    rehearsing: Rehearsing, tree: Path, made: str, script: str, path: str, said: str
+) -> None:
+    subprocess.run(["sh", "-ec", made], cwd=tree, check=True)
+    change = told(rehearsing, tree, script)[path]
+    assert [word for word in ("ignored", "tracked") if getattr(change, word)] == [said] * bool(said)
+
+
 HOOKED = (
     "[core]\n\thooksPath = d/ci # mine\n[filter \"x\"]\n\tclean = sh -c 'e/clean.sh %f'\n[include]\n\tpath = ../extra\n"
 )

@@ -14,7 +14,7 @@ from tests.door_table import DOORS, MACHINE, NETLINK, ON_THE_MACHINE
 from tests.doors import PRELUDE, Door, Held, check, is_shut, of, open_target
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import RawWorker
-from tests.workers.shell.conftest import effects_of, open_shell, shell
+from tests.workers.shell.conftest import effects_of, open_shell, python, shell
 from tests.workers.shell.sandbox.test_locks import attack
 from workers.shell.sandbox.machine_root import HIDDEN, OF_RUN, not_for_everybody
 
@@ -213,6 +213,17 @@ def test_it_is_hidden_wherever_it_lies(what: str, place: Path, root: Path) -> No
     with open_shell(root, machine=True, command=command, forked=False) as opened:
         assert "private_root:machine" in opened.report.enforced
         assert shell(opened, f"ls {secret}; cat {secret}")["stdout"] == f"{secret}\n"
+
+
+def test_the_whole_machine_is_no_root_to_write_in() -> None:
+    with open_shell(Path("/"), machine=True) as opened:
+        assert "which every command needs as it is" in opened.refusal.message
+
+
+def test_without_a_rehearsal_there_is_no_socket_of_the_network_either(worker: RawWorker) -> None:
+    code = "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM)"
+    found = shell(worker, f"{python()} -c '{code}'", without_rehearsal=True)
+    assert "PermissionError" in found["stderr"]
 
 
 def test_a_root_that_is_only_looked_at_is_mounted_read_only(root: Path) -> None:
