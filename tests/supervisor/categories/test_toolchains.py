@@ -481,7 +481,10 @@ def test_a_fifo_for_settings_of_an_environment_is_not_waited_for(home: Path, loo
     assert look("").surroundings.shown == ()
 
 
-def test_certificates_come_from_files_that_the_person_names_outside_of_the_root(home: Path, look: Look) -> None:
+def test_certificates_come_from_files_that_the_person_names_outside_of_the_root(
+    home: Path, look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(home)
     make(home, ["ca.pem", "work/root/ca.pem"])
     assert look("", SSL_CERT_FILE="~/ca.pem").surroundings.ca_files == (str(home / "ca.pem"),)
     for other in ("~/work/root/ca.pem", "ca.pem", "~/no.pem"):

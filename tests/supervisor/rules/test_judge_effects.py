@@ -93,6 +93,7 @@ IGNORED: Final = [
     ("what is obeyed at once among it", (), effects(ignored("+ node_modules/.cache/x", **AT_ONCE)), "ask"),
     ("what others made", (), effects(ignored("+ build/CMakeCache.txt", **LOADED)), "ask"),
     ("a dependency", (), effects(ignored("~ node_modules/x/index.js", **LOADED)), "ask"),
+    ("one of another manager", (), effects(ignored("~ bower_components/x/index.js", **LOADED)), "ask"),
     ("one in capitals", (), effects(ignored("~ Node_Modules/x/index.js", **LOADED)), "ask"),
     ("a dependency of a cache's name", (), effects(ignored("~ node_modules/x/.cache/index.js", **LOADED)), "ask"),
     ("what is obeyed at once", (), effects(ignored("+ .venv/x.pth", protected="it runs", level="refused")), "ask"),

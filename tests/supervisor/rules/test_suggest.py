@@ -93,6 +93,19 @@ def test_a_proposal_ends_in_a_year(today: dt.date, until: dt.date) -> None:
     assert rule.until == until
 
 
+@pytest.mark.parametrize(
+    ("git", "offered"), [(("add",), True), (("commit", "push"), False), (("reset",), False), (None, False)]
+)
+def test_of_git_a_rule_is_made_only_of_what_moves_no_other_branch(git: tuple[str, ...] | None, offered: bool) -> None:
+    assert (suggested_rule(Started(("git",), git), effects("+ a"), TODAY) is not None) is offered
+
+
+def test_there_is_none_for_more_outputs_than_a_person_reads_nor_for_one_that_no_pattern_can_say() -> None:
+    outputs = [f"+ d{number}/build/x" for number in range(9)]
+    for found, offered in ((outputs[:8], True), (outputs, False), (["+ d\udcff/build/x"], False)):
+        assert (suggested_rule(("make",), effects(*found), TODAY) is not None) is offered
+
+
 def test_a_proposal_leaves_the_network_as_it_was() -> None:
     rules = [suggested_rule(("git",), effects("+ a", refused=refused), TODAY) for refused in ((), NETWORK)]
     assert [rule.network for rule in rules if rule is not None] == [False, True]
