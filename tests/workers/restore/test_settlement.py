@@ -227,6 +227,30 @@ def test_only_the_number_of_its_call_takes_a_commit_back(killed: Callable[[str],
     assert again.look() == again.before
 
 
+def _anew(directory: Path) -> None:
+    directory.rename(directory.with_name("theirs"))
+    directory.mkdir(0o555)
+
+
+@pytest.mark.parametrize(
+    ("change", "mode"), [(lambda directory: directory.chmod(0o511), 0o511), (_anew, 0o555)], ids=["mode", "made anew"]
+)
+def test_a_directory_that_somebody_else_changed_keeps_its_mode(
+    change: Callable[[Path], None], mode: int, killed: Callable[[str], Killed]
+) -> None:
+    for number in count(1):
+        again = killed("a directory that gets another mode")
+        assert again.commit(number)
+        directory = again.root / "d"
+        if begun(again.root) and directory.stat().st_mode & 0o777 == 0o555:
+            break
+    change(directory)
+    found = again.settle()
+    assert found.fate == "mixed"
+    assert "d: somebody else changed it" in found.others
+    assert directory.stat().st_mode & 0o777 == mode
+
+
 @pytest.fixture
 def halfway(killed: Callable[[str], Killed]) -> tuple[Killed, Path]:
     """A commit that was killed after its first rename, and its staging directory."""
@@ -255,10 +279,12 @@ def test_nothing_is_said_while_its_process_may_still_go_on(
 ) -> None:
     again, staging = halfway
     monkeypatch.setattr("workers.restore.settlement._DYING_S", 0.0)
+    found = again.look()
     with closing(os.open(staging, os.O_RDONLY)) as owner:
         fcntl.flock(owner, fcntl.LOCK_EX)
         with pytest.raises(ToolError, match="does not end"):
             again.settle()
+        assert again.look() == found
     assert again.settle() == Settlement("before")
 
 
