@@ -12,7 +12,7 @@ from supervisor.display.escape import name
 from supervisor.display.git_words import git_words
 from supervisor.display.package_folders import count_packages, folders
 from supervisor.display.unseen import changed_attributes, count_unseen, is_unasked, unseen
-from workers.changes.effects import Change, Effects, NodeState, Traffic
+from workers.changes.effects import Change, Effects, FoldedNames, NodeState, Traffic
 
 ONLY: Final[Mapping[str, str]] = MappingProxyType(
     {"mode": "permissions only", "attributes": "attributes only", "times": "time stamps only"}
@@ -44,16 +44,26 @@ def presented(effects: Effects, cannot_undo: str = "") -> extensions.ProposedEff
         unseen=count_unseen(effects),
         git=git_words(effects.git),
         rehearsed_in=effects.rehearsed_in,
-        packages={folder: _much(each) for folder, each in folders(asked).items()},
+        packages=_packages(folders(asked), effects.folded),
     )
 
 
-def _much(changes: Sequence[Change]) -> str:
-    """Return how much changes in a directory of packages."""
-    packages, names = count_packages(changes), len(changes)
-    new = sum(each.after.size for each in changes if each.after is not None and each.what != "deleted")
-    many = f"{packages} package{'s' * (packages > 1)}, " if packages else ""
-    return f"{many}{names} names, {_bytes(new)}"
+def _packages(listed: Mapping[str, Sequence[Change]], folded: Iterable[FoldedNames]) -> dict[str, str]:
+    """Return how much changes in each directory of packages; of what is folded, the number is known."""
+    more = {each.path: each for each in folded}
+    found = {}
+    for folder in sorted({*listed, *more}):
+        changes, rest = listed.get(folder, ()), more.get(folder)
+        packages, hidden = count_packages(changes), sum(rest.totals.values()) if rest is not None else 0
+        new = sum(each.after.size for each in changes if each.after is not None and each.what != "deleted")
+        many = f"{packages}{' or more' * bool(hidden)} package{'s' * (packages > 1)}, " if packages else ""
+        obeyed = (
+            f", also one that is protected, because {rest.protected}" if rest is not None and rest.protected else ""
+        )
+        unlisted = f", {hidden} of them not listed{obeyed}" if hidden else ""
+        size_of_all = new + (rest.size if rest is not None else 0)
+        found[folder] = f"{many}{len(changes) + hidden} names, {_bytes(size_of_all)}{unlisted}"
+    return found
 
 
 def traffic(told: Iterable[Traffic]) -> str:

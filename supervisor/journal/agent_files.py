@@ -146,6 +146,7 @@ class AgentFiles:
                 marks += [_mark(_absolute(root, each.path)), _content(each)]
                 if fact.foreign:
                     marks += _lines(line[1:] for line in each.diff.splitlines() if line.startswith("+"))
+        marks += [_mark(_absolute(root, each.path)) for each in (fact.effects.folded if fact.effects else ())]
         for at in range(0, len(fact.files), 2 * _SIZE):
             name, content = fact.files[at : at + _SIZE], fact.files[at + _SIZE : at + 2 * _SIZE]
             marks += [_in_root(root, name), content]

@@ -13,7 +13,7 @@ from supervisor.rules.change_kinds import kinds_of
 from supervisor.rules.judge_effects import exact_path
 from supervisor.rules.rule import ChangeKind, Rule
 from supervisor.rules.started_programs import HARMLESS, simple_commands
-from workers.changes.effects import Change, Effects
+from workers.changes.effects import Change, Effects, is_folded
 
 
 class _Installer(NamedTuple):
@@ -60,6 +60,10 @@ _LOCKS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
         "go": frozenset(["go.sum", "go.work.sum"]),
     }
 )
+_NAMING: Final = frozenset(
+    ["package.json", "pyproject.toml", "Pipfile", "Cargo.toml", "go.mod", "METADATA", ".package-lock.json"]
+)
+"""Manifests, and what says of installed packages which they are."""
 _ORDINARY: Final[frozenset[ChangeKind]] = frozenset({"content"})
 _OF_PACKAGES: Final[frozenset[ChangeKind]] = frozenset({"content", "mode", "executable", "program", "link", "deletion"})
 
@@ -116,7 +120,19 @@ def only_installs(effects: Effects, registries: Sequence[str]) -> bool:
     what git ignores and nobody obeys; without second names, special files, set-user-ID bits and links to the outside,
     but for that of an environment to its interpreter.
     """
-    return not effects.left_out and all(_of_install(each, registries) for each in effects.changes)
+    return _only_folded(effects, registries) and all(_of_install(each, registries) for each in effects.changes)
+
+
+def _only_folded(effects: Effects, registries: Sequence[str]) -> bool:
+    """Say whether all that is not listed lies in package directories, where it is ordinary."""
+    within = all(_package_directory(f"{each.path}/", registries) == each.path for each in effects.folded)
+    return within and is_folded(effects)
+
+
+def names_packages(path: str) -> bool:
+    """Say whether a file is a lock file or a manifest, or says which package it lies in."""
+    name = path.rpartition("/")[2]
+    return name in _NAMING or any(name in names for names in _LOCKS.values())
 
 
 def _package_directory(path: str, registries: Sequence[str]) -> str:

@@ -29,7 +29,7 @@ def _allow_sentence(rule: Rule) -> str:
         what = f"add or change {listed(rule.writes)} and delete {listed(rule.deletes) if rule.deletes else 'nothing'}"
     else:
         what = f"delete {listed(rule.deletes) if rule.deletes else 'nothing'} and add or change nothing"
-    many = "any number of files" if rule.max_files is None else f"at most {_files(rule.max_files)}"
+    many = "however many files" if rule.max_files is None else f"at most {_files(rule.max_files)}"
     if rule.max_bytes is not None:
         many += f" and at most {in_bytes(rule.max_bytes)}"
     if rule.kinds is not None:
@@ -39,7 +39,7 @@ def _allow_sentence(rule: Rule) -> str:
     if rule.git is not None:
         moved = sorted({path.partition("/.git/refs/")[2] for path in (f"/{each}" for each in rule.writes)} - {""})
         many += f", moving {'no ref' if not moved else f'no ref but {listed(moved)}'}"
-    also = ", also after trying the network" if rule.network else ""
+    also = ", even if it tried to reach the network" if rule.network else ""
     return f"{who} may {what}, {many}{also}{f', and {installs}' if installs else ''}"
 
 

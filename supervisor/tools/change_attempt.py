@@ -15,12 +15,14 @@ import msgspec
 import trio
 
 from supervisor.display.escape import name
+from supervisor.display.package_folders import folder_of
 from supervisor.display.proposed_effects import traffic
 from supervisor.errors import KeptError, WorkerDied, WorkerError, WorkerUnavailable
 from supervisor.journal.agent_files import marks_of
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
 from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pools import Pools
+from supervisor.rules.installers import names_packages
 from supervisor.rules.judge_effects import Verdict
 from supervisor.rules.rule import Rule
 from supervisor.rules.rule_sentence import sentence
@@ -37,7 +39,7 @@ from supervisor.tools.services import ChangeServices
 from supervisor.tools.session_rules import SessionRules
 from supervisor.undo.packs import PackStore
 from supervisor.undo.promise import PackBudget, breaks_promise, losses
-from workers.changes.effects import UPLOAD, Change, Effects, What
+from workers.changes.effects import UPLOAD, Change, Effects, What, is_folded
 from workers.shell.shell_inputs import ENDS_S
 from workers.tree.drafts import drafts_in
 from workers.wire import messages
@@ -157,7 +159,7 @@ class ChangeAttempt:
             undoes=self.undoes,
             cannot_undo=self.cannot_undo,
             files=await off_loop(len(unlisted), marks_of, unlisted),
-            unlisted=effects is not None and bool(effects.left_out),
+            unlisted=effects is not None and not is_folded(effects),
             foreign=bool(self.seen.foreign),
         )
         await self.context.record(msgspec.structs.replace(decided, **more))
@@ -217,10 +219,13 @@ def call_s(call: CallStarted, services: ChangeServices) -> float | None:
 
 
 def recorded_effects(effects: Effects) -> Effects:
-    """Return effects cut to what the journal keeps of them; what other programs obey comes before others."""
+    """Return effects cut to what the journal keeps of them.
+
+    What other programs obey comes before others, and lock files and manifests; after these, what lies in packages.
+    """
     if len(effects.changes) <= CHANGES and sum(len(each.diff) for each in effects.changes) <= DIFFS:
         return effects
-    by_weight = sorted(effects.changes, key=lambda each: (not each.protected, not each.level))
+    by_weight = sorted(effects.changes, key=_rank)
     left_out: Counter[What] = Counter(effects.left_out)
     left_out.update(each.what for each in by_weight[CHANGES:])
     remaining = DIFFS
@@ -230,6 +235,11 @@ def recorded_effects(effects: Effects) -> Effects:
         fits = remaining >= 0 or not each.diff
         changes.append(each if fits else msgspec.structs.replace(each, diff="", diff_left_out=_LEFT_OUT))
     return msgspec.structs.replace(effects, changes=tuple(changes), left_out=dict(left_out))
+
+
+def _rank(change: Change) -> tuple[bool, ...]:
+    within = bool(folder_of(change.path))
+    return within, not names_packages(change.path), within or not change.protected, not change.level
 
 
 async def discard(proposal: PendingProposal) -> str:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from supervisor.display.proposed_effects import size
 from supervisor.rules.judge_effects import exact_path
 from supervisor.rules.rule import quoted
-from workers.changes.effects import Effects, NodeState
+from workers.changes.effects import Effects, NodeState, is_folded
 from workers.wire import messages
 
 OFF: Final = "nothing is kept, because total_mb is 0 in [undo]"
@@ -57,7 +57,9 @@ def losses(effects: Effects, budget: PackBudget) -> Iterator[Loss]:
             why = f"a {before.kind} cannot be made again"
         if why or any(_names_others(name, value) for name, value in before.attributes.items()):
             yield Loss(exact_path(change), why or "its access list names others")
-    if any(what != "added" for what in effects.left_out):
+    told = is_folded(effects) and not any(each.unread or each.old_largest > budget.each for each in effects.folded)
+    fits = told and sum(each.old_size for each in effects.folded) <= left
+    if any(what != "added" for what in effects.left_out) and not fits:
         yield Loss("", "what is not listed may be too large to keep")
 
 

@@ -162,6 +162,28 @@ class GitChange(_EffectsRecord, frozen=True):
     """What is new in it takes more than a look to know."""
 
 
+FOLDED: Final = 256
+"""Directories of packages of one call of which not all names are told."""
+
+
+class FoldedNames(_EffectsRecord, frozen=True):
+    """Ordinary files and directories that change in one directory of packages, and are not told one by one."""
+
+    path: _Path
+    totals: dict[What, int]
+    digest: bytes
+    """Of all of these changes."""
+    size: int = 0
+    """Bytes of the new and modified files."""
+    old_size: int = 0
+    """Bytes of the files that are replaced or go."""
+    old_largest: int = 0
+    unread: bool = False
+    """The content of one of those was not read."""
+    protected: str = ""
+    """Why the first one that is asked about by name is."""
+
+
 class Effects(_EffectsRecord, frozen=True):
     """All changes of one call, sorted by path; what does not fit is only counted, in `left_out`.
 
@@ -174,6 +196,8 @@ class Effects(_EffectsRecord, frozen=True):
     size: int = 0
     """Bytes of all new and modified files."""
     left_out: dict[What, int] = {}
+    folded: Annotated[tuple[FoldedNames, ...], msgspec.Meta(max_length=FOLDED)] = ()
+    """Of what is left out, that which lies in directories of packages and is ordinary."""
     refused: Annotated[tuple[Attempt, ...], msgspec.Meta(max_length=ATTEMPTS)] = ()
     """What it tried besides, in the order of the first try."""
     refused_left_out: int = 0
@@ -185,6 +209,11 @@ class Effects(_EffectsRecord, frozen=True):
     """Of a command; negative, the signal that killed it."""
     rehearsed_in: Annotated[str, msgspec.Meta(max_length=2000)] = ""
     """Where it ran, in words, where that was not an overlay of the root; and what of the root was missing there."""
+
+
+def is_folded(effects: Effects) -> bool:
+    """Say whether all that is left out is told of its directories."""
+    return sum(sum(each.totals.values()) for each in effects.folded) == sum(effects.left_out.values())
 
 
 class Conflict(_EffectsRecord, frozen=True):

@@ -21,6 +21,7 @@ from workers.tree.git_config import GitConfigs
 from workers.tree.git_ignore import GitIgnore
 from workers.tree.protected import Protection, protection_of
 from workers.treediff.comparison import Difference
+from workers.treediff.folded_names import fold, folder_of
 from workers.treediff.manifests import LARGEST, differs_in_dependencies, is_manifest
 from workers.treediff.snapshot import Node, spoken
 
@@ -88,20 +89,21 @@ def build_effects(
         everything.update(_encoder.encode(change))
     left = TOLD
     kept: list[Change] = []
-    omitted: Counter[What] = Counter()
+    omitted: list[Change] = []
     by_weight = sorted(zip(differences, changes, strict=True), key=_by_weight)
     for full in _with_diffs(by_weight, contents):
         left -= len(_encoder.encode(full))
         if left >= 0 and len(kept) < CHANGES:
             kept.append(full)
         else:
-            omitted[full.what] += 1
+            omitted.append(full)
     return Effects(
         tuple(sorted(kept, key=_by_path)),
         dict(Counter(each.what for each in changes)),
         everything.digest(),
         sum(each.after.size for each in changes if each.after and each.what in {"added", "modified", "replaced"}),
-        dict(omitted),
+        dict(Counter(each.what for each in omitted)),
+        fold(omitted),
         git=git,
     )
 
@@ -284,9 +286,10 @@ def _by_path(change: Change) -> bytes:
     return change.raw_path or change.path.encode()
 
 
-def _by_weight(pair: tuple[Difference, Change]) -> tuple[bool, int, bytes]:
+def _by_weight(pair: tuple[Difference, Change]) -> tuple[bool, bool, int, bytes]:
+    """What nobody can be told together comes first."""
     difference, change = pair
-    return not change.protected, _RANK[change.what], os.fsencode(difference.path)
+    return bool(folder_of(change)), not change.protected, _RANK[change.what], os.fsencode(difference.path)
 
 
 _encoder: Final = msgspec.msgpack.Encoder()

@@ -7,7 +7,7 @@ import pytest
 from supervisor.display.changes import overview
 from supervisor.display.package_folders import folder_of
 from supervisor.display.proposed_effects import presented
-from workers.changes.effects import Change, Effects, NodeState
+from workers.changes.effects import Change, Effects, FoldedNames, NodeState
 
 FOLDERS: Final = {
     "node_modules/a/index.js": "node_modules",
@@ -36,3 +36,11 @@ def test_a_directory_of_packages_is_one_line_that_says_how_much() -> None:
     assert [line for line in short if "x.js" in line] == []
     assert len([line for line in full if "x.js" in line]) == 3
     assert any("package.json" in line for line in short)
+
+
+def test_of_names_that_are_told_together_the_line_says_how_many() -> None:
+    listed = tuple(Change(f"node_modules/a/{n}", "added", after=NodeState("file", 0o644, 1000)) for n in range(6))
+    more = (FoldedNames("node_modules", {"added": 90}, b"", 4000, protected="shells run it"),)
+    told = presented(Effects(listed, {"added": 96}, b"", left_out={"added": 90}, folded=more))
+    why = "also one that is protected, because shells run it"
+    assert told.packages == {"node_modules": f"1 or more package, 96 names, 10 kB, 90 of them not listed, {why}"}

@@ -33,7 +33,7 @@ decision = "allow"
 writes = ["build/**"]
 until = 2020-01-01
 """
-BUILD: Final = "may add or change build/** and delete nothing, any number of files"
+BUILD: Final = "may add or change build/** and delete nothing, however many files"
 MADE: Final = Rule("allow", ("git",), ("a", EVIL), (), 10, kinds=("content",))
 
 
@@ -49,8 +49,8 @@ def made(strongroom: Strongroom) -> StoredRule:
 SHIPPED_LINES: Final = (
     "Comes with Strongroom, for what no other decides:",
     (
-        "  shipped  any program may add, change and delete what git ignores, any number of files, also after trying "
-        "the network"
+        "  shipped  any program may add, change and delete what git ignores, however many files, even if it tried "
+        "to reach the network"
     ),
 )
 

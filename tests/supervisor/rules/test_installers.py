@@ -8,7 +8,7 @@ import pytest
 from supervisor.rules.installers import Install, covers, install_of, only_installs
 from supervisor.rules.rule import Rule
 from tests.supervisor.changes import change as changed
-from workers.changes.effects import Change, Effects, Kind, NodeState
+from workers.changes.effects import Change, Effects, FoldedNames, Kind, NodeState
 
 
 def change(path: str, kind: Kind = "file", target: str = "", **more: Any) -> Change:
@@ -72,6 +72,22 @@ def test_an_install_changes_packages_lock_files_and_dependencies(one: Change, it
 
 def test_what_is_not_listed_is_no_install_s() -> None:
     assert not only_installs(Effects((WANTED[0][0],), {"added": 2}, b"", left_out={"added": 1}), ["pypi"])
+
+
+FOLDED: Final = {
+    "all of it, among packages": ((FoldedNames("web/node_modules", {"added": 3}, b""),), True),
+    "but one": ((FoldedNames("web/node_modules", {"added": 2}, b""),), False),
+    "another registry's": ((FoldedNames(".venv", {"added": 3}, b""),), False),
+    "in a directory beneath": ((FoldedNames("node_modules/a", {"added": 3}, b""),), False),
+    "anywhere": ((FoldedNames("src", {"added": 3}, b""),), False),
+}
+
+
+@pytest.mark.parametrize(("folded", "its"), FOLDED.values(), ids=FOLDED)
+def test_names_that_are_told_together_are_an_install_s_where_packages_lie(
+    folded: tuple[FoldedNames, ...], its: bool
+) -> None:
+    assert only_installs(Effects((), {"added": 3}, b"", left_out={"added": 3}, folded=folded), ["npm"]) is its
 
 
 COVERED: Final = [

@@ -295,7 +295,7 @@ def test_a_reason_says_which_rule_or_what_would_change() -> None:
     found = effects("+ a")
     assert judge_effects([covering], None, found, TODAY) == Verdict(
         "allow",
-        "a rule covers it: any program may add or change a and delete nothing, any number of files: it is\\x1b mine",
+        "a rule covers it: any program may add or change a and delete nothing, however many files: it is\\x1b mine",
         covering,
     )
     assert judge_effects([], None, found, TODAY).reason == "1 file would change (a added), and no rule covers that"
@@ -346,9 +346,12 @@ SENTENCES: Final = [
     ),
     (
         Rule("allow", ("git", "npm", "a b"), ("x", "y"), ("z",), 1, network=True),
-        'git, npm and "a b" may add or change x and y and delete z, at most 1 file, also after trying the network',
+        (
+            'git, npm and "a b" may add or change x and y and delete z, at most 1 file, '
+            "even if it tried to reach the network"
+        ),
     ),
-    (Rule("allow", None, (), ("z",)), "any program may delete z and add or change nothing, any number of files"),
+    (Rule("allow", None, (), ("z",)), "any program may delete z and add or change nothing, however many files"),
     (Rule("deny", ("git", "npm")), "git and npm may not change anything"),
     (Rule("deny", None, ("x",), ("y", "z")), "no program may add or change x, or delete y or z"),
     (Rule("deny", network=True), "no program may change anything after trying the network"),
@@ -376,7 +379,7 @@ SENTENCES: Final = [
     ),
     (
         Rule("allow", ("rm",), (), ("z",), kinds=(), max_bytes=1_234),
-        "rm may delete z and add or change nothing, any number of files and at most 1234 bytes, only time stamps",
+        "rm may delete z and add or change nothing, however many files and at most 1234 bytes, only time stamps",
     ),
     (
         Rule("deny", None, ("x",), kinds=("link-outside", "special"), git=None),
@@ -390,7 +393,7 @@ SENTENCES: Final = [
         Rule("allow", None, ("a and delete **", "b\n\x1b\u202e,"), reason="x\ny"),
         (
             'any program may add or change "a and delete **" and "b\\n\\u001b\\u202e," and delete nothing, '
-            "any number of files: x\\ny"
+            "however many files: x\\ny"
         ),
     ),
 ]

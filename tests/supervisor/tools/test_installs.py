@@ -11,10 +11,11 @@ from supervisor.config.profiles import Profile
 from supervisor.journal.facts import CallStarted
 from supervisor.rules.judge_effects import Verdict
 from supervisor.rules.rule import Rule
+from supervisor.tools.change_attempt import CHANGES, recorded_effects
 from supervisor.tools.installs import settles
 from supervisor.tools.services import ChangeServices
 from supervisor.tools.session_rules import SessionRules
-from tests.supervisor.changes import TODAY, effects
+from tests.supervisor.changes import TODAY, change, effects
 
 NPM: Final = Registry("npm", ("npm.example:443",))
 PYPI: Final = Registry("pypi", ("pypi.example:443", "files.example:443"))
@@ -83,3 +84,12 @@ def test_a_yes_to_an_install_settles_packages_of_which_no_rule_speaks(
     wanted = rules().wanted_network(run("pip install x"))
     assert wanted is not None
     assert settles(verdict, wanted, effects(changed)) is settled
+
+
+def test_the_journal_keeps_lock_files_and_manifests_of_a_large_install_before_packages() -> None:
+    first = ("+ package-lock.json", "~ web/package.json", "+ src/x.py")
+    packages = [f"+ node_modules/p{number}/package.json" for number in range(CHANGES // 2)]
+    others = [change(f"+ node_modules/.bin/{number}", protected="npm runs it") for number in range(CHANGES)]
+    kept = recorded_effects(effects(*first, *packages, *others)).changes
+    assert {each[2:] for each in (*first, *packages)} <= {each.path for each in kept}
+    assert len(kept) == CHANGES

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from supervisor.undo.promise import PackBudget, breaks_promise, promise
-from workers.changes.effects import Change, Effects, Kind, NodeState
+from workers.changes.effects import Change, Effects, FoldedNames, Kind, NodeState
 from workers.wire import messages
 
 BUDGET: Final = PackBudget(each=1000, total=1500)
@@ -113,3 +113,19 @@ def test_a_content_that_is_missing_breaks_the_promise_unless_it_was_said() -> No
     assert not breaks_promise(msgspec.structs.replace(missing, kept=True), set())
     assert not breaks_promise(messages.Original(1, "a", old(), old(mode=0o600)), set())
     assert not breaks_promise(messages.Original(1, "a", None, NEW), set())
+
+
+FOLDED: Final = {
+    "little": (FoldedNames(".venv", {"deleted": 3}, b"", old_size=1500, old_largest=1000), ""),
+    "too much together": (FoldedNames(".venv", {"deleted": 3}, b"", old_size=1501, old_largest=1000), LARGE),
+    "one that is too large": (FoldedNames(".venv", {"deleted": 3}, b"", old_size=1500, old_largest=1001), LARGE),
+    "one that nobody read": (FoldedNames(".venv", {"deleted": 3}, b"", unread=True), LARGE),
+    "not all": (FoldedNames(".venv", {"deleted": 2}, b""), LARGE),
+}
+
+
+@pytest.mark.parametrize(("folded", "said"), FOLDED.values(), ids=FOLDED)
+def test_what_is_told_together_is_kept_where_there_is_room_for_all_of_it(folded: FoldedNames, said: str) -> None:
+    found = Effects((), {"deleted": 3}, b"", left_out={"deleted": 3}, folded=(folded,))
+    assert said in promise(found, BUDGET)
+    assert bool(promise(found, BUDGET)) is bool(said)

@@ -4,8 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
 from workers.changes.diff import DIFFS, LINES, TEXT
-from workers.changes.effects import CHANGES, NodeState
+from workers.changes.effects import CHANGES, NodeState, is_folded
 from workers.changes.readable import HEAD
 from workers.treediff.comparison import Difference
 from workers.treediff.effects_of import build_effects
@@ -24,6 +26,38 @@ def test_no_more_changes_are_told_one_by_one_than_a_message_may_hold() -> None:
     assert ".envrc" in {each.path for each in effects.changes}
     proposed = messages.Proposed(1, effects)
     assert frames.decode_up(frames.frame(proposed)[frames.LENGTH.size :]) == proposed
+
+
+FILE: Final = NodeState("file", 0o644, 3, digest=b"x")
+TOLD_FIRST: Final = {
+    "src/x.py": FILE,
+    "package-lock.json": FILE,
+    "node_modules/a/.git/config": FILE,
+    "node_modules/.bin/tool": NodeState("link", 0o777, target="../a/tool"),
+    "node_modules/a/root": NodeState("file", 0o4755),
+    "node_modules/a/pipe": NodeState("fifo", 0o644),
+    "node_modules/a/listed": NodeState("file", 0o644, attributes={"user.x": b"1"}),
+    "node_modules/a/~second": FILE,
+    "vendor": NodeState("dir", 0o755),
+}
+
+
+def test_of_ordinary_files_of_packages_the_number_is_told_and_all_else_one_by_one() -> None:
+    names = [f"node_modules/a/{number}.js" for number in range(CHANGES)]
+    found = [Difference(name, None, Node(FILE, 1, at, 0, 1)) for at, name in enumerate(names)]
+    found += [Difference(f"vendor/{number}", Node(FILE, 1, 1, 0, 1), None) for number in range(CHANGES)]
+    for at, (name, state) in enumerate(TOLD_FIRST.items()):
+        found.append(Difference(name, None, Node(state, 1, 2 * CHANGES + at, 0, 2 if name.endswith("second") else 1)))
+    found.append(Difference("node_modules/a/first", None, found[-2].after))
+    effects = build_effects(found, NOTHING, (lambda *_: None, lambda *_: None), 0, lambda _: False)
+    assert {*TOLD_FIRST} <= {each.path for each in effects.changes}
+    gone, new = effects.folded[1], effects.folded[0]
+    assert [each.path for each in effects.folded] == ["node_modules", "vendor"]
+    assert is_folded(effects)
+    assert {**new.totals, **gone.totals} == effects.left_out
+    assert (gone.old_size, gone.old_largest, gone.unread) == (3 * gone.totals["deleted"], 3, False)
+    assert new.size == 3 * new.totals["added"]
+    assert not is_folded(msgspec.structs.replace(effects, folded=effects.folded[:1]))
 
 
 def test_files_share_what_a_frame_holds_and_each_says_what_is_left_out() -> None:

@@ -83,13 +83,14 @@ def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
     trusted = wanted.authorities and not inputs.copies  # without a root of its own there is no such file
     trusting = dict.fromkeys(CERTIFICATES, private_root.AUTHORITIES) if trusted else {}
     given = {**inputs.registries.variables, **dict(inputs.environment)}
+    cached = {} if inputs.copies else cache_variables(wanted.caches)  # a copy is shown no caches
     engine = CommandRunner(
         start,
         SHELL,
         wanted,
         inputs.programs,
         path,
-        {**_ENVIRONMENT, **cache_variables(wanted.caches), **trusting, **given, "PATH": ":".join(path)},
+        {**_ENVIRONMENT, **cached, **trusting, **given, "PATH": ":".join(path)},
         inputs.timeout_s,
         inputs.max_timeout_s,
         COMMAND,
