@@ -75,10 +75,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     tier_of = {here / place: tier for tier, places in TIERS.items() for place in places}
     if gone := [str(place) for place in tier_of if not place.exists()]:
         raise pytest.UsageError(f"tests/conftest.py, TIERS: {', '.join(gone)} does not exist")
+    files = {item.path for item in items}
+    marks = {file: tier_of[place] for file in files for place in (file, *file.parents) if place in tier_of}
     for item in items:
-        for place in (item.path, *item.path.parents):
-            if place in tier_of:
-                item.add_marker(tier_of[place])
+        if item.path in marks:
+            item.add_marker(marks[item.path])
 
 
 def pytest_configure() -> None:

@@ -1,11 +1,11 @@
 """Every row of the table of names, in the tools that write files and in what is said of a command's changes."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import pytest
 
-from workers.changes.effects import Change, NodeState
+from workers.changes.effects import NodeState
 from workers.errors import ToolError
 from workers.files.edit_file import edit_file
 from workers.files.write_file import write_file
@@ -20,9 +20,9 @@ from workers.wire.messages import Context
 ROWS = list(name_table().rows())
 PATHS = [row.pattern.rstrip("/").replace("*", "x1") for row in ROWS]
 """One that each row is about."""
+LEVELS = {path: row.level for path, row in zip(PATHS, ROWS, strict=True)}
 MADE = Node(NodeState("file", 0o644), device=1, inode=1, changed_ns=0, links=1)
 TOOLS = pytest.mark.parametrize("tool", [write_file, edit_file], ids=["write_file", "edit_file"])
-EACH_ROW = pytest.mark.parametrize("number", range(len(ROWS)), ids=[row.pattern for row in ROWS])
 
 
 @pytest.fixture(scope="module")
@@ -31,14 +31,6 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolContext]:
     descriptor = os.open(root, os.O_PATH | os.O_DIRECTORY)
     yield ToolContext(Context(str(root)), Root(descriptor, 0o022))
     os.close(descriptor)
-
-
-@pytest.fixture(scope="module")
-def changes() -> Mapping[str, Change]:
-    """What is said of a command that writes them all."""
-    found = [Difference(f"a/{path}", None, MADE) for path in PATHS]
-    effects = build_effects(found, {}, (lambda *_: None, lambda *_: None), 0, lambda _: False)
-    return {change.path: change for change in effects.changes}
 
 
 def level_in(tool: Tool, context: ToolContext, path: str) -> str:
@@ -59,16 +51,17 @@ def level_in(tool: Tool, context: ToolContext, path: str) -> str:
     return change.level
 
 
-@EACH_ROW
 @TOOLS
-def test_a_file_tool_refuses_or_marks_what_is_obeyed(context: ToolContext, tool: Tool, number: int) -> None:
-    assert level_in(tool, context, f"{tool.name}/{number}/{PATHS[number]}") == ROWS[number].level
+def test_a_file_tool_refuses_or_marks_what_is_obeyed(context: ToolContext, tool: Tool) -> None:
+    found = {path: level_in(tool, context, f"{tool.name}/{number}/{path}") for number, path in enumerate(PATHS)}
+    assert found == LEVELS
 
 
-@EACH_ROW
-def test_a_change_of_a_command_is_marked_with_its_level(changes: Mapping[str, Change], number: int) -> None:
-    change, level = changes[f"a/{PATHS[number]}"], ROWS[number].level
-    assert (change.level, bool(change.protected)) == (level, level in {"refused", "asked"})
+def test_a_change_of_a_command_is_marked_with_its_level() -> None:
+    found = [Difference(f"a/{path}", None, MADE) for path in PATHS]
+    effects = build_effects(found, {}, (lambda *_: None, lambda *_: None), 0, lambda _: False)
+    assert {each.path.removeprefix("a/"): each.level for each in effects.changes} == LEVELS
+    assert all(bool(each.protected) is (each.level in {"refused", "asked"}) for each in effects.changes)
 
 
 def test_a_name_is_found_however_it_is_written() -> None:
