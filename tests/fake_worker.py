@@ -5,7 +5,7 @@ to send what that would replace, it says that it has sent one name.
 
 The steps are those of tests/corpus/frames.json (side "worker"); the meaning of an object there is the wire's
 nearest message. Three tools always work: `ping`, `who` (its pid) and `echo` (its arguments). It is not confined,
-so that it can do its worst. It imports little, because most of its life is its start.
+so that it can do its worst, and works in the root, by which all that it starts can be found.
 """
 
 import base64
@@ -13,6 +13,8 @@ import json
 import os
 import resource
 import signal
+import stat
+import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -20,18 +22,24 @@ from typing import Any, Final
 import msgspec
 
 from workers.changes.effects import Effects
+from workers.confine import die_with
+from workers.confine.template import fork_workers
 from workers.wire import frames, messages
 
 Step = dict[str, Any]
 File = os.PathLike[str]
 
-_MAIN = "import base64, json; from tests.fake_worker import Fake; Fake(json.loads(base64.b64decode({plan!r}))).live()"
+
+class FakeInputs(messages.Inputs, frozen=True):
+    """The plan of a fake worker, as JSON."""
+
+    plan: str
 
 
-def fake_command(
+def fake(
     steps: list[Step], memory: File | None = None, *, calls: File | None = None, cured: File | None = None
-) -> tuple[str, ...]:
-    """Return the command of a fake worker.
+) -> dict[str, Any]:
+    """Return what a child spec has of fake workers: their command, a template that forks them, and their plan.
 
     Args:
         steps: what it does with a call.
@@ -40,22 +48,38 @@ def fake_command(
         cured: once this file exists, it starts as it should.
     """
     from supervisor.pool.spec import worker_command  # of the test's side alone
+    from tests.raw_worker import template_of
 
     files = {"memory": memory, "calls": calls, "cured": cured}
     plan = {"steps": steps} | {name: os.fspath(path) if path else "" for name, path in files.items()}
-    return worker_command(_MAIN.format(plan=base64.b64encode(json.dumps(plan).encode()).decode()))
+    command = worker_command("from tests.fake_worker import main; main()")
+    return {"command": command, "template": template_of(command), "inputs": FakeInputs(json.dumps(plan))}
+
+
+def main() -> None:
+    """Live a fake worker's life; where fd 0 is a socket this process is the template of those that do."""
+    supervisor = int(sys.argv[-1])
+    die_with(supervisor)
+    if stat.S_ISSOCK(os.fstat(0).st_mode):
+        fork_workers(lambda: die_with(supervisor), {})
+    Fake().live()
 
 
 class Fake:
     """One life of a fake worker."""
 
-    def __init__(self, plan: dict[str, Any]) -> None:
+    def __init__(self) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        self.incoming, self.outgoing = os.dup(0), os.dup(1)
+        start = self.receive()
+        assert isinstance(start, messages.Start)
+        os.fchdir(start.root_fd)
+        self.category = start.category
+        plan = json.loads(messages.decode_inputs(start.inputs, FakeInputs).plan)
         self.steps: list[Step] = plan["steps"]
         self.calls: str = plan["calls"]
         self.cured = bool(plan["cured"]) and os.path.exists(plan["cured"])
         self.life = self._count(plan["memory"])
-        self.incoming, self.outgoing = os.dup(0), os.dup(1)
         self.call = messages.Call(0, "", b"")
 
     @staticmethod
@@ -67,12 +91,10 @@ class Fake:
         return os.path.getsize(memory)
 
     def live(self) -> None:
-        start = self.receive()
-        assert isinstance(start, messages.Start)
         for step in self.steps:
             if "at_start" in step and not self.cured:
                 self.misbehave_at_start(step["at_start"])
-        self.ready(category=start.category)
+        self.ready(category=self.category)
         while True:
             message = self.receive()
             if isinstance(message, messages.Decide):
@@ -82,7 +104,7 @@ class Fake:
                 self.send(messages.Kept(message.id, 1))
                 continue
             if not isinstance(message, messages.Call):
-                self.ready(category=start.category)
+                self.ready(category=self.category)
                 continue
             self.call = message
             if message.tool in ANSWERS:

@@ -9,19 +9,21 @@ import select
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 import msgspec
 
 from supervisor.pool.child_process import ForkedWorker
-from supervisor.pool.spec import worker_command
+from supervisor.pool.spec import ChildSpec, worker_command
 from supervisor.pool.worker_template import WorkerTemplate
 from workers.wire import frames, messages
 
 TEMPLATES: dict[tuple[str | int, ...], WorkerTemplate] = {}
 """The last few, by their command and the umask that their workers have; they end with this process."""
 _TEMPLATES_AT_MOST = 4
+PATIENCE_S = 60.0
 
 
 class Forked(ForkedWorker):
@@ -62,14 +64,27 @@ class Forked(ForkedWorker):
             super().kill()
 
 
-def _template(command: tuple[str, ...]) -> WorkerTemplate:
+def template_of(command: tuple[str, ...]) -> WorkerTemplate:
+    """Return the template of a command's workers, which runs."""
     os.umask(mask := os.umask(0))
     key: tuple[str | int, ...] = (*command, mask)
     if key not in TEMPLATES:
         while len(TEMPLATES) >= _TEMPLATES_AT_MOST:
             TEMPLATES.pop(next(iter(TEMPLATES))).close()
-        TEMPLATES[key] = WorkerTemplate(command, None)
-    return TEMPLATES[key]
+        TEMPLATES[key] = WorkerTemplate(command, None, PATIENCE_S)
+    template = TEMPLATES[key]
+    if template.process is None or template.process.poll() is not None:
+        template.close()
+        root = os.open("/", os.O_PATH)
+        with Forked(template, root) as first:
+            first.kill()
+        os.close(root)
+    return template
+
+
+def forked(spec: ChildSpec) -> ChildSpec:
+    """Let the workers of a pool be forked, by a template that all tests share."""
+    return replace(spec, template=template_of(spec.command))
 
 
 Process = subprocess.Popen[bytes] | Forked
@@ -160,11 +175,11 @@ def receive(process: Process) -> messages.Up | None:
     return frames.decode_up(process.stdout.read(frames.payload_length(header)))
 
 
-def gone(descriptor: int, patience_ms: int = 60_000) -> bool:
+def gone(descriptor: int, patience_s: float = PATIENCE_S) -> bool:
     """Wait for a process to end, at most so long."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(patience_ms))
+    return bool(poll.poll(patience_s * 1000))
 
 
 def _spawned(command: tuple[str, ...], root_fd: int, broker_fd: int) -> "subprocess.Popen[bytes]":
@@ -204,7 +219,7 @@ def open_worker(
     ours, command = worker_command(), command or worker_command()
     process: Process
     if forked and command[: len(ours) - 4] == ours[: len(ours) - 4]:
-        process = Forked(template or _template(command), descriptor, broker_fd)
+        process = Forked(template or template_of(command), descriptor, broker_fd)
         number, broker_fd = messages.FORKED_ROOT, messages.FORKED_BROKER if broker_fd >= 0 else -1
     else:
         process = _spawned(command, descriptor, broker_fd)

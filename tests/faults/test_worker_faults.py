@@ -24,7 +24,7 @@ from supervisor.system.descendants import Orphans
 from supervisor.tools.outcomes import as_error
 from supervisor.tools.router import Router
 from tests.corpus_rows import rows
-from tests.fake_worker import fake_command
+from tests.fake_worker import fake
 from tests.supervisor.pool.harness import (
     HANG,
     QUICK,
@@ -98,8 +98,11 @@ def left(row: Row, request: pytest.FixtureRequest) -> Orphans | None:
 @pytest.fixture
 async def place(row: Row, left: Orphans | None, tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[Place]:
     """The row's place; afterwards nothing of it runs, and every descriptor is closed."""
-    family, opened = children(), descriptors()
     calls, cured = tmp_path / "calls", tmp_path / "cured"
+    given = fake(row["steps"], tmp_path / "memory", calls=calls, cured=cured)
+    family, opened = children(), descriptors()
+    if left is not None:
+        given["template"] = None  # it would be taken for an orphan
     starts = {"at_start": {"hang": True}} in row["steps"]
     spec = ChildSpec(
         "files",
@@ -109,7 +112,7 @@ async def place(row: Row, left: Orphans | None, tmp_path: Path, nursery: trio.Nu
         decide_timeout=SILENCE if "timeout" in row.get("kind", ()) else HANG,
         restart=QUICK,
         orphans=left,
-        command=fake_command(row["steps"], tmp_path / "memory", calls=calls, cured=cured),
+        **given,
     )
     pools = Pools(str(tmp_path), lambda _category: spec, nursery)
     profile = Profile("faults", str(tmp_path), ("read_file", "write_file"))

@@ -21,6 +21,7 @@ from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
 from supervisor.pool.pools import Pools
 from supervisor.session.child_specs import child_spec
+from tests.raw_worker import forked
 from tests.supervisor.tools.test_execution import UNASKED, Site, yes
 
 TEST: Final = """
@@ -111,7 +112,7 @@ async def site(nursery: trio.Nursery, tmp_path: Path) -> AsyncIterator[Site]:
     own = tuple(dict.fromkeys((sys.prefix, sys.base_prefix)))
     settings = Settings(Config(sections=(ShellConfig(toolchains=("known", *own)),)), tmp_path / "config.toml", home)
     profile = Profile("unasked", str(root), UNASKED.tools)
-    pools = Pools(str(root), lambda category: child_spec(settings, profile, category), nursery)
+    pools = Pools(str(root), lambda category: forked(child_spec(settings, profile, category)), nursery)
     yield Site(root, home, pools)
     await pools.close()
 

@@ -1,4 +1,5 @@
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from supervisor.session.resources import SessionResources
 from supervisor.system.descendants import Orphans
 from supervisor.tools.catalog import category_tools
 from tests.daemon_process import DaemonProcess, Lines, scripted
+from tests.raw_worker import forked
 from tests.supervisor.bench import Bench, vault
 from tests.supervisor.histories import DONE, call
 
@@ -35,9 +37,8 @@ async def bench(nursery: trio.Nursery, tmp_path: Path, root: Path) -> AsyncItera
     """A real journal and real workers on `root`. Those that a test lets hang are not waited for long at the end."""
 
     def spec(category: str) -> ChildSpec:
-        return ChildSpec(
-            category, vault(root).context(), tools=category_tools(category), stop_timeout=0.1, commit_grace=0.2
-        )
+        spec = ChildSpec(category, vault(root).context(), tools=category_tools(category))
+        return forked(replace(spec, stop_timeout=0.1, commit_grace=0.2))
 
     pools = Pools(str(root), spec, nursery)
     with open_journal(tmp_path / "journal.db") as journal:

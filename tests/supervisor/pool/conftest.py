@@ -10,7 +10,7 @@ import trio
 
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec
-from tests.fake_worker import Step, fake_command
+from tests.fake_worker import Step, fake
 from tests.supervisor.pool import harness
 from workers.wire.messages import Context
 
@@ -23,12 +23,15 @@ class OpenPool(Protocol):
 @pytest.fixture
 async def open_pool(tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[OpenPool]:
     pools: list[Pool] = []
+    fake([])  # its template lives on
     children, descriptors = harness.children(), harness.descriptors()
     root = os.open(tmp_path, os.O_PATH | os.O_DIRECTORY)
 
     async def open_one(*steps: Step, warm: bool = True, **changes: Any) -> Pool:
-        command = fake_command(list(steps), calls=tmp_path / "calls")
-        fields: dict[str, Any] = {"command": command, "restart": harness.QUICK, "call_timeout": harness.HANG} | changes
+        usual: dict[str, Any] = {"restart": harness.QUICK, "call_timeout": harness.HANG}
+        fields = usual | fake(list(steps), calls=tmp_path / "calls") | changes
+        if "orphans" in changes or ("template" not in changes and "command" in changes):
+            fields["template"] = None
         pool = Pool(ChildSpec("files", Context(str(tmp_path)), **fields), root)
         pools.append(pool)
         await nursery.start(pool.workers.run)

@@ -278,7 +278,7 @@ class TellsTooMuch(Fake):
     def misbehave(self):
         self.send(messages.Proposed(self.call.id, Effects((Change("", "times"),) * (CHANGES + 1), {}, b"")))
 
-TellsTooMuch({"steps": [], "calls": "", "cured": "", "memory": ""}).live()
+TellsTooMuch().live()
 """
 
 

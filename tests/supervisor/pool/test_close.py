@@ -12,7 +12,7 @@ from supervisor.errors import WorkerDied, WorkerError, WorkerUnavailable
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec, Restart
 from supervisor.pool.worker_slot import WorkerState
-from tests.fake_worker import Step, fake_command
+from tests.fake_worker import Step, fake
 from tests.supervisor.pool.conftest import OpenPool
 from tests.supervisor.pool.harness import (
     HANG,
@@ -102,7 +102,7 @@ async def test_nothing_is_started_in_place_of_a_worker_that_dies_while_its_pool_
     open_pool: OpenPool, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     starts = tmp_path / "starts"
-    pool = await open_pool(command=fake_command([], starts, calls=tmp_path / "calls"), stop_timeout=HANG)
+    pool = await open_pool(**fake([], starts, calls=tmp_path / "calls"), stop_timeout=HANG)
     first, last = pool.workers.slots
     stuck = process_of(last).pid
     os.kill(stuck, signal.SIGSTOP)  # the others wait until it has left
@@ -188,14 +188,14 @@ async def test_a_worker_that_gets_ready_while_the_pool_closes_stays_stopped(open
 
 
 async def test_a_pool_that_was_closed_before_it_ran_starts_nothing(tmp_path: Path, nursery: trio.Nursery) -> None:
-    pool = Pool(ChildSpec("files", Context(str(tmp_path)), command=fake_command([])), 0)
+    pool = Pool(ChildSpec("files", Context(str(tmp_path)), **fake([])), 0)
     await pool.workers.close()
     await nursery.start(pool.workers.run)
     assert pool.workers.slots == []
 
 
 async def test_a_pool_that_is_cancelled_answers_the_calls_that_wait(tmp_path: Path, nursery: trio.Nursery) -> None:
-    spec = ChildSpec("files", Context(str(tmp_path)), command=fake_command([{"at_start": {"hang": True}}]))
+    spec = ChildSpec("files", Context(str(tmp_path)), **fake([{"at_start": {"hang": True}}]))
     pool = Pool(spec, 0)
     async with trio.open_nursery() as owner:
         await owner.start(pool.workers.run)

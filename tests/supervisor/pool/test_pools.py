@@ -17,8 +17,9 @@ from supervisor.pool.open_root import RootGone
 from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pool import Pool
 from supervisor.pool.pools import Pools
-from supervisor.pool.spec import ChildSpec, Restart
-from tests.fake_worker import Step, fake_command
+from supervisor.pool.spec import ChildSpec, Restart, worker_command
+from tests.fake_worker import Step, fake
+from tests.raw_worker import forked, template_of
 from tests.supervisor.pool.harness import (
     HANG,
     QUICK,
@@ -36,16 +37,17 @@ from workers.catalog import CATEGORIES
 from workers.wire import messages
 from workers.wire.messages import Context
 
-Command = tuple[str, ...]
+Given = dict[str, Any]
 
 REFUSES: list[Step] = [{"at_start": {"confine_fails": True}}]
 NEVER = Restart(intensity=0)
-GOOD = fake_command([])
 TOOLS = tuple(tool.name for tool in CATEGORIES["files"].tools)
 
 
 @pytest.fixture(autouse=True)
 def nothing_left() -> Iterator[None]:
+    for command in (worker_command(), fake([])["command"]):
+        template_of(command)  # which lives on
     family, opened = children(), descriptors()
     yield
     assert children() == family
@@ -61,20 +63,20 @@ def root(tmp_path: Path) -> Path:
 
 
 class OpenPools(Protocol):
-    def __call__(self, commands: Mapping[str, Command] | Command | None = None, **fields: Any) -> Pools:
-        """Open pools of real, confined workers, or of fake ones with these commands; `fields` are those of the spec."""
+    def __call__(self, fakes: Mapping[str, Given] | None = None, **fields: Any) -> Pools:
+        """Open pools of real, confined workers, or of fake ones, good but for these; `fields` are those of the spec."""
 
 
 @pytest.fixture
 async def open_pools(root: Path, nursery: trio.Nursery) -> AsyncIterator[OpenPools]:
     opened: list[Pools] = []
 
-    def open_them(commands: Mapping[str, Command] | Command | None = None, **fields: Any) -> Pools:
+    def open_them(fakes: Mapping[str, Given] | None = None, **fields: Any) -> Pools:
         def spec(category: str) -> ChildSpec:
-            if commands is None:
-                return ChildSpec(category, context, tools=TOOLS, restart=QUICK, call_timeout=HANG, stop_timeout=HANG)
-            command = commands if isinstance(commands, tuple) else commands.get(category, GOOD)
-            return ChildSpec(category, context, command=command, **fields)
+            if fakes is not None:
+                return ChildSpec(category, context, **(fakes.get(category) or fake([])), **fields)
+            spec = ChildSpec(category, context, tools=TOOLS, restart=QUICK, call_timeout=HANG, stop_timeout=HANG)
+            return forked(spec)
 
         context = Context(str(root))
         opened.append(Pools(str(root), spec, nursery))
@@ -142,7 +144,7 @@ async def test_a_mebibyte_goes_in_and_two_come_out(open_pools: OpenPools, root: 
 
 
 async def test_pools_close_in_the_reverse_order_of_their_opening(open_pools: OpenPools, nursery: trio.Nursery) -> None:
-    pools = open_pools(GOOD)
+    pools = open_pools({})
     stopped: list[str] = []
 
     async def watch(category: str) -> None:
@@ -175,7 +177,7 @@ async def test_no_pool_is_opened_while_others_close_or_later(open_pools: OpenPoo
 
 
 async def test_the_death_of_one_category_does_not_touch_another(open_pools: OpenPools) -> None:
-    pools = open_pools({"bad": fake_command([{"exit": 1}])}, restart=QUICK)
+    pools = open_pools({"bad": fake([{"exit": 1}])}, restart=QUICK)
     assert await ask(pools.pool("good"), "ping") == "pong"
     await until(lambda: len(ready(pools.pool("good"))) == 2)
     with pytest.raises(Exception, match="exited with code 1"):
@@ -202,9 +204,9 @@ async def test_calls_of_a_category_are_answered_while_those_of_others_are_not(
     open_pools: OpenPools, nursery: trio.Nursery
 ) -> None:
     bad = {
-        "stops": fake_command([{"stop": True}]),
-        "spins": fake_command([{"ignore": ["SIGTERM"]}, {"spin": True}]),
-        "dies": fake_command([{"at_start": {"exit": 1}}]),
+        "stops": fake([{"stop": True}]),
+        "spins": fake([{"ignore": ["SIGTERM"]}, {"spin": True}]),
+        "dies": fake([{"at_start": {"exit": 1}}]),
     }
     pools = open_pools(
         bad,
@@ -238,7 +240,7 @@ async def test_a_question_about_workers_that_refuse_says_why_and_tries_them_anew
     open_pools: OpenPools, tmp_path: Path
 ) -> None:
     cured = tmp_path / "cured"
-    pools = open_pools(fake_command(REFUSES, cured=cured), restart=NEVER)
+    pools = open_pools({"shell": fake(REFUSES, cured=cured)}, restart=NEVER)
     with trio.fail_after(HANG):
         assert "refused to serve without landlock" in await pools.refusal("shell")
         assert pools.opened == {}
@@ -253,7 +255,7 @@ async def test_a_question_about_workers_that_refuse_says_why_and_tries_them_anew
 
 
 async def test_several_may_ask_about_the_same_workers_at_once(open_pools: OpenPools) -> None:
-    pools = open_pools(fake_command(REFUSES), restart=NEVER)
+    pools = open_pools({"shell": fake(REFUSES)}, restart=NEVER)
     heard: list[str] = []
 
     async def hear() -> None:
@@ -268,7 +270,7 @@ async def test_several_may_ask_about_the_same_workers_at_once(open_pools: OpenPo
 
 
 async def test_workers_that_die_have_not_refused(open_pools: OpenPools) -> None:
-    pools = open_pools(fake_command([{"at_start": {"exit": 1}}]), restart=NEVER)
+    pools = open_pools({"shell": fake([{"at_start": {"exit": 1}}])}, restart=NEVER)
     with trio.fail_after(HANG):
         assert await pools.refusal("shell") == ""
 
@@ -296,7 +298,7 @@ def place(tmp_path: Path) -> Path:
 async def test_workers_are_others_once_what_they_stand_on_is_another_directory(
     open_pools: OpenPools, place: Path
 ) -> None:
-    pools = open_pools(GOOD, stands_on=str(place))
+    pools = open_pools({}, stands_on=str(place))
     first = pools.pool("restore")
     assert await ask(first, "ping") == "pong"
     assert pools.pool("restore") is first
@@ -310,7 +312,7 @@ async def test_workers_are_others_once_what_they_stand_on_is_another_directory(
 
 
 async def test_workers_stay_until_they_have_ended_what_they_do(open_pools: OpenPools, place: Path) -> None:
-    pools = open_pools(GOOD, stands_on=str(place))
+    pools = open_pools({}, stands_on=str(place))
     first = pools.pool("restore")
     with trio.fail_after(HANG):
         held = await first.propose("write_file", b"{}")

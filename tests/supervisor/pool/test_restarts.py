@@ -15,7 +15,7 @@ from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec, Restart
 from supervisor.pool.worker_process import WorkerProcess
 from supervisor.pool.worker_slot import WorkerState
-from tests.fake_worker import fake_command
+from tests.fake_worker import fake
 from tests.supervisor.pool.conftest import OpenPool
 from tests.supervisor.pool.harness import (
     HANG,
@@ -53,8 +53,8 @@ async def test_a_category_that_dies_too_often_is_failed_and_refuses_who_waits_an
 
 
 async def test_after_the_pause_a_failed_category_works_again_by_itself(open_pool: OpenPool, tmp_path: Path) -> None:
-    command = fake_command([{"at_start": {"exit_times": QUICK.intensity + 1}}], tmp_path / "memory")
-    pool = await open_pool(warm=False, command=command, restart=QUICK)
+    given = fake([{"at_start": {"exit_times": QUICK.intensity + 1}}], tmp_path / "memory")
+    pool = await open_pool(warm=False, restart=QUICK, **given)
     await until(lambda: pool.workers.failed_because)
     await until(lambda: not pool.workers.failed_because)
     assert await ask(pool, "ping") == "pong"

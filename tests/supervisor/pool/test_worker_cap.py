@@ -11,7 +11,7 @@ from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec
 from supervisor.pool.worker_cap import WorkerCap
-from tests.fake_worker import fake_command
+from tests.fake_worker import fake
 from tests.supervisor.pool.conftest import OpenPool
 from tests.supervisor.pool.harness import HANG, QUICK, ask, busy, pids, ready, until
 from workers.wire.messages import Context
@@ -65,8 +65,7 @@ async def test_where_the_cap_is_lowered_all_that_are_too_many_leave_after_the_ne
 
 async def test_the_workers_of_a_pool_that_was_cancelled_take_no_room(tmp_path: Path) -> None:
     cap, root = WorkerCap(1), os.open(tmp_path, os.O_PATH)
-    command = fake_command([], calls=tmp_path / "calls")
-    pool = Pool(ChildSpec("files", Context(str(tmp_path)), cap=cap, command=command), root)
+    pool = Pool(ChildSpec("files", Context(str(tmp_path)), cap=cap, **fake([])), root)
     async with trio.open_nursery() as nursery:
         await nursery.start(pool.workers.run)
         await until(lambda: cap.reached)

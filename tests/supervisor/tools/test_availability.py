@@ -17,7 +17,7 @@ from supervisor.pool.spec import ChildSpec, Restart
 from supervisor.session.earlier_session import read_earlier
 from supervisor.session.session import Session
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
-from tests.fake_worker import fake_command
+from tests.fake_worker import fake
 from tests.supervisor.bench import begun
 from tests.supervisor.pool.harness import HANG, until
 
@@ -68,14 +68,14 @@ class Place:
         self.journal = journal
         self.asked: list[str] = []
         self.profile = Profile("vault", str(folder), TOOLS, ("write_file",))
-        bad = fake_command([{"at_start": {"exit": 1}}], cured=self.cured)
-        commands = {"files": bad, "shell": bad, "search": fake_command([])}
+        bad = fake([{"at_start": {"exit": 1}}], cured=self.cured)
+        fakes = {"files": bad, "shell": bad, "search": fake([])}
         self.pools = Pools(
             str(folder),
             lambda category: ChildSpec(
                 category,
                 self.profile.context(),
-                command=commands[category],
+                **fakes[category],
                 workers=1,
                 call_timeout=HANG,
                 restart=Restart(intensity=0, pause=0.05, first_backoff=0.01),

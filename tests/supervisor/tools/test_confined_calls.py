@@ -18,6 +18,7 @@ from supervisor.session.child_specs import child_spec
 from supervisor.tools.catalog import Offer
 from supervisor.tools.router import Router
 from tests.hostile_worker import hostile_command
+from tests.raw_worker import forked
 from tests.supervisor.recording_context import RecordingContext
 
 HANG: Final = 60
@@ -38,7 +39,8 @@ async def open_attack(nursery: trio.Nursery, home: Path, root: Path) -> AsyncIte
         profile = resolve(settings, "vault", str(root))
 
         def spec_of(category: str) -> ChildSpec:
-            return replace(child_spec(settings, profile, category), command=hostile_command(), tools=())
+            spec = child_spec(settings, profile, category)
+            return forked(replace(spec, command=hostile_command(), tools=()))
 
         pools = Pools(str(root), spec_of, nursery)
         opened.append(pools)

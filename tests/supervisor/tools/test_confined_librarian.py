@@ -19,6 +19,7 @@ from supervisor.session.child_specs import child_spec
 from supervisor.tools.catalog import Offer
 from supervisor.tools.router import Router
 from tests.hostile_worker import hostile_command
+from tests.raw_worker import forked
 from tests.supervisor.recording_context import RecordingContext
 from tests.supervisor.repositories import FIRST, GROUP, SECOND, Repos
 
@@ -46,7 +47,7 @@ async def open_worker(nursery: trio.Nursery, repos: Repos) -> AsyncIterator[Open
 
         def spec_of(name: str) -> ChildSpec:
             spec = child_spec(settings, using, name)
-            return replace(spec, command=hostile_command(category=name), tools=())
+            return forked(replace(spec, command=hostile_command(category=name), tools=()))
 
         pools = Pools(using.root, spec_of, nursery)
         opened.append(pools)

@@ -21,7 +21,8 @@ from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from supervisor.tools.catalog import unoffered
 from supervisor.tools.router import Router
 from supervisor.tools.services import ChangeServices
-from tests.fake_worker import fake_command
+from tests.fake_worker import fake
+from tests.raw_worker import forked
 from tests.supervisor.tools.test_execution import Say, Site
 from workers.wire.messages import Context
 
@@ -39,7 +40,7 @@ async def site(nursery: trio.Nursery, tmp_path: Path) -> AsyncIterator[Site]:
     (root / "secret").write_text("old\n")
     settings = Settings(Config(), tmp_path / "config.toml", home)
     profile = Profile("project", str(root), EVERY.tools)
-    pools = Pools(str(root), lambda category: child_spec(settings, profile, category), nursery)
+    pools = Pools(str(root), lambda category: forked(child_spec(settings, profile, category)), nursery)
     yield Site(root, home, pools)
     await pools.close()
 
@@ -184,9 +185,9 @@ async def test_a_denial_holds_without_a_rehearsal(
     nursery: trio.Nursery, tmp_path: Path, rule: Rule, kind: str | None
 ) -> None:
     calls = tmp_path / "calls"
-    command = fake_command([{"unrehearsable": "the root is an overlay itself"}], calls=calls)
+    given = fake([{"unrehearsable": "the root is an overlay itself"}], calls=calls)
     context = Context(working_directory=str(tmp_path))
-    pools = Pools(str(tmp_path), lambda category: ChildSpec(category, context, command=command), nursery)
+    pools = Pools(str(tmp_path), lambda category: ChildSpec(category, context, **given), nursery)
     site = Site(tmp_path, tmp_path, pools)
     ended = await Trial(site, rule).call("run_cmd", command="/usr/bin/touch made")
     await pools.close()

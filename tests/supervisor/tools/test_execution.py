@@ -38,7 +38,8 @@ from supervisor.tools.partial_output import PartialOutput
 from supervisor.tools.router import Router
 from supervisor.tools.services import ChangeServices
 from supervisor.undo.packs import PackStore
-from tests.fake_worker import fake_command
+from tests.fake_worker import fake
+from tests.raw_worker import forked
 from tests.supervisor.bench import begun
 from tests.supervisor.pool.harness import until
 from tests.supervisor.recording_context import RecordingContext
@@ -131,7 +132,7 @@ async def site(nursery: trio.Nursery, tmp_path: Path) -> AsyncIterator[Site]:
     (root / "a.txt").write_text("old\n")
     settings = Settings(Config(), tmp_path / "config.toml", home)
     profile = Profile("project", str(root), ("exec_shell", "write_file"))
-    pools = Pools(str(root), lambda category: child_spec(settings, profile, category), nursery)
+    pools = Pools(str(root), lambda category: forked(child_spec(settings, profile, category)), nursery)
     yield Site(root, home, pools)
     await pools.close()
 
@@ -347,7 +348,7 @@ async def test_a_yes_for_always_belongs_to_one_directory(
         moved.rename(site.root)
     settings = Settings(Config(), tmp_path / "config.toml", tmp_path / "home")
     profile = Profile("project", str(site.root), ("exec_shell",))
-    pools = Pools(str(site.root), lambda category: child_spec(settings, profile, category), nursery)
+    pools = Pools(str(site.root), lambda category: forked(child_spec(settings, profile, category)), nursery)
     again = Site(site.root, tmp_path / "home", pools)
     assert (await again.run(again.router(say=no), "touch", "b")).kind == ("denied" if instead else None)
     await pools.close()
@@ -573,9 +574,9 @@ async def test_a_call_that_cannot_be_rehearsed_is_asked_about_as_it_is(
     nursery: trio.Nursery, tmp_path: Path, say: Say | None, kind: str | None, runs: bool
 ) -> None:
     calls = tmp_path / "calls"
-    command = fake_command([{"unrehearsable": "the root is an overlay itself"}], calls=calls)
+    given = fake([{"unrehearsable": "the root is an overlay itself"}], calls=calls)
     context = Context(working_directory=str(tmp_path))
-    pools = Pools(str(tmp_path), lambda category: ChildSpec(category, context, command=command), nursery)
+    pools = Pools(str(tmp_path), lambda category: ChildSpec(category, context, **given), nursery)
     site = Site(tmp_path, tmp_path, pools)
     ended = await site.run(site.router(say=say), "touch", "b")
     await pools.close()

@@ -16,7 +16,8 @@ from supervisor.pool.spec import ChildSpec, Restart
 from supervisor.tools.approval import ApprovalDecision, Approve
 from supervisor.tools.outcomes import allowed, as_error
 from supervisor.tools.router import Router
-from tests.fake_worker import fake_command
+from tests.fake_worker import fake
+from tests.raw_worker import forked
 from tests.supervisor.bench import Bench, vault
 from tests.supervisor.command import HANG_GUARD
 from tests.supervisor.recording_context import RecordingContext
@@ -148,8 +149,7 @@ async def faulty(nursery: trio.Nursery, root: Path) -> Any:
 
     def make(steps: list[dict[str, Any]]) -> Router:
         def spec(category: str) -> ChildSpec:
-            context, command = vault(root).context(), fake_command(steps)
-            return ChildSpec(category, context, command=command, restart=Restart(intensity=99))
+            return ChildSpec(category, vault(root).context(), restart=Restart(intensity=99), **fake(steps))
 
         opened.append(Pools(str(root), spec, nursery))
         return Router(vault(root), opened[0], None)
@@ -190,7 +190,7 @@ async def test_no_worker_is_an_outcome(faulty: Callable[..., Router]) -> None:
 
 
 async def test_a_call_after_the_workers_were_stopped_is_an_outcome(nursery: trio.Nursery, root: Path) -> None:
-    pools = Pools(str(root), lambda category: ChildSpec(category, vault(root).context()), nursery)
+    pools = Pools(str(root), lambda category: forked(ChildSpec(category, vault(root).context())), nursery)
     calls = Router(vault(root), pools, None)
     assert (await outcome(calls, "read_file", '{"path": "a.txt"}')).ok
     await pools.close()

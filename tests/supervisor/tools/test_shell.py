@@ -15,6 +15,7 @@ from supervisor.config.settings import Settings
 from supervisor.errors import WorkerDied
 from supervisor.pool.pool import Pool
 from supervisor.session.child_specs import child_spec
+from tests.raw_worker import forked
 from tests.supervisor.command import Family, children
 from tests.supervisor.pool.harness import commit, pids
 from workers.wire import messages
@@ -33,7 +34,8 @@ def opened(root: Path) -> Iterator[int]:
 async def pool(opened: int, root: Path, tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[Pool]:
     """One on the root; its workers start when the test says so."""
     settings = Settings(Config(), tmp_path / "config.toml", tmp_path / "home")
-    pool = Pool(child_spec(settings, Profile("operator", str(root), ("run_cmd",)), "shell"), opened)
+    spec = child_spec(settings, Profile("operator", str(root), ("run_cmd",)), "shell")
+    pool = Pool(forked(spec), opened)
     yield pool
     with trio.fail_after(PATIENCE):
         await pool.workers.close()
