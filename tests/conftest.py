@@ -1,3 +1,4 @@
+import gc
 import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
@@ -80,6 +81,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path in marks:
             item.add_marker(marks[item.path])
+
+
+def pytest_collection_finish() -> None:
+    """What collects garbage looks at no test: there are so many that each look would take a third of a second."""
+    gc.freeze()
 
 
 def pytest_configure() -> None:
