@@ -12,8 +12,8 @@ import fcntl
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, suppress
 from itertools import islice
 from typing import Final
 
@@ -45,8 +45,19 @@ def drafts_in(directory: str | int) -> list[str]:
     Raises:
         OSError: the directory cannot be read.
     """
-    with os.scandir(directory) as entries:
+    with _entries(directory) as entries:
         return [each.name for each in entries if is_draft(each.name) and each.is_dir(follow_symlinks=False)]
+
+
+def _entries(directory: str | int) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
+    """Look through a directory as it is now: through an older descriptor btrfs lists what was there when it was opened.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    if isinstance(directory, int):
+        os.lseek(directory, 0, os.SEEK_SET)
+    return os.scandir(directory)
 
 
 def create_draft(create: Callable[[str], int | None], remove: Callable[[str], None]) -> tuple[str, int]:
@@ -92,7 +103,7 @@ def sweep_directory(directory: int) -> bool:
     if not locks(directory):
         return False
     try:
-        with os.scandir(directory) as entries:
+        with _entries(directory) as entries:
             names = [each.name for each in entries if is_draft(each.name) and not each.is_symlink()]
         sweep_drafts(names, lambda name, draft: _take(directory, name, draft), directory)
     finally:
@@ -161,7 +172,7 @@ def _remove_batch(directory: int, top: int) -> list[str] | None:
 
     None says that there was nothing in it.
     """
-    with os.scandir(directory) as entries:
+    with _entries(directory) as entries:
         batch = [(each.name, each.is_dir(follow_symlinks=False)) for each in islice(entries, _BATCH)]
     pending: list[str] = []
     for name, is_directory in batch:
