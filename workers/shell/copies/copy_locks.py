@@ -33,6 +33,8 @@ from workers.tree.root import DIRECTORY, closing
 _READ: Final = landlock.READ_FILE | landlock.READ_DIR
 _RUN: Final = _READ | landlock.EXECUTE
 _USE: Final = landlock.READ_FILE | landlock.WRITE_FILE | landlock.IOCTL_DEV
+_ANY_FILE_MB: Final = 2**40
+"""What the root has is copied, however large each file is."""
 _DEVICES: Final = ("full", "null", "random", "urandom", "zero")
 _ETC: Final = (*OF_ETC, "passwd", "group", "nsswitch.conf", "hosts")
 """What of /etc is read: it holds no secret."""
@@ -80,7 +82,6 @@ def _system(layout: Layout) -> Iterable[tuple[str, int]]:
         *((path, _RUN) for path in (*SYSTEM, *layout.toolchains)),
         *((f"/etc/{name}", _READ) for name in _ETC),
         ("/proc", _READ),
-        ("/dev", landlock.READ_DIR),
         *((f"/dev/{name}", _USE) for name in _DEVICES),
     )
 
@@ -114,7 +115,7 @@ def _descriptors(context: StepContext) -> str:
 
 
 def _rlimits(context: StepContext) -> str:
-    limits.limit(context.start.limits, memory=False, core=1)
+    limits.limit(msgspec.structs.replace(context.start.limits, file_mb=_ANY_FILE_MB), memory=False, core=1)
     limits.limit_memory_for_now(context.start.limits)
     return "rlimits"
 
@@ -137,6 +138,11 @@ COPY_WORKER: Final[tuple[tuple[str, Step], ...]] = (
 
 
 # --- a command -----------------------------------------------------------------------------------------------------
+
+
+def _rlimits_of_command(context: StepContext) -> str:
+    limits.limit(context.start.limits, memory=False, core=1)
+    return "rlimits"
 
 
 def _places(context: StepContext) -> str:
@@ -174,6 +180,7 @@ def _seccomp(context: StepContext) -> str:
 COPY_COMMAND: Final[tuple[tuple[str, Step], ...]] = (
     ("places", _places),
     ("descriptors", _descriptors_of_command),
+    ("rlimits", _rlimits_of_command),
     *_shared("capabilities"),
     ("landlock", _landlock_of_command),
     *_shared(*dict(landlock.PARTS)),

@@ -23,6 +23,8 @@ _MEGABYTE: Final = 2**20
 _CLONE: Final = 0x40049409
 """FICLONE of linux/fs.h."""
 _CHUNK: Final = 2**20
+_PAGE: Final = 4096
+_BLOCK: Final = 512
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _MAKE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -123,15 +125,21 @@ class TreeCopy:
                 else:
                     entries.append((name, status))
                     count += 1
-                    self.size += status.st_size if kind == stat.S_IFREG else 0
+                    self.size += _on_disk(self._data(below, status) if kind == stat.S_IFREG else 0)
                     pending += [below] * is_directory
             if self.size > self._most or count > NAMES:
-                raise CannotRehearse(
-                    "commands run in a copy of the root here, and it is too large: without what git ignores it has "
-                    f"more than {self._most // _MEGABYTE} MB or {NAMES} names. Raise copy_mb of [shell], or let the "
-                    "person choose a smaller root"
-                )
+                raise _too_large(self._most if self.size > self._most else 0)
             yield path, entries
+
+    def _data(self, path: str, status: os.stat_result) -> int:
+        """Return how many bytes a file has without its holes."""
+        if not _has_holes(status):
+            return status.st_size
+        try:
+            with closing(open_beneath(self._root, path, _READ, links=False)) as file:
+                return sum(end - begin for begin, end in _extents(file, status.st_size))
+        except OSError:
+            return status.st_size
 
     def _list(self, path: str) -> list[tuple[str, os.stat_result]]:
         with (
@@ -191,7 +199,7 @@ class TreeCopy:
                 raise FileNotFoundError(errno.ENOENT, "it is another one by now", name)
             copy = os.open(name, _MAKE, stat.S_IMODE(status.st_mode), dir_fd=target)
             if status.st_size and not self._share(original, copy):
-                _pour(original, copy, status.st_size)
+                _pour(original, copy, status)
             for attribute, value in attributes_of(original).items():
                 os.setxattr(copy, attribute, value)
             os.utime(copy, ns=(status.st_atime_ns, status.st_mtime_ns))
@@ -236,12 +244,56 @@ _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE,
 """What says nothing of the name that is copied."""
 
 
-def _pour(original: int, copy: int, size: int) -> None:
-    """Copy at most `size` bytes."""
-    if size <= _CHUNK:
+def _too_large(most: int) -> CannotRehearse:
+    """Return why there is no copy: more bytes than `most`, or, with 0, too many names."""
+    has, instead = (
+        (f"{most // _MEGABYTE} MB", "Raise copy_mb of [shell], or let") if most else (f"{NAMES} names", "Let")
+    )
+    return CannotRehearse(
+        "commands run in a copy of the root here, and it is too large: without what git ignores it has more than "
+        f"{has}. {instead} the person choose a smaller root"
+    )
+
+
+def _on_disk(size: int) -> int:
+    return -(-max(size, 1) // _PAGE) * _PAGE
+
+
+def _has_holes(status: os.stat_result) -> bool:
+    return status.st_size > _CHUNK and status.st_blocks * _BLOCK < status.st_size
+
+
+def _extents(file: int, size: int) -> Iterator[tuple[int, int]]:
+    """Yield where in a file there is something, from lseek(2); all of it where the file system does not say."""
+    at = 0
+    while at < size:
+        try:
+            begin = os.lseek(file, at, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                yield at, size
+            return
+        at = min(os.lseek(file, begin, os.SEEK_HOLE), size)
+        yield begin, at
+
+
+def _pour(original: int, copy: int, status: os.stat_result) -> None:
+    """Copy at most as many bytes as the file has, and its holes as holes."""
+    size = status.st_size
+    if _has_holes(status):
+        os.ftruncate(copy, size)
+        for begin, end in _extents(original, size):
+            os.lseek(original, begin, os.SEEK_SET)
+            os.lseek(copy, begin, os.SEEK_SET)
+            _send(original, copy, end - begin)
+    elif size <= _CHUNK:
         content = os.read(original, size)
         if os.write(copy, content) != len(content):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return
+    else:
+        _send(original, copy, size)
+
+
+def _send(original: int, copy: int, size: int) -> None:
     while size and (sent := os.sendfile(copy, original, None, min(size, _CHUNK * 64))):
         size -= sent
