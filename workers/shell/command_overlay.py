@@ -8,7 +8,7 @@ import errno
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, Final
 
@@ -75,6 +75,14 @@ class CommandLayer:
     def lies_at(self, file: str) -> str:
         """Return where a program lies for the command."""
         return file
+
+    def given(self, arguments: Sequence[bytes]) -> Sequence[bytes]:
+        """Return the arguments that the command is given, of those that were asked for."""
+        return arguments
+
+    def told(self, printed: str) -> str:
+        """Return what the command printed as it is told."""
+        return printed
 
     def remark(self, _printed: str) -> str:
         """Return what is to be said of where it ran, to whoever reads what it printed; empty if nothing is."""

@@ -119,7 +119,7 @@ def _on_layer(
         CannotRehearse: it could not be begun there.
     """
     try:
-        result, ended = _run_program(context, layer.engine, layer.lies_at(file), arguments)
+        result, ended = _run_program(context, layer.engine, layer.lies_at(file), layer.given(arguments), layer.told)
         effects = _effects(layer, until, ended)
         notes = result.note, layer.remark(ended.stdout + ended.stderr)
         result = result._replace(note="; ".join(filter(None, notes)))
@@ -152,9 +152,9 @@ def _effects(layer: CommandLayer, until: float, ended: CommandOutcome) -> Effect
 
 
 def _run_program(
-    context: ToolContext, engine: CommandRunner, file: str, arguments: Sequence[bytes]
+    context: ToolContext, engine: CommandRunner, file: str, arguments: Sequence[bytes], told: Callable[[str], str] = str
 ) -> tuple[ResultWithNote, CommandOutcome]:
-    """Run a program with an engine for it, and tell how it ended, in words and as it was.
+    """Run a program with an engine for it; tell how it ended: in words, what it printed as `told` says, and as it was.
 
     Raises:
         ToolError: it could not be started, or it was ended.
@@ -167,11 +167,13 @@ def _run_program(
             )
         # Sockets of others may lie in the root; and in a copy there is no network namespace.
         network = context.network and engine.place not in _ON_THE_ROOT and not engine.copies
-        ended = run(engine, file, arguments, context.output, context.root.umask, network=network, upload=context.upload)
+        show = context.output if told is str else lambda text: context.output(told(text))
+        was = run(engine, file, arguments, show, context.root.umask, network=network, upload=context.upload)
     except NotStarted as error:
         if error.failure.step == "rehearsal":
             raise (TooMuch if error.failure.errno else CannotRehearse)(error.failure.message) from error
         raise _start_error(error, arguments, engine.venv_problem) from error
+    ended = was._replace(stdout=told(was.stdout), stderr=told(was.stderr))
     if ended.ended != "exited":
         raise _ended(engine, ended, remarks(arguments[-1], 0, ended.stdout, ended.stderr))
     result, notes = exit_result(ended.code, ended.stdout, ended.stderr, _LIMITS)
@@ -183,7 +185,7 @@ def _run_program(
         notes.append(engine.venv_problem)
     if context.network and not network:
         notes.append("it had no network: only a command on an overlay can have one")
-    return ResultWithNote(result, "; ".join(filter(None, (*notes, remark(ended.refused))))), ended
+    return ResultWithNote(result, "; ".join(filter(None, (*notes, remark(ended.refused))))), was
 
 
 def _start_error(error: NotStarted, arguments: Sequence[bytes], venv_problem: str) -> ToolError:

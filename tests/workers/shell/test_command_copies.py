@@ -362,6 +362,52 @@ def test_whatever_is_written_to_a_copy_is_later_than_the_copy(tmp_path: Path) ->
             (tmp_path / "copy" / "a").unlink()
 
 
+PATHS: Final[dict[str, tuple[str, str, str]]] = {
+    "its directory": ("pwd", "{root}\n", ""),
+    "to the root": ("cd {root} && echo 1 > n && cat {root}/n n", "1\n", ""),
+    "below it": ("cd '{root}/d' && ls && pwd", "b.txt\n{root}/d\n", ""),
+    "of git": ("git -C {root} rev-parse --show-toplevel || pwd", "{root}\n", ""),
+    "another that begins alike": ("cd {root}2 2>/dev/null || echo no", "no\n", ""),
+    "as a text": ("echo {root} > n && cat n", "{root}\n", ""),
+    "written there": ("echo 1 >> {root}/n", "", "paths that begin with {root} lead to the root itself"),
+    "in /tmp": ("echo 1 > /tmp/n", "", "it has no /tmp here: use $TMPDIR"),
+    "left in a file": ("mkdir e; pwd > e/n", "", "stands for the root's in what it wrote to e/n"),
+}
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RawWorker, Path]]:
+    root = tmp_path_factory.mktemp("paths") / "root"
+    (root / "d").mkdir(parents=True)
+    (root / "d" / "b.txt").write_text("beta\n")
+    with open_shell(root, limits=LIMITS, copies=str(root.parent / "copies"), copy_mb=8) as opened:
+        yield opened, root
+
+
+@pytest.mark.parametrize(("command", "stdout", "note"), PATHS.values(), ids=PATHS)
+def test_paths_of_the_root_lead_to_its_copy_where_they_can(
+    command: str, stdout: str, note: str, own: tuple[RawWorker, Path]
+) -> None:
+    worker, root = own
+    done = worker.done("run_cmd", {"command": command.format(root=root)})
+    assert msgspec.json.decode(done.content)["stdout"] == stdout.format(root=root)
+    assert note.format(root=root) in done.note
+    assert note or "root" not in done.note.removeprefix("ran in a copy of the root")
+
+
+def test_holes_are_copied_as_holes_and_a_file_may_be_larger_than_what_a_command_may_write(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    with (tmp_path / "root" / "sparse").open("wb") as file:
+        file.truncate(2**32)
+        file.seek(2**31)
+        file.write(b"in the middle")
+    command = "stat -c '%s %b' sparse; tail -c +2147483649 sparse | head -c 13; echo 1 >> sparse"
+    with open_shell(tmp_path / "root", limits=LIMITS, copies=str(tmp_path / "copies"), copy_mb=1) as worker:
+        size, blocks, *rest = shell(worker, command)["stdout"].split(maxsplit=2)
+    assert (size, rest) == (str(2**32), ["in the middle"])
+    assert int(blocks) < 2**11
+
+
 def git(root: Path, *arguments: str) -> None:
     subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments], cwd=root, check=True)
 
@@ -427,7 +473,9 @@ MISSING: Final = [
 def test_without_a_lock_no_command_runs_whatever_the_operator_allows(fault: Fault, root: Path, tmp_path: Path) -> None:
     given = inputs(copies=str(tmp_path / "copies"), copy_mb=8)
     command = on_a_kernel_with(fault)
-    with open_worker(root, category="shell", inputs=given, command=command, allow_degraded=protections()) as worker:
+    with open_worker(
+        root, category="shell", inputs=given, command=command, limits=LIMITS, allow_degraded=protections()
+    ) as worker:
         assert fault.feature in worker.refusal.message
 
 

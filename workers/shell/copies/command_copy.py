@@ -7,10 +7,9 @@ a command prints or writes may name that.
 """
 
 import os
-import re
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -27,18 +26,15 @@ from workers.shell.command_overlay import CommandLayer
 from workers.shell.command_runner import CommandRunner, CopyPlaces
 from workers.shell.copies.copy_calls import CopyCalls
 from workers.shell.copies.copy_layer import CopyLayer
+from workers.shell.copies.moved_paths import files_with, hints, moved, moved_arguments
 from workers.shell.copies.tree_copy import TreeCopy
 from workers.shell.sandbox import private_root
 from workers.shell.sandbox.private_root import Layout, in_memory, within
-from workers.shell.shell_inputs import HOME
 from workers.tree.drafts import clear
 from workers.tree.root import DIRECTORY, closing, shown
 
 _MEGABYTE: Final = 2**20
 _BLOCK: Final = 512
-_OWN_PLACES: Final = (HOME, "/tmp", os.path.dirname(private_root.AUTHORITIES))  # noqa: S108 - private
-_OWN: Final = re.compile(rf"(?<![^\s=:'\"])(?:{'|'.join(map(re.escape, _OWN_PLACES))})(?![^/\s:'\"])")
-"""Paths of its own among a command's variables."""
 _NAMED: Final = 5
 """Names that a remark lists."""
 _OF_THE_ROOT: Final = "[core]\n\tcheckStat = minimal\n\ttrustctime = false\n"
@@ -88,12 +84,19 @@ class _Copy:
 
     def left_out(self) -> str:
         """Say what is not in the copy; empty where nothing is missing."""
-        names = sorted(self._copy.left_out)
-        if not names:
+        if not self._copy.left_out:
             return ""
-        told = ", ".join(shown(name) for name in names[:_NAMED]) + ", ..." * (len(names) > _NAMED)
         because = " because copy_mb of [shell] is smaller than the root" if self._copy.without_ignored else ""
-        return f"not in the copy{because}: {told}"
+        return f"not in the copy{because}: {_listed(self._copy.left_out)}"
+
+    def naming(self, path: str) -> list[str]:
+        """Return names of changed files that hold a path; none before it is known what changed."""
+        return [] if self._found is None else files_with(self._upper, os.fsencode(path))
+
+
+def _listed(names: Iterable[str]) -> str:
+    first = sorted(names)
+    return ", ".join(map(shown, first[:_NAMED])) + ", ..." * (len(first) > _NAMED)
 
 
 class CommandCopy(CommandLayer):
@@ -143,11 +146,21 @@ class CommandCopy(CommandLayer):
         root = self.engine.layout.root
         return self.places.root + file.removeprefix(root) if within(file, root) else file
 
+    def told(self, printed: str) -> str:
+        """Return what it printed with the root's path instead of the copy's."""
+        return printed.replace(self.places.root, self.engine.layout.root)
+
+    def given(self, arguments: Sequence[bytes]) -> Sequence[bytes]:
+        """Return the arguments that it is given."""
+        return moved_arguments(arguments, self.engine.layout.root, self.places)
+
     def remark(self, printed: str) -> str:
-        """Say that it was a copy, what it lacked, and where its path shows."""
-        where = self.places.root
-        named = f", at {where}, which stands for the root in what it printed" if where in printed else ""
-        return "; ".join(filter(None, (f"ran in a copy of the root without a network{named}", self._copy.left_out())))
+        """Say that it was a copy, what it lacked, what was refused for that, and where its path stays."""
+        told = hints(printed, self.engine.layout.root)
+        if names := self._copy.naming(self.places.root):
+            told.append(f"the path of the copy, which goes, stands for the root's in what it wrote to {_listed(names)}")
+        said = "ran in a copy of the root without a network"
+        return "; ".join(filter(None, (said, self._copy.left_out(), *told)))
 
 
 class CopyInSandbox(CommandLayer):
@@ -182,16 +195,6 @@ class CopyInSandbox(CommandLayer):
         """Say that it was a copy, and what it lacked."""
         said = "ran in a copy of the root, whose file system cannot lie below an overlay"
         return "; ".join(filter(None, (said, self._copy.left_out())))
-
-
-def moved(environment: Mapping[str, str], root: str, places: CopyPlaces) -> Mapping[str, str]:
-    """Return variables for a command whose root, home and temporary files lie elsewhere than in the sandbox."""
-    own = dict(zip(_OWN_PLACES, (places.home, places.tmp, places.etc), strict=True))
-    found = {name: _OWN.sub(lambda match: own[match[0]], value) for name, value in environment.items()}
-    path = (
-        places.root + each.removeprefix(root) if within(each, root) else each for each in environment["PATH"].split(":")
-    )
-    return {**found, "PATH": ":".join(path), "GIT_CONFIG_SYSTEM": f"{places.etc}/gitconfig"}
 
 
 def _make_files(places: CopyPlaces, layout: Layout) -> None:
