@@ -385,7 +385,7 @@ class PoolStatus(Object, frozen=True):
     recycled: int = 0
     """Workers that were replaced because they held too much memory between two calls."""
     view: str = ""
-    """Of commands, what they see besides the root: "machine", or "private"; empty where no worker runs."""
+    """Of commands, what they see besides the root: "machine", "private", or "copies" of it; empty where none runs."""
 
 
 class OpenSessionStatus(OfSession, frozen=True):

@@ -30,7 +30,11 @@ _SOON: Final = 10.0
 """Seconds below which a tenth matters."""
 _FIELD: Final = 12
 """Characters of a field's name, with the space after it."""
-_VIEWS: Final = {"machine": "view: this machine, to look at", "private": "view: private, the system's programs alone"}
+_VIEWS: Final = {
+    "machine": "view: this machine, to look at",
+    "private": "view: private, the system's programs alone",
+    "copies": "view: a copy of the root for each command, without a network, as no sandbox can be made here",
+}
 """What commands see besides the root."""
 _PERIOD: Final = 1.0
 """Seconds between two looks of `watch`."""

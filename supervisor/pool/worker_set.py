@@ -54,9 +54,10 @@ class WorkerSet:
 
     @property
     def view(self) -> str:
-        """What commands of these workers see besides the root: "machine" or "private"; "" where none runs."""
+        """What commands of these workers see besides the root: "machine", "private", "copies"; "" where none runs."""
         held = {feature for slot in self.slots for feature in slot.enforced}
-        return "machine" if "private_root:machine" in held else "private" if "private_root" in held else ""
+        views = {"private_root:machine": "machine", "private_root": "private", "copy": "copies"}
+        return next((view for feature, view in views.items() if feature in held), "")
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Own the workers until cancelled or closed; then none is left."""
