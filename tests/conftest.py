@@ -21,7 +21,8 @@ TIERS: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
             *("supervisor/agent/models/test_messages_api.py", "supervisor/agent/models/test_model_corpus.py"),
             *("supervisor/agent/test_any_conversation.py", "workers/commit/test_operations.py"),
             *("workers/files/test_path_corpus.py", "workers/search/test_path_corpus.py"),
-            *("workers/shell/test_command_corpus.py", "workers/web/test_bodies.py", "workers/web/test_text.py"),
+            *("workers/shell/test_command_corpus.py", "workers/shell/test_copy_corpus.py"),
+            *("workers/web/test_bodies.py", "workers/web/test_text.py"),
             "workers/tree/test_obeyed_names.py",
         ),
         "doors": (

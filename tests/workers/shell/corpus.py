@@ -8,7 +8,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -192,8 +192,9 @@ processes = 300
 class Caller:
     """One `strongroom call --stdin --approve`, and the daemon that it starts for itself."""
 
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
+    def __init__(self, process: "subprocess.Popen[str]", *, in_copies: bool = False) -> None:
         self.process = process
+        self._in_copies = in_copies
 
     def call(self, tool: str, arguments: Any) -> Answer:
         assert self.process.stdin
@@ -219,8 +220,12 @@ class Caller:
     def of_commands(self) -> list[str]:
         """Return the command lines of what commands have started: it is in a PID namespace of a worker's.
 
-        Not what a worker has forked of itself, as one does that is about to be ready, nor what has ended.
+        Not what a worker has forked of itself, as one does that is about to be ready, nor what has ended. In copies
+        there is no such namespace: it is what is no process of ours.
         """
+        if self._in_copies:
+            found = (_read(Path(f"/proc/{pid}/cmdline")) for pid in self.processes())
+            return [line for line in found if line and _OWN not in line]
         lines = [(_inner_number(pid), _read(Path(f"/proc/{pid}/cmdline"))) for pid in self.processes()]
         workers = {line for number, line in lines if number <= 1}
         return [line for number, line in lines if number > 1 and line not in {*workers, ""}]
@@ -233,6 +238,10 @@ class Caller:
             if _inner_number(pid) == 0
         ]
         return max(int(peak[1]) for peak in peaks if peak) // 1024
+
+
+_OWN: Final = "__main__ import "
+"""In the command line of the daemon and of a worker."""
 
 
 def _inner_number(pid: int) -> int:
@@ -250,8 +259,13 @@ def _read(path: Path) -> str:
 
 
 @contextmanager
-def calling(scene: Scene, profile: str, timeout_s: float, environment: Mapping[str, str]) -> Iterator[Caller]:
-    """Start a daemon whose commands may take `timeout_s`, in an `environment` of its own."""
+def calling(
+    scene: Scene, profile: str, timeout_s: float, environment: Mapping[str, str], before: Sequence[str] = ()
+) -> Iterator[Caller]:
+    """Start a daemon whose commands may take `timeout_s`, in an `environment` of its own.
+
+    What stands `before` its command line leaves it no namespaces, so that commands run in copies.
+    """
     state = Path(tempfile.mkdtemp(prefix="state-", dir=scene.place))
     found = find_toolchains(("known",), HiddenPlaces(os.path.expanduser("~"), (str(state),)))
     shown = [each for each in dict.fromkeys((*found.path, *found.shown)) if os.path.isdir(each)]
@@ -260,7 +274,7 @@ def calling(scene: Scene, profile: str, timeout_s: float, environment: Mapping[s
     strongroom = ForkedStrongroom(state, scene.place, **{"HOME": str(scene.home), **environment})
     command = strongroom.command("call", "--stdin", "--approve", "--profile", profile, "--root", str(scene.root))
     process = subprocess.Popen(
-        command,
+        [*before, *command],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -270,7 +284,7 @@ def calling(scene: Scene, profile: str, timeout_s: float, environment: Mapping[s
     )
     with process:
         try:
-            yield Caller(process)
+            yield Caller(process, in_copies=bool(before))
         finally:
             assert process.stdin
             process.stdin.close()

@@ -1,0 +1,77 @@
+"""The command corpora where there are no namespaces: commands run in copies, and nothing gets out of these either.
+
+Of rows that are refused before anything runs, the first of each class is tried: that is decided without a worker. What
+ends otherwise than on an overlay stands in `OTHERWISE`.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from typing import Any, Final
+
+import pytest
+
+from tests.supervisor.daemon.test_absent_tools import PRELUDE as WITHOUT_NAMESPACES
+from tests.workers.shell import corpus
+from tests.workers.shell.corpus import Caller, Facts, Row, Scene
+from tests.workers.shell.test_command_corpus import HASTY_S, LINES, PATIENT_S, ROWS, names, run, scene
+
+__all__ = ["scene"]
+BEFORE: Final = (sys.executable, "-c", f"{WITHOUT_NAMESPACES}\nimport os, sys\nos.execv(sys.argv[1], sys.argv[1:])")
+
+
+@pytest.fixture(scope="module")
+def start(scene: Scene) -> Iterator[Any]:
+    with ExitStack() as stack:
+        callers: dict[tuple[str, float], Caller] = {}
+
+        def caller(profile: str, row: Row) -> Caller:
+            hasty = row["class"] == "resource" and row["expect"] != "allow"
+            key = (profile, HASTY_S if hasty else PATIENT_S)
+            if key not in callers or callers[key].process.poll() is not None:
+                callers[key] = stack.enter_context(corpus.calling(scene, *key, {}, BEFORE))
+            return callers[key]
+
+        yield caller
+
+
+OTHERWISE: Final[Mapping[str, Mapping[str, Any]]] = {
+    "D074": {"checks": [{"exit_code": 1}, {"stderr_contains": "/dev/shm/z': Permission denied"}]},
+    "D102": {"checks": [{"exit_code": 1}, {"stderr_contains": "/tmp/1: Permission denied"}]},
+}
+"""Rows that end otherwise: of temporary files a command has those that TMPDIR names alone."""
+
+DECIDED: Final = ("command_not_allowed", "invalid_arguments")
+
+
+def _tried() -> list[Row]:
+    rows, seen = [], set[str]()
+    for row in ROWS:
+        decided = row["expect"] == "deny" and row["kind"][0] in DECIDED
+        if "daemon_env" not in row and not (decided and row["class"] in seen):
+            rows.append({**row, **OTHERWISE.get(row["id"], {})})
+            seen |= {row["class"]} if decided else set()
+    return rows
+
+
+TRIED: Final = _tried()
+
+
+@pytest.mark.parametrize("row", TRIED, ids=names(TRIED))
+def test_a_row_ends_as_it_says(row: Row, scene: Scene, start: Any) -> None:
+    if lacking := corpus.lacking(row):
+        pytest.skip(f"not installed: {', '.join(lacking)}")
+    caller = start(row.get("profile", "project"), row)
+    case = scene.expand(row)
+    answer = run(case, caller, scene, case.get("tool", "exec_shell"), corpus.arguments(case))
+    corpus.judge(case, answer)
+    corpus.check(Facts(scene, caller, answer, case))
+    assert caller.call("list_directory", {"path": "."}).ok
+
+
+@pytest.mark.parametrize("row", LINES, ids=names(LINES))
+def test_a_line_is_contained_when_a_shell_reads_it(row: Row, scene: Scene, start: Any) -> None:
+    caller = start("operator", row)
+    case = scene.expand(row)
+    answer = run(case, caller, scene, "run_cmd", {"command": case["line"]})
+    corpus.check(Facts(scene, caller, answer, case))
