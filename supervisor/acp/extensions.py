@@ -57,10 +57,13 @@ RULES_METHOD: Final = "_strongroom/rules"
 """`RulesParams` -> `RulesResult`: the rules that count in a session, or one of them revoked."""
 TURN_STATE: Final = "_strongroom/turn_state"
 """Notification, `TurnState`: a turn of the session has entered a state."""
+VARIABLES: Final = "_strongroom/variables"
+"""Notification of a client, at any time: what of the person's environment holds for the sessions that it opens."""
+
 DROPPED: Final = "_strongroom/dropped"
 """Notification: this client reads too slowly and is about to be dropped; nothing of the session is lost."""
 
-ANNOUNCED: Final = (EDITED, REMARK, SCOPE, UNCONFINED, REVIEW, OPTIONS, TURN, CALL, TURN_STATE, DROPPED)
+ANNOUNCED: Final = (EDITED, REMARK, SCOPE, UNCONFINED, REVIEW, OPTIONS, VARIABLES, TURN, CALL, TURN_STATE, DROPPED)
 """Keys and notifications that the daemon announces, besides its methods."""
 
 
@@ -97,8 +100,15 @@ class SessionOptions(Object, frozen=True):
     modelless: bool = False
     """True: a session of single calls (`_strongroom/call`)."""
     variables: dict[str, str] | None = None
-    """Of the person's environment: PATH, by which commands find programs; LANG, TZ, JAVA_HOME and files of
-    certificates. Others are ignored; by default, the daemon's own count."""
+    """Of the person's environment: PATH, by which commands find programs; where version managers and environments
+    are; LANG, TZ, JAVA_HOME and files of certificates. Others are ignored; by default, those that the client sent once
+    for all its sessions (`VARIABLES`), else the daemon's own."""
+
+
+class ClientVariables(Object, frozen=True):
+    """What a client tells of the person's environment."""
+
+    variables: dict[str, str]
 
 
 class SessionCheck(Object, frozen=True):

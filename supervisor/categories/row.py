@@ -55,7 +55,8 @@ class Surroundings(NamedTuple):
 
     shown: tuple[str, ...] = ()
     path: tuple[str, ...] = ()
-    """Both as in `supervisor.categories.toolchains.Toolchains`."""
+    own: tuple[str, ...] = ()
+    """All three as in `supervisor.categories.toolchains.Toolchains`."""
     environment: tuple[tuple[str, str], ...] = ()
     identity: tuple[str, str] = ("", "")
     ca_files: tuple[str, ...] = ()

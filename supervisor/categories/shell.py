@@ -175,6 +175,7 @@ def _inputs(sections: Sections, locations: Locations, traits: ProfileTraits) -> 
         section.programs,
         has.shown,
         has.path,
+        has.own,
         section.timeout_s,
         section.disk_mb,
         traits.network,

@@ -27,9 +27,16 @@ _PARTS_BY_SIGN: Final = (
     ("lib/modules", ("conf",)),  # a JDK
     ("jre", ("conf",)),
     ("VERSION", ("VERSION", "go.env", "pkg", "src", "api", "misc")),  # Go
+    (
+        "conda-meta",
+        ("ssl/cert.pem", "ssl/openssl.cnf", "x86_64-conda-linux-gnu", "aarch64-conda-linux-gnu", "etc/fonts"),
+    ),
     ("Cellar", ("Cellar", "opt", "Caskroom", "Homebrew", "Frameworks")),  # Homebrew
 )
 """Further parts, where a sign of the kind is there."""
+
+_PACKAGES: Final = "/node_modules/"
+"""What lies there needs the packages beside it."""
 
 _SOURCES: Final = frozenset(
     {
@@ -98,13 +105,19 @@ def within(path: str, directory: str) -> bool:
     return path == directory or path.startswith(directory.rstrip("/") + "/")
 
 
-def follow(path: str) -> RealPath:
+def follow(path: str, plain: set[str] | None = None) -> RealPath:
     """Return where an absolute path leads.
+
+    Paths without a link on the way are noted in `plain`, and not looked at again.
 
     Raises:
         NotShown: nowhere.
     """
+    plain = set() if plain is None else plain
     done, links = "", []
+    head, _, name = path.rpartition("/")
+    if head in plain and name not in ("", ".", ".."):
+        done, path = head, name
     todo = [part for part in reversed(path.split("/")) if part not in ("", ".")]
     while todo:
         part = todo.pop()
@@ -113,7 +126,8 @@ def follow(path: str) -> RealPath:
             continue
         at = f"{done}/{part}"
         try:
-            if not stat.S_ISLNK(os.lstat(at).st_mode):
+            if at in plain or not stat.S_ISLNK(os.lstat(at).st_mode):
+                plain.add(at)
                 done = at
                 continue
             target = os.readlink(at)
@@ -160,6 +174,9 @@ def parts_of(real: str, kept: HiddenPlaces) -> tuple[str, ...]:
         NotShown: nothing of it may be.
     """
     refuse(real, kept)
+    above, packages, _ = f"{real}/".partition(_PACKAGES)
+    if packages:
+        return (above + packages.rstrip("/"),)
     prefix, name = os.path.split(real)
     if name in _PROGRAM_DIRECTORIES and _is_prefix(prefix, kept):
         return tuple(prefix_parts(prefix))

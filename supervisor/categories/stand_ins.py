@@ -34,46 +34,58 @@ _FILES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """In which file each manager of this kind finds the version of a directory."""
+_MISE_FILES: Final = (
+    *(".config/mise/config.toml", ".config/mise.toml", ".mise/config.toml", "mise/config.toml"),
+    *(".mise.toml", "mise.toml", "mise.local.toml"),
+)
+"""Of a root, what counts most last (mise.jdx.dev, "Configuration")."""
 _PLUGINS: Final[Mapping[str, str]] = MappingProxyType(
     {"nodejs": "node", "golang": "go", "nodejs-lts": "node", "python3": "python"}
 )
 """Other names of the same tool."""
 
 
-def programs_behind(directory: str, root: str, home: str) -> list[str] | None:
+def programs_behind(directory: str, root: str, home: str, person: Mapping[str, str]) -> list[str] | None:
     """Return the directories of programs that a directory of stand-ins means in `root`; None where it holds none.
 
-    All paths are absolute, and that of the directory without links. Nothing is checked of what is returned.
+    All paths are absolute, and that of the directory without links. Nothing is checked of what is returned. What the
+    variables of the `person` ask for comes first, as for the managers.
     """
     manager, name = os.path.split(directory)
     for stand_ins, beside, look in _MANAGERS:
         if name == stand_ins and os.path.exists(f"{manager}/{beside}"):
-            return [_with_programs(each) for each in look(Path(manager), root, home)]
+            found = look(Path(manager), root, home, person)
+            return [str(programs) for each in found for programs in _directories_of(each)]
     return None
 
 
-def _with_programs(installed: Path) -> str:
-    return str(installed / "bin" if installed.name != "bin" and os.path.isdir(installed / "bin") else installed)
+def _directories_of(installed: Path) -> list[Path]:
+    """Return where an installed version has its programs: in one directory, or as some plugins do, in several."""
+    if installed.name == "bin" or os.path.isdir(installed / "bin"):
+        return [installed if installed.name == "bin" else installed / "bin"]
+    return sorted(each for each in installed.glob("*/bin") if os.path.isdir(each))[:_VERSIONS_AT_MOST] or [installed]
 
 
-def _environments(manager: Path, root: str, _home: str) -> list[Path]:
+def _environments(manager: Path, root: str, _home: str, person: Mapping[str, str]) -> list[Path]:
     """Pyenv, rbenv and their like."""
     versions = manager / "versions"
     program = next(iter(sorted(each.name for each in (manager / "libexec").glob("*env"))), manager.name.lstrip("."))
-    asked = _nearest(root, _FILES.get(program, ".python-version")) or _text(manager / "version")
+    asked = person.get(f"{program.upper()}_VERSION", "").replace(":", "\n")
+    asked = asked or _nearest(root, _FILES.get(program, ".python-version")) or _text(manager / "version")
     words = [line.split("#")[0].strip().removeprefix(f"{program}-") for line in asked.split("\n")]
     chosen = [word for line in words for word in line.split()][:_VERSIONS_AT_MOST]
     found = [_installed(versions, word) for word in chosen]
     return [each for each in found if each is not None]
 
 
-def _plugins(manager: Path, root: str, home: str) -> list[Path]:
+def _plugins(manager: Path, root: str, home: str, person: Mapping[str, str]) -> list[Path]:
     """Asdf and mise."""
     installs = manager / "installs"
     wanted = _wanted_tools(root, home)
     found = []
     for plugin in sorted(installs.iterdir()):
-        asked = wanted.get(_PLUGINS.get(plugin.name, plugin.name), ())
+        told = [person.get(f"{each}_{plugin.name.upper()}_VERSION", "").split() for each in ("ASDF", "MISE")]
+        asked = told[0] or told[1] or wanted.get(_PLUGINS.get(plugin.name, plugin.name), ())
         chosen = [each for word in asked if (each := _installed(plugin, word))]
         found += chosen or [each for each in (_newest(plugin, ""),) if each]
     return found
@@ -85,7 +97,7 @@ def _wanted_tools(root: str, home: str) -> dict[str, tuple[str, ...]]:
         (_text(Path(home, ".config/mise/config.toml")), _mise_tools),
         (_text(Path(home, ".tool-versions")), _tool_versions),
         (_nearest(root, ".tool-versions"), _tool_versions),
-        (_nearest(root, "mise.toml") or _nearest(root, ".mise.toml"), _mise_tools),
+        *((_nearest(root, each), _mise_tools) for each in _MISE_FILES),
     ):
         wanted |= {_PLUGINS.get(tool, tool): versions for tool, versions in read(text)}
     return wanted
@@ -105,7 +117,7 @@ def _mise_tools(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield tool, tuple(version for version in versions[:_VERSIONS_AT_MOST] if isinstance(version, str))
 
 
-def _volta(manager: Path, root: str, _home: str) -> list[Path]:
+def _volta(manager: Path, root: str, _home: str, _person: Mapping[str, str]) -> list[Path]:
     image = manager / "tools/image"
     chosen = _parsed(json.loads, _text(manager / "tools/user/platform.json"))
     runtime = chosen.get("node")
@@ -117,18 +129,31 @@ def _volta(manager: Path, root: str, _home: str) -> list[Path]:
     return [*(each for each in found if each), *sorted((image / "packages").glob("*"))]
 
 
-def _rustup(manager: Path, root: str, home: str) -> list[Path]:
-    """Rust's own tools stand before its installer's stand-ins, which want to write where they are installed."""
-    homes = (Path(os.path.join(home, ".rustup")), manager.parent / ".rustup", manager.parent / "rustup", manager)
-    toolchains = next((each / "toolchains" for each in homes if os.path.isdir(each / "toolchains")), None)
-    if toolchains is None:
+def _rustup(manager: Path, root: str, home: str, person: Mapping[str, str]) -> list[Path]:
+    """Rust's own tools stand before its installer's stand-ins where these could not do without a network."""
+    found = rustup_home(manager, home, person)
+    if found is None:
         return [manager / "bin"]
-    asked = _nearest(root, "rust-toolchain.toml") or _nearest(root, "rust-toolchain")
-    channel = _parsed(tomllib.loads, asked).get("toolchain") or asked.strip()
+    toolchains = found / "toolchains"
+    text = _nearest(root, "rust-toolchain.toml") or _nearest(root, "rust-toolchain")
+    channel = _parsed(tomllib.loads, text).get("toolchain") or text.strip()
     channel = channel.get("channel") if isinstance(channel, dict) else channel
-    default = _parsed(tomllib.loads, _text(toolchains.parent / "settings.toml")).get("default_toolchain")
-    chosen = (_toolchain(toolchains, each) for each in (channel, default) if isinstance(each, str))
-    return [*[each for each in chosen if each][:1], manager / "bin"]
+    settings = _parsed(tomllib.loads, _text(found / "settings.toml"))
+    overrides = settings.get("overrides")
+    overrides = overrides if isinstance(overrides, dict) else {}
+    here = next((overrides[each] for each in map(str, (Path(root), *Path(root).parents)) if each in overrides), None)
+    asked = [each for each in (person.get("RUSTUP_TOOLCHAIN"), here, channel) if each and isinstance(each, str)][:1]
+    wanted = (*asked, settings.get("default_toolchain"))
+    chosen = [each for each in (_toolchain(toolchains, one) for one in wanted if isinstance(one, str)) if each][:1]
+    stand_ins_work = os.path.isdir(found / "update-hashes") and all(_toolchain(toolchains, each) for each in asked)
+    return [manager / "bin", *chosen] if stand_ins_work else [*chosen, manager / "bin"]
+
+
+def rustup_home(manager: Path, home: str, person: Mapping[str, str]) -> Path | None:
+    """Return where rustup, whose stand-ins lie in `bin` of `manager`, keeps what it has installed."""
+    own = Path(person.get("RUSTUP_HOME") or os.path.join(home, ".rustup"))
+    homes = (own, Path(home, ".rustup"), manager.parent / ".rustup", manager.parent / "rustup", manager)
+    return next((each for each in homes if os.path.isdir(each / "toolchains")), None)
 
 
 def _toolchain(toolchains: Path, channel: str) -> Path | None:
@@ -138,7 +163,7 @@ def _toolchain(toolchains: Path, channel: str) -> Path | None:
     return exact if os.path.isdir(exact) else next(iter(sorted(toolchains.glob(f"{channel}-*"))), None)
 
 
-_MANAGERS: Final[tuple[tuple[str, str, Callable[[Path, str, str], list[Path]]], ...]] = (
+_MANAGERS: Final[tuple[tuple[str, str, Callable[[Path, str, str, Mapping[str, str]], list[Path]]], ...]] = (
     ("shims", "versions", _environments),
     ("shims", "installs", _plugins),
     ("bin", "tools/image", _volta),

@@ -8,14 +8,23 @@ that is one.
 import glob
 import os
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple
 
 from supervisor.categories.command_environment import absolute_variables, check_variables, language_of
 from supervisor.categories.git_identity import git_identity
 from supervisor.categories.row import Surroundings
-from supervisor.categories.shown_places import HiddenPlaces, NotShown, follow, within
+from supervisor.categories.shown_places import HiddenPlaces, NotShown, follow, refuse, within
+from supervisor.categories.stand_ins import rustup_home
 from supervisor.categories.toolchains import Toolchains, base_named_by, find_toolchains, with_python
 from workers.shell.shell_inputs import CERTIFICATES
+
+_ENVIRONMENTS: Final = ("VIRTUAL_ENV", "CONDA_PREFIX")
+_PREFIXES: Final = ("JAVA_HOME", "GOROOT", "DOTNET_ROOT", *_ENVIRONMENTS)
+"""Variables that name an install prefix, for the programs in it."""
+
+
+_OF_RUSTUP: Final = ("settings.toml", "toolchains", "update-hashes")
 
 
 class Survey(NamedTuple):
@@ -42,22 +51,23 @@ def survey(
         ConfigError: a variable of `env` may not be given in this root.
     """
     check_variables(env, where, kept.root)
-    found = find_toolchains(toolchains, kept, person.get("PATH"))
+    found = find_toolchains(toolchains, kept, person)
     refused = dict(found.refused)
+    found, prefixes = _with_prefixes(found, kept, person, refused)
+    found, rustup = _with_rustup(found, kept, person)
     found, problem = _with_venvs(found, kept, refused)
-    found, java = _with_java(found, kept, person.get("JAVA_HOME", ""), refused)
     found, packages = _with_user_packages(found, kept)
-    variables = language_of(person) | java | packages | absolute_variables(env, kept.root)
+    variables = language_of(person) | prefixes | rustup | packages | absolute_variables(env, kept.root)
     identity = git_identity(kept.home, person.get("XDG_CONFIG_HOME", ""))
     files = tuple(_certificates(kept, person))
-    surroundings = Surroundings(found.shown, found.path, tuple(variables.items()), identity, files, problem)
+    surroundings = Surroundings(found.shown, found.path, found.own, tuple(variables.items()), identity, files, problem)
     return Survey(surroundings, tuple(refused.items()))
 
 
 def _with_venvs(found: Toolchains, kept: HiddenPlaces, refused: dict[str, str]) -> tuple[Toolchains, str]:
     """Return toolchains with the Pythons that the root's environments stand on, and what is wrong with these."""
     problem = ""
-    for name in (".venv", "venv"):
+    for name in dict.fromkeys((".venv", "venv", *map(os.path.dirname, found.own))):
         place = os.path.join(kept.root, name)
         if not kept.root or not os.path.lexists(f"{place}/pyvenv.cfg"):
             continue
@@ -85,17 +95,40 @@ def _bases(place: str, kept: HiddenPlaces) -> Iterator[str]:
     yield f"{place}/bin/python3" if os.path.lexists(f"{place}/bin/python3") else f"{place}/bin/python"
 
 
-def _with_java(
-    found: Toolchains, kept: HiddenPlaces, home: str, refused: dict[str, str]
+def _with_prefixes(
+    found: Toolchains, kept: HiddenPlaces, person: Mapping[str, str], refused: dict[str, str]
 ) -> tuple[Toolchains, dict[str, str]]:
-    """Return toolchains with the person's Java, and the variable that names it where commands can see it."""
-    if not home:
+    """Return toolchains with what the person's variables name, and those variables that commands can see the place of.
+
+    An environment outside of the root is not theirs where the root has its own: who installs into it would change it.
+    """
+    variables = {}
+    for name in _PREFIXES:
+        place = os.path.normpath(person.get(name) or "/")
+        if place == "/" or (name in _ENVIRONMENTS and os.path.lexists(f"{kept.root}/.venv")):
+            continue
+        one = find_toolchains(("path",), kept, {"PATH": f"{place}/bin"})
+        refused |= {f"{name}={place}"[:4096]: why for _, why in one.refused}
+        if one.path or one.own:
+            own = found.own + (one.own if name in _ENVIRONMENTS else ())
+            found = found._replace(shown=tuple(dict.fromkeys(found.shown + one.shown)), own=tuple(dict.fromkeys(own)))
+            variables[name] = place
+    return found, variables
+
+
+def _with_rustup(found: Toolchains, kept: HiddenPlaces, person: Mapping[str, str]) -> tuple[Toolchains, dict[str, str]]:
+    """Return toolchains with all that rustup has installed, among which its stand-ins choose (`cargo +nightly`)."""
+    manager = next((os.path.dirname(each) for each in found.path if os.path.exists(f"{each}/rustup")), "")
+    home = rustup_home(Path(manager), kept.home, person) if manager else None
+    if home is None:
         return found, {}
-    java = find_toolchains(("path",), kept, f"{home}/bin")
-    if not java.path:
-        refused |= {f"JAVA_HOME={home}"[:4096]: why for _, why in java.refused}
+    try:
+        real = follow(str(home)).path
+        refuse(real, kept)
+    except NotShown:
         return found, {}
-    return found._replace(shown=tuple(dict.fromkeys((*found.shown, *java.shown)))), {"JAVA_HOME": home}
+    parts = [each for each in (f"{real}/{name}" for name in _OF_RUSTUP) if os.path.exists(each)]
+    return found._replace(shown=tuple(dict.fromkeys((*found.shown, *parts)))), {"RUSTUP_HOME": real}
 
 
 def _with_user_packages(found: Toolchains, kept: HiddenPlaces) -> tuple[Toolchains, dict[str, str]]:

@@ -9,9 +9,10 @@ import glob
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from supervisor.categories.shown_places import (
@@ -33,18 +34,32 @@ PATH: Final = "path"
 KNOWN: Final = "known"
 
 _KNOWN: Final = (
-    *("~/.cargo/bin", "~/.pyenv/shims", "~/.rbenv/shims", "~/.nodenv/shims", "~/.goenv/shims", "~/.asdf/shims"),
-    *("~/.local/share/mise/shims", "~/.volta/bin", "~/.nvm/versions/node/*/bin"),
-    *("~/.local/share/fnm/node-versions/*/installation/bin", "~/.fnm/node-versions/*/installation/bin"),
-    *("~/.bun/bin", "~/.deno/bin", "~/.local/share/pnpm", "~/.sdkman/candidates/*/current/bin"),
-    *("~/go/bin", "/usr/local/go/bin", "~/sdk/go*/bin", "~/.local/bin", "~/.local/share/uv/python/cpython-*/bin"),
+    *("$CARGO_HOME/bin", "$PYENV_ROOT/shims", "$RBENV_ROOT/shims", "$NODENV_ROOT/shims", "$GOENV_ROOT/shims"),
+    *("$ASDF_DATA_DIR/shims", "$MISE_DATA_DIR/shims", "$VOLTA_HOME/bin", "$NVM_DIR/versions/node/*/bin"),
+    *("$FNM_DIR/node-versions/*/installation/bin", "~/.fnm/node-versions/*/installation/bin"),
+    *("$BUN_INSTALL/bin", "$DENO_INSTALL/bin", "$PNPM_HOME", "$SDKMAN_DIR/candidates/*/current/bin", "$GOPATH/bin"),
+    *("/usr/local/go/bin", "~/sdk/go*/bin", "~/.local/bin", "$UV_PYTHON_INSTALL_DIR/cpython-*/bin"),
     *("~/miniforge3/bin", "~/mambaforge/bin", "~/miniconda3/bin", "~/anaconda3/bin", "~/micromamba/bin"),
     *("~/.ghcup/bin", "~/.cabal/bin", "~/.dotnet/tools", "~/.juliaup/bin"),
     *("/home/linuxbrew/.linuxbrew/bin", "/home/linuxbrew/.linuxbrew/sbin", "~/.linuxbrew/bin", "/opt/*/bin"),
 )
 """Where installers put programs; of what a pattern matches, the newest version counts."""
-_ALL_OF: Final = ("~/.sdkman/candidates/*/current/bin", "/opt/*/bin")
+_ALL_OF: Final = ("$SDKMAN_DIR/candidates/*/current/bin", "/opt/*/bin")
 """Patterns of which each match is another program."""
+
+_USUAL: Final[Mapping[str, str]] = MappingProxyType(
+    dict(
+        pair.split("=")
+        for pair in (
+            *("$CARGO_HOME=~/.cargo", "$PYENV_ROOT=~/.pyenv", "$RBENV_ROOT=~/.rbenv", "$NODENV_ROOT=~/.nodenv"),
+            *("$GOENV_ROOT=~/.goenv", "$ASDF_DATA_DIR=~/.asdf", "$MISE_DATA_DIR=~/.local/share/mise", "$GOPATH=~/go"),
+            *("$VOLTA_HOME=~/.volta", "$NVM_DIR=~/.nvm", "$FNM_DIR=~/.local/share/fnm", "$BUN_INSTALL=~/.bun"),
+            *("$DENO_INSTALL=~/.deno", "$PNPM_HOME=~/.local/share/pnpm", "$SDKMAN_DIR=~/.sdkman"),
+            "$UV_PYTHON_INSTALL_DIR=~/.local/share/uv/python",
+        )
+    )
+)
+"""Where these are, unless the person's variable of that name says otherwise."""
 
 _ENTRIES_AT_MOST: Final = 256
 _LONGEST: Final = 4096
@@ -58,6 +73,7 @@ _SCRIPTS_AT_MOST: Final = 1024
 """In one directory: how many files are looked into for the interpreter that they name."""
 _SYSTEM_BENEATH: Final = tuple(f"{each}/" for each in SYSTEM)
 _MADE_UP: Final = ("/proc", "/sys", "/dev")  # no link of the machine's is shown there
+_NOBODY: Final[Mapping[str, str]] = MappingProxyType({})
 _NAMED: Final = re.compile(rb"#![ \t]*(/[^ \t\n\0]+)")
 
 
@@ -68,19 +84,27 @@ class Toolchains(NamedTuple):
     """Directories and files, absolute and without links; and links, which are shown as such."""
     path: tuple[str, ...]
     """Directories in which programs are looked up, in order; those of the system among them where they were named."""
+    own: tuple[str, ...] = ()
+    """Those of them that lie in the root, relative to it: what is there, a command may have made."""
     refused: tuple[tuple[str, str], ...] = ()
     """Places that were asked for, each with why it is not shown."""
+
+
+_NOTHING: Final = Toolchains((), ())
 
 
 class _ToolchainSearch:
     """What one search has found so far."""
 
-    def __init__(self, kept: HiddenPlaces) -> None:
+    def __init__(self, kept: HiddenPlaces, person: Mapping[str, str], found: Toolchains = _NOTHING) -> None:
         self.kept = kept
-        self.shown: dict[str, None] = {}
+        self.person = person
+        self.shown: dict[str, None] = dict.fromkeys(found.shown)
+        self.own: dict[str, None] = dict.fromkeys(found.own)
         self.path: dict[str, None] = {}
         self.refused: dict[str, str] = {}
         self._seen: set[str] = set()
+        self._plain: set[str] = set()
         self._until = time.monotonic() + _LOOKS_S
 
     def add(self, asked: str) -> None:
@@ -89,14 +113,22 @@ class _ToolchainSearch:
             if time.monotonic() > self._until:
                 raise NotShown(f"looking took longer than {_LOOKS_S:g} s before it was its turn")
             real = self._directory(asked)
-            behind = programs_behind(real, self.kept.root, self.kept.home)
+            if self.kept.root and within(real, self.kept.root):
+                self._add_own(real)
+                return
+            behind = programs_behind(real, self.kept.root, self.kept.home, self.person)
             if behind is None or real in behind:
                 self.show(real)
-            for each in behind or ():
-                if each != real:
+            for each in [real] if behind is None else behind:
+                if each == real:
+                    self.path[real] = None
+                else:
                     self.add(each)
-            if behind is None or real in behind:
-                self.path[real] = None
+
+    def _add_own(self, real: str) -> None:
+        if real == self.kept.root:
+            raise NotShown("it is the root itself, where each file would be a program; name a directory in it")
+        self.own[os.path.relpath(real, self.kept.root)] = None
 
     @contextmanager
     def _or_refused(self, place: str) -> Iterator[None]:
@@ -129,7 +161,7 @@ class _ToolchainSearch:
         Raises:
             NotShown: nowhere.
         """
-        found = follow(path)
+        found = follow(path, self._plain)
         unseen = (*_MADE_UP, *filter(None, (self.kept.root,)))
         for each in found.links:
             if not any(within(each, other) for other in unseen):
@@ -195,22 +227,22 @@ class _ToolchainSearch:
         return bool(path)
 
 
-def find_toolchains(named: Iterable[str], kept: HiddenPlaces, path: str | None = None) -> Toolchains:
-    """Return those of the toolchains `named` by the operator that exist; `path` is the person's PATH."""
-    search = _ToolchainSearch(kept)
+def find_toolchains(named: Iterable[str], kept: HiddenPlaces, person: Mapping[str, str] = _NOBODY) -> Toolchains:
+    """Return those of the toolchains `named` by the operator that exist, for a `person` of those variables."""
+    search = _ToolchainSearch(kept, person)
     for each in named:
         if each == PATH:
-            entries = [] if path is None else path.split(":", _ENTRIES_AT_MOST)
+            entries = person["PATH"].split(":", _ENTRIES_AT_MOST) if "PATH" in person else []
             for entry in dict.fromkeys(entries[:_ENTRIES_AT_MOST]):
                 search.add(entry)
             if len(entries) > _ENTRIES_AT_MOST:
                 search.refused["the rest of PATH"] = f"it has more than {_ENTRIES_AT_MOST} entries"
         elif each == KNOWN:
-            for place in _known(kept.home):
+            for place in _known(kept.home, person):
                 search.add(place)
         else:
             _add_named(search, os.path.expanduser(each))
-    return Toolchains(tuple(search.shown), tuple(search.path), tuple(search.refused.items()))
+    return Toolchains(tuple(search.shown), tuple(search.path), tuple(search.own), tuple(search.refused.items()))
 
 
 def with_python(found: Toolchains, kept: HiddenPlaces, programs: str) -> Toolchains:
@@ -219,8 +251,7 @@ def with_python(found: Toolchains, kept: HiddenPlaces, programs: str) -> Toolcha
     Raises:
         NotShown: there is none, or it may not be shown.
     """
-    search = _ToolchainSearch(kept)
-    search.shown |= dict.fromkeys(found.shown)
+    search = _ToolchainSearch(kept, _NOBODY, found)
     search.python(programs)
     return found._replace(shown=tuple(search.shown))
 
@@ -249,9 +280,14 @@ def refuse_named(real: str, kept: HiddenPlaces) -> None:
             raise NotShown("it holds a home, the journal or /etc, which no command may see")
 
 
-def _known(home: str) -> Iterator[str]:
+def _known(home: str, person: Mapping[str, str]) -> Iterator[str]:
     for pattern in _KNOWN:
-        found = sorted(filter(os.path.isdir, glob.iglob(pattern.replace("~", glob.escape(home), 1))), key=by_version)
+        name, _, rest = pattern.partition("/")
+        named = person.get(name[1:], "").split(":")[0]
+        place = (
+            glob.escape(named) if os.path.isabs(named) else _USUAL.get(name, name).replace("~", glob.escape(home), 1)
+        )
+        found = sorted(filter(os.path.isdir, glob.iglob(f"{place}/{rest}".rstrip("/"))), key=by_version)
         yield from found if pattern in _ALL_OF else found[-1:]
 
 

@@ -98,7 +98,9 @@ def tools(as_json: bool, profile: str | None, names: "Names") -> None:
         put_json({"profile": wanted.name, "tools": rows, **context} | ({"absent": unavailable} if unavailable else {}))
         return
     for offer in found.values():
-        put(f"{offer.name}({', '.join(offer.input_schema.get('properties', {}))})")
+        needed = offer.input_schema.get("required", ())
+        arguments = (each if each in needed else f"{each}?" for each in offer.input_schema.get("properties", {}))
+        put(f"{offer.name}({', '.join(arguments)})")
         put(f"    {offer.description}")
     for tool, why in unavailable.items():
         put(f"{tool}: unavailable here")

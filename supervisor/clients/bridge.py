@@ -1,7 +1,8 @@
 """`strongroom acp`: the daemon on standard input and output, for editors.
 
-Rule: bytes go through unchanged, both ways; nothing else is ever written to standard output. Either side may end it:
-when the editor says no more, what it asked for is still answered; when the daemon closes, it is over.
+Rule: bytes go through unchanged, both ways; nothing else is ever written to standard output. Before the first of them
+the daemon is told where the editor's programs are. Either side may end it: when the editor says no more, what it asked
+for is still answered; when the daemon closes, it is over.
 """
 
 import os
@@ -12,7 +13,7 @@ import threading
 from contextlib import suppress
 from typing import Final
 
-from supervisor.acp import jsonrpc
+from supervisor.acp import extensions, jsonrpc
 from supervisor.acp.jsonrpc import LineBuffer, TooLong
 from supervisor.clients.connection.patience import version_notices, warn
 from supervisor.clients.connection.start import find, start
@@ -37,6 +38,7 @@ def run_bridge() -> int:
     try:
         settings = load()
         connection = find(settings) or start(settings)
+        told = extensions.ClientVariables(settings.person)
         found = running(settings)
     except StrongroomError as error:
         _refuse(error)
@@ -45,6 +47,8 @@ def run_bridge() -> int:
         warn(version_notices(found.pid, found.version))
     silent = threading.Event()
     with connection:
+        with suppress(OSError):  # `_listen` finds the end
+            connection.sendall(jsonrpc.notification(extensions.VARIABLES, told))
         threading.Thread(target=_say, args=(connection, silent), name="strongroom acp", daemon=True).start()
         if not _listen(connection):
             return 1

@@ -25,9 +25,12 @@ _NO_TRAITS: Final = ProfileTraits()
 LOGIN: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 """What of the person's environment a command that runs unconfined may be given."""
 _PERSON: Final = re.compile(
-    r"PATH|LANG|LC_ALL|LC_CTYPE|TZ|JAVA_HOME|XDG_CONFIG_HOME|\w+_(CERT(_FILE)?|CA(_BUNDLE|_CERTS|INFO)|cafile)"
+    r"PATH|LANG|LC_ALL|LC_CTYPE|TZ|XDG_CONFIG_HOME|\w+_(CERT(_FILE)?|CA(_BUNDLE|_CERTS|INFO)|cafile)"
+    r"|(JAVA|CARGO|RUSTUP|VOLTA|PNPM)_HOME|(GO|DOTNET|PYENV|RBENV|NODENV|GOENV|JENV)_?ROOT|GOPATH|CONDA_PREFIX"
+    r"|VIRTUAL_ENV|(ASDF|MISE)_DATA_DIR|(NVM|FNM|SDKMAN)_DIR|(BUN|DENO)_INSTALL|UV_PYTHON_INSTALL_DIR"
+    r"|(PYENV|RBENV|NODENV|GOENV|JENV|ASDF_[A-Z]+|MISE_[A-Z]+)_VERSION|RUSTUP_TOOLCHAIN"
 )
-"""What commands may have of the person, and by what they say where files of certificates are."""
+"""What commands may have of the person, and by what they say where programs and files of certificates are."""
 
 
 @dataclass(frozen=True)

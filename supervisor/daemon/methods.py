@@ -40,6 +40,9 @@ def notify(context: MethodContext, client: Connection, notification: jsonrpc.Not
         session_id = params.session_id if isinstance(params, schema.SessionParams) else ""
         if (session := context.registry.sessions.get(session_id)) is not None:
             session.cancel()
+    elif notification.method == extensions.VARIABLES:
+        told = jsonrpc.decoded(notification.params, extensions.ClientVariables)
+        client.variables = told.variables if isinstance(told, extensions.ClientVariables) else client.variables
 
 
 @method("initialize", schema.InitializeParams, schema.InitializeResult)

@@ -46,8 +46,8 @@ def decoded(params: bytes, as_type: type[_T]) -> _T:
     return found
 
 
-def session_options(meta: dict[str, Any] | None) -> extensions.SessionOptions:
-    """Return how a session shall be, from `_meta`.
+def session_options(meta: dict[str, Any] | None, variables: dict[str, str] | None) -> extensions.SessionOptions:
+    """Return how a session shall be, from `_meta`, and from the `variables` that the client told before.
 
     Raises:
         RequestError: they have another shape, or hold what no path and no journal can.
@@ -56,7 +56,8 @@ def session_options(meta: dict[str, Any] | None) -> extensions.SessionOptions:
         options = msgspec.convert((meta or {}).get(extensions.OPTIONS) or {}, extensions.SessionOptions)
     except msgspec.ValidationError as error:
         raise invalid(f"Wrong {extensions.OPTIONS}: {jsonrpc.quoted(error)}.") from error
-    return checked_options(options)
+    given = variables if options.variables is None else options.variables
+    return checked_options(msgspec.structs.replace(options, variables=given))
 
 
 def checked_options(options: extensions.SessionOptions) -> extensions.SessionOptions:

@@ -26,7 +26,7 @@ _DIGITS: Final = 9
 async def _new(
     context: MethodContext, request: ClientRequest, params: schema.NewSessionParams
 ) -> schema.NewSessionResult:
-    options = session_options(params.meta)
+    options = session_options(params.meta, request.client.variables)
     session, notices = await context.registry.open(absolute(params.cwd), options)
     await settle_remains(context.registry, session.session.pools.root)
     if params.mcp_servers:
@@ -38,7 +38,7 @@ async def _new(
 @method("session/load", schema.ReopenParams, schema.SessionResult, starts=True)
 async def _load(context: MethodContext, request: ClientRequest, params: schema.ReopenParams) -> schema.SessionResult:
     """Tell the whole history as updates, then answer."""
-    session, notices = await _reopened(context, params)
+    session, notices = await _reopened(context, request, params)
     client, registry = request.client, context.registry
     was_here = client in session.subscribers.clients
     session.subscribers.leave(client)  # what happens meanwhile comes in its place in the history
@@ -60,7 +60,7 @@ async def _load(context: MethodContext, request: ClientRequest, params: schema.R
 @method("session/resume", schema.ReopenParams, schema.SessionResult, starts=True)
 async def _resume(context: MethodContext, request: ClientRequest, params: schema.ReopenParams) -> schema.SessionResult:
     """Do as load does, without the history."""
-    session, notices = await _reopened(context, params)
+    session, notices = await _reopened(context, request, params)
     request.then = lambda: _enter(request, session)
     return responses.reopened_session(session, context.registry.settings, notices)
 
@@ -131,9 +131,12 @@ async def _switch(session: OpenSession, wanted: str, context: MethodContext, by:
     )
 
 
-async def _reopened(context: MethodContext, params: schema.ReopenParams) -> tuple[OpenSession, list[str]]:
+async def _reopened(
+    context: MethodContext, request: ClientRequest, params: schema.ReopenParams
+) -> tuple[OpenSession, list[str]]:
     absolute(params.cwd)
-    return await context.registry.reopen(checked_text(params.session_id, "sessionId"), session_options(params.meta))
+    options = session_options(params.meta, request.client.variables)
+    return await context.registry.reopen(checked_text(params.session_id, "sessionId"), options)
 
 
 def _enter(request: ClientRequest, session: OpenSession) -> None:

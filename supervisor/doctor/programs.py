@@ -4,10 +4,13 @@ Rule: it is asked of a real command, on the root read-only: what the root holds 
 """
 
 import os
+import re
+import shlex
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 import msgspec
 import trio
@@ -24,58 +27,48 @@ from supervisor.doctor.table import CheckResult
 from supervisor.errors import ConfigError, WorkerError
 from supervisor.pool.pools import Pools
 from supervisor.session.child_specs import child_spec
+from workers.shell.command_line import SYSTEM_PATH
 from workers.wire import messages
 
-_QUICK: Final = (
-    *(
-        "python",
-        "python3",
-        "pip",
-        "pytest",
-        "uv",
-        "ruff",
-        "node",
-        "bun",
-        "deno",
-        "cargo",
-        "rustc",
-        "ruby",
-        "php",
-        "perl",
-    ),
-    *("git", "make", "cmake", "ninja", "gcc", "g++", "clang", "rg", "jq", "sqlite3", "tox", "poetry", "zig"),
+_NAMES: Final = (
+    *("python", "python3", "pip", "pytest", "uv", "pipx", "conda", "mamba", "poetry", "hatch", "pdm", "tox", "ruff"),
+    *("mypy", "node", "npm", "npx", "pnpm", "yarn", "bun", "deno", "tsc", "cargo", "rustc", "go", "java"),
+    *("javac", "mvn", "gradle", "kotlin", "scala", "sbt", "ruby", "bundle", "gem", "rake", "php", "composer", "perl"),
+    *("dotnet", "elixir", "mix", "erl", "ghc", "cabal", "stack", "swift", "dart", "flutter", "julia", "ocaml", "dune"),
+    *("zig", "git", "make", "cmake", "ninja", "gcc", "g++", "clang", "rg", "jq", "sqlite3", "psql", "docker", "nix"),
 )
-_SLOW: Final = (
-    *("pipx", "conda", "mamba", "hatch", "pdm", "mypy", "npm", "npx", "pnpm", "yarn", "tsc", "go", "gofmt", "java"),
-    *(
-        "javac",
-        "mvn",
-        "gradle",
-        "kotlin",
-        "scala",
-        "sbt",
-        "bundle",
-        "gem",
-        "rake",
-        "composer",
-        "dotnet",
-        "elixir",
-        "mix",
-    ),
-    *("erl", "ghc", "cabal", "stack", "swift", "dart", "flutter", "julia", "ocaml", "dune", "nix", "docker", "psql"),
+"""Programs of a day's work, by language."""
+
+_ASKED_BY: Final[Mapping[str, str]] = MappingProxyType(
+    {"go": "version", "java": "-version", "erl": "-noshell -eval halt(). -version"}
 )
-"""Whose version is not asked for, as it takes long or is said otherwise."""
+"""What makes a program tell its version, where that is not --version."""
 
 _SCRIPT: Final = """
-for name in {quick} {slow}; do
-    file=$(command -v "$name") || continue
-    version=
-    case " {quick} " in
-    *" $name "*) version=$(timeout 3 "$file" --version 2>&1 | head -n 1 | head -c 80) ;;
-    esac
-    printf '%s\\t%s\\t%s\\n' "$name" "$file" "$version"
+ask() {{
+    file=$(command -v "$1") || return
+    shift
+    said=$(timeout 5 "$file" "$@" < /dev/null 2>&1)
+    code=$?
+    line=$(printf '%s' "$said" | grep -a -m 1 "$([ $code = 0 ] && echo '[0-9]' || echo .)" | head -c 200 | tr '\\t' ' ')
+    printf 'P\\t%s\\t%s\\t%s\\n' "$file" "$code" "$line"
+}}
+{asks}
+wait
+IFS=:
+for directory in $PATH; do
+    set -- "$directory"/*
+    printf 'D\\t%s\\t' "$directory"
+    for file in "$@"; do [ -f "$file" ] && [ -x "$file" ] && printf '%s ' "${{file##*/}}"; done
+    echo
 done
 """
+_AT_ONCE: Final = 8
+_COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
+_VERSION: Final = re.compile(r"[0-9]+\.[0-9][A-Za-z0-9.+~-]{0,60}")
+_NOT_STARTED: Final = ("126", "127")
+_TOLD: Final = 8
+"""Names of programs in one directory that are listed."""
 _OWN: Final = (".venv/bin", "venv/bin", "node_modules/.bin")
 """Of the root, which come first in any case: a person who has activated them has them in the PATH as well."""
 _TIMEOUT_S: Final = 60.0
@@ -95,14 +88,33 @@ def check_programs(settings: Settings, root: str) -> list[CheckResult]:
     asked = trio.run(_ask, settings, str(real), found.surroundings)
     if isinstance(asked, CheckResult):
         return [asked]
-    rows = [CheckResult(name, "ok", f"{file}  {version}".rstrip()) for name, (file, version) in asked.items()]
     refused = [
-        CheckResult(place, "degraded", f"commands do not see it: {why}", _ADVICE if why.startswith("it ") else "")
+        CheckResult(
+            place,
+            "degraded",
+            f"Commands do not see it: {why}.{_programs_in(place)}",
+            _ADVICE if why.startswith("it ") else "",
+        )
         for place, why in found.refused
         if place not in {f"{real}/{each}" for each in _OWN}
     ]
-    results = [*rows, *_hidden(asked, settings.variable("PATH"), dict(found.refused)), *refused]
-    return [as_unicode(each) for each in results]
+    hidden = _hidden(asked.programs, settings.variable("PATH"), dict(found.refused))
+    return [as_unicode(each) for each in (*asked.programs.values(), *asked.directories, *hidden, *refused)]
+
+
+def _programs_in(place: str) -> str:
+    """Return a sentence about what the person finds in a place that no command sees."""
+    try:
+        with os.scandir(place) as entries:
+            names = sorted(each.name for each in entries if each.is_file() and os.access(each.path, os.X_OK))
+    except (OSError, ValueError):
+        return ""
+    return f" Not found there: {_listed(names)}." if names else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
+    return ", ".join(one_line(each, 60) for each in names[:_TOLD]) + more
 
 
 _ADVICE: Final = (
@@ -111,20 +123,30 @@ _ADVICE: Final = (
 )
 
 
-def _hidden(asked: Mapping[str, tuple[str, str]], path: str, refused: Mapping[str, str]) -> Iterator[CheckResult]:
+def _hidden(asked: Mapping[str, CheckResult], path: str, refused: Mapping[str, str]) -> Iterator[CheckResult]:
     """Yield the programs that the person's PATH has and a command does not find."""
-    for name in (*_QUICK, *_SLOW):
+    for name in _NAMES:
         file = "" if name in asked else shutil.which(name, path=path) or ""
         if file:
             why = refused.get(os.path.dirname(file)) or refused.get(file) or "what it needs is not shown, see below"
             yield CheckResult(name, "degraded", f"{file} is not found by commands: {why}")
 
 
-async def _ask(settings: Settings, root: str, has: Surroundings) -> dict[str, tuple[str, str]] | CheckResult:
-    """Return what a command finds: by name, the file and the version; or why there is no command."""
+class _Answer(NamedTuple):
+    """What a command finds."""
+
+    programs: dict[str, CheckResult]
+    """By name, in their order."""
+    directories: list[CheckResult]
+    """Those besides the system's."""
+
+
+async def _ask(settings: Settings, root: str, has: Surroundings) -> _Answer | CheckResult:
+    """Return what a command finds; or why there is no command."""
     spec = child_spec(settings, Profile("doctor", root, (), writable=False, surroundings=has), "shell")
-    script = _SCRIPT.format(quick=" ".join(_QUICK), slow=" ".join(_SLOW))
-    arguments = msgspec.json.encode({"command": script, "timeout_s": _TIMEOUT_S})
+    asks = [f"ask {name} {shlex.join(_ASKED_BY.get(name, '--version').split())} &" for name in _NAMES]
+    waves = ["\n".join(asks[at : at + _AT_ONCE]) for at in range(0, len(asks), _AT_ONCE)]
+    arguments = msgspec.json.encode({"command": _SCRIPT.format(asks="\nwait\n".join(waves)), "timeout_s": _TIMEOUT_S})
     async with trio.open_nursery() as nursery:
         pools = Pools(root, lambda _category: spec, nursery)
         try:
@@ -137,5 +159,27 @@ async def _ask(settings: Settings, root: str, has: Surroundings) -> dict[str, tu
             nursery.cancel_scope.cancel()
     if told or not isinstance(answer, messages.Done):
         return CheckResult("commands", "missing", f"none can be run: {told}", "Run `strongroom doctor`.")
-    lines = (line.split("\t") for line in msgspec.json.decode(answer.content)["stdout"].splitlines())
-    return {each[0]: (one_line(each[1], 300), one_line(each[2], 80)) for each in lines if len(each) == 3}  # noqa: PLR2004
+    return _read(msgspec.json.decode(answer.content)["stdout"])
+
+
+def _read(told: str) -> _Answer:
+    """Return what the script has printed."""
+    programs, directories = {}, []
+    for line in told.splitlines():
+        match line.split("\t"):
+            case ["P", file, code, said]:
+                name = os.path.basename(file)
+                programs[name] = _program(name, one_line(file, 300), code, said)
+            case ["D", directory, names] if directory not in SYSTEM_PATH and names.split():
+                found = f"Found there: {_listed(names.split())}."
+                directories.append(CheckResult(one_line(directory, 300), "ok", found))
+            case _:
+                pass
+    return _Answer({name: programs[name] for name in _NAMES if name in programs}, directories)
+
+
+def _program(name: str, file: str, code: str, said: str) -> CheckResult:
+    if code in _NOT_STARTED:
+        return CheckResult(name, "degraded", f"{file} does not start: {one_line(said, 200)}")
+    found = _VERSION.search(_COLOURS.sub("", said)) if code == "0" else None
+    return CheckResult(name, "ok", f"{found[0] if found else 'version unknown'}  {file}")

@@ -44,7 +44,7 @@ def lines(results: Sequence[CheckResult], width: int) -> Iterator[tuple[CheckVer
 def _in_columns(result: CheckResult, width: int) -> Iterator[str]:
     head, margin = f"{result.verdict:{_VERDICT}}{result.subject:{_SUBJECT}}", " " * _AT
     if len(result.subject) >= _SUBJECT:
-        yield head
+        yield from _wrapped(result.subject, width, " " * _VERDICT, f"{result.verdict:{_VERDICT}}")
         head = margin
     yield from _wrapped(result.detail, width, margin, head) or [head]
     for each in result.advice.splitlines():
@@ -71,14 +71,24 @@ def _below_another(result: CheckResult, width: int) -> Iterator[str]:
 def _wrapped(
     text: str, width: int, indent: str, first: str | None = None, *, break_long_words: bool = True
 ) -> list[str]:
+    room = width - len(indent)
+    words = [part for word in text.split() for part in (_parts(word, room) if break_long_words else [word])]
     return textwrap.wrap(
-        text.strip(),
+        " ".join(words),
         width,
         initial_indent=indent if first is None else first,
         subsequent_indent=indent,
         break_on_hyphens=False,
         break_long_words=break_long_words,
     )
+
+
+def _parts(word: str, room: int) -> Iterator[str]:
+    """Yield a word in parts that fit, where it is longer: a path is broken before a name in it."""
+    while len(word) > room and (at := word.rfind("/", 1, room)) > 0:
+        yield word[:at]
+        word = word[at:]
+    yield word
 
 
 def _gathered(results: Iterable[CheckResult]) -> Iterator[CheckResult]:

@@ -49,6 +49,10 @@ _log: Final = logging.getLogger("strongroom.daemon")
 _SET_DUMPABLE: Final = 4
 _SURVEY_S: Final = 5
 """Seconds that looking for the person's programs may take: one of their directories may be that of another machine."""
+_SURVEYS: Final = 4
+"""At once: one that is given up goes on in its thread, and others need threads, too."""
+_SURVEY_HOLDS_S: Final = 1.0
+"""Seconds for which what was found counts for other sessions of the same person in the same root: many open at once."""
 _CLOSE_TIMEOUT: Final = 1.0
 """Seconds that the models' connections have to close."""
 
@@ -119,11 +123,13 @@ class SessionResources:
         self._models: dict[tuple[str, int], Model] = {}
         self._adopted: list[Model] = []
         self._agent_files = AgentFiles(journal.path)
+        self._surveying = trio.CapacityLimiter(_SURVEYS)
         self.use_settings(settings)
 
     def use_settings(self, settings: Settings) -> None:
         """Use other settings for what is opened from here on."""
         self.settings = settings
+        self._surveys: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[float, Surroundings]] = {}
         self._cap.most = settings.config.daemon.workers
         self._broker = Broker(settings.config.section(WebConfig))
         self.packs = PackStore(settings.packs, settings.config.section(UndoConfig))
@@ -190,7 +196,7 @@ class SessionResources:
         Raises:
             ConfigError: a variable of `[shell]` may not be given in this root.
         """
-        profile = await self._with_surroundings(profile, dict(person) or self.settings.person)
+        profile = await self.with_surroundings(profile, dict(person) or self.settings.person)
         unavailable: dict[str, str] = {}
         for category in dict.fromkeys(offer.category for offer in offers(profile.tools).values()):
             if category not in SANDBOXED or not (why := await self.pools(profile).refusal(category)):
@@ -205,12 +211,22 @@ class SessionResources:
                 profile = copies
         return profile.without(unavailable)
 
-    async def _with_surroundings(self, profile: Profile, person: dict[str, str]) -> Profile:
+    async def with_surroundings(self, profile: Profile, person: dict[str, str]) -> Profile:
+        """Return the profile with what commands have of a `person`, if it has commands; looked for in a thread.
+
+        Raises:
+            ConfigError: a variable of `[shell]` may not be given in this root.
+        """
         if not any(offer.category in SANDBOXED for offer in offers(profile.tools).values()):
             return profile
+        now, key = trio.current_time(), (profile.root, tuple(sorted(person.items())))
+        self._surveys = {each: row for each, row in self._surveys.items() if row[0] + _SURVEY_HOLDS_S > now}
+        if key in self._surveys:
+            return replace(profile, surroundings=self._surveys[key][1])
         look = partial(survey_programs, self.settings.config, self.settings.locations, profile.root, person)
         with trio.move_on_after(_SURVEY_S):
-            found = await trio.to_thread.run_sync(look, abandon_on_cancel=True)
+            found = await trio.to_thread.run_sync(look, abandon_on_cancel=True, limiter=self._surveying)
+            self._surveys[key] = now, found.surroundings
             return replace(profile, surroundings=found.surroundings)
         _log.warning("a directory of PATH did not answer within %d s: commands have the system's programs", _SURVEY_S)
         return replace(profile, surroundings=Surroundings())

@@ -26,7 +26,7 @@ from workers.shell.command_overlay import CommandLayer, CommandOverlay
 from workers.shell.command_runner import MARGIN_S, CommandRunner
 from workers.shell.copies.command_copy import CommandCopy, CopyInSandbox
 from workers.shell.no_input import remarks
-from workers.shell.own_programs import own_path
+from workers.shell.own_programs import own_directories
 from workers.shell.run.attempts import remark
 from workers.shell.run.command import CommandOutcome, NotStarted, run
 from workers.shell.sandbox.command_mounts import show_root_itself
@@ -76,7 +76,8 @@ def run_command(
     granted = granted_s(wanted_s, engine.timeout_s, engine.max_timeout_s)
     left = (context.call_s or engine.start.call_s) - context.queued_s - MARGIN_S
     until = time.monotonic() + left
-    environment = {**engine.environment, "PATH": own_path(engine.layout.root, engine.held, engine.path)}
+    own = own_directories(engine.layout.root, engine.held, engine.own)
+    environment = {**engine.environment, "PATH": ":".join((*own, *engine.path))}
     engine = msgspec.structs.replace(engine, timeout_s=max(_SHORTEST_S, min(granted, left)), environment=environment)
     if not (engine.start.writable or engine.start.plan) and not engine.copies:
         return _run_program(context, engine, file, arguments)[0]

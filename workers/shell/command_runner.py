@@ -73,6 +73,8 @@ class CommandRunner(msgspec.Struct, frozen=True):
     """The same where an overlay of the root is shown."""
     network: Network | None = None
     """What a command is given besides once a person has said so; None where the profile names no hosts."""
+    own: tuple[str, ...] = ()
+    """As in `ShellInputs`."""
     venv_problem: str = ""
     """Why the root's own virtual environment cannot work; empty where it can, or is none."""
     hold: Callable[[int], bool] = lambda _pid: True

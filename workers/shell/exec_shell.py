@@ -35,6 +35,6 @@ def exec_shell(args: ExecArgs, context: ToolContext) -> ResultWithNote | Proposa
     from workers.shell.own_programs import own_program
 
     engine = context.engine
-    own = own_program(args.command, engine.layout.root, engine.held)
+    own = own_program(args.command, engine.layout.root, engine.held, engine.own)
     file = find_allowed(args.command, engine.programs, engine.path, own, unlisted=context.unlisted)
     return run_command(context, file, [encoded(each) for each in (args.command, *args.args)], args.timeout_s)

@@ -34,23 +34,24 @@ _SYSTEMS: Final = (
 """No package brings one of these."""
 
 
-def own_directories(root: str, held: str) -> list[str]:
-    """Return those of a root that count, by the path that a command sees; `held` is where the root lies for us."""
+def own_directories(root: str, held: str, named: Sequence[str]) -> list[str]:
+    """Return those of a root that count, by the path that a command sees.
+
+    Args:
+        root: the path that a command sees.
+        held: where the root lies for us.
+        named: those that the person's PATH names besides, relative to the root.
+    """
     return [
         f"{root}/{each}"
-        for each in _DIRECTORIES
+        for each in dict.fromkeys((*_DIRECTORIES, *named))
         if not any(os.path.lexists(f"{held}/{each}/{name}") for name in _SYSTEMS)
     ]
 
 
-def own_path(root: str, held: str, path: Sequence[str]) -> str:
-    """Return the PATH of a command."""
-    return ":".join((*own_directories(root, held), *path))
-
-
-def own_program(name: str, root: str, held: str) -> str:
+def own_program(name: str, root: str, held: str, named: Sequence[str]) -> str:
     """Return the file of a program of the root's own, by the path that a command sees; "" where there is none."""
-    for directory in own_directories(root, held):
+    for directory in own_directories(root, held, named):
         file = f"{held}{directory.removeprefix(root)}/{name}"
         if "/" not in name and os.path.isfile(file) and os.access(file, os.X_OK):
             return f"{directory}/{name}"

@@ -68,6 +68,8 @@ class ShellInputs(Inputs, frozen=True):
     """Directories, files and links that commands see besides the system's."""
     path: tuple[str, ...] = ()
     """Directories in which programs are looked up, before the rest of the system's."""
+    own: tuple[str, ...] = ()
+    """Directories of the root's own programs, besides those that have them everywhere, relative to the root."""
     timeout_s: float = 30.0
     disk_mb: int = 1024
     network: tuple[str, ...] = ()

@@ -56,6 +56,8 @@ class Connection:
     def __init__(self, stream: trio.SocketStream, serve: Serve, notify: Notify) -> None:
         self.client: schema.Implementation | None = None
         self.capabilities = schema.ClientCapabilities()
+        self.variables: dict[str, str] | None = None
+        """What it told of the person's environment, for all sessions that it opens."""
         self.initialized = False
         self.mute = False
         """It says no more, not even an answer, and still listens."""

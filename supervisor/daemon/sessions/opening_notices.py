@@ -20,9 +20,22 @@ _COPIES: Final = (
     "no sandbox be made. Run `strongroom doctor` to see why."
 )
 
+_KEEPS: Final = (
+    "COMMANDS KEEP THE PROGRAMS of the client that opened this session; your PATH leads to others. They have yours in "
+    "a new session, and in this one once it is opened while no other client is there and nothing runs."
+)
 
-def opening_notices(substituted: str, profile: Profile) -> list[str]:
-    """Return what to tell of a session; `substituted` says why it has no language model."""
+
+def opening_notices(substituted: str, profile: Profile, *, keeps: bool = False) -> list[str]:
+    """Return what to tell of a session; `substituted` says why it has no language model.
+
+    With `keeps`, it has the programs of another client than the one that is told.
+    """
     model = [_NO_MODEL.format(why=substituted)] if substituted else []
     copies = [_COPIES] * profile.copies
-    return [*model, *copies, *(_NO_TOOL.format(tool=tool, why=why) for tool, why in profile.unavailable_tools)]
+    return [
+        *model,
+        *copies,
+        *[_KEEPS] * keeps,
+        *(_NO_TOOL.format(tool=tool, why=why) for tool, why in profile.unavailable_tools),
+    ]

@@ -106,6 +106,9 @@ class SessionRegistry:
     ) -> tuple[OpenSession, list[str]]:
         """Return a session, opened again if it is not open; and what the person should know.
 
+        It has the programs of the client that opens it. One that is open keeps those that it has while somebody is
+        there or something runs, and the person is told.
+
         With `recorded`, the daemon itself reopens it: whether people can be asked is as it was.
 
         Raises:
@@ -114,14 +117,24 @@ class SessionRegistry:
             JournalError: the journal cannot be read.
         """
         async with self._opening_right.alone(session_id):
-            if session_id in self.sessions:
-                session = self.sessions[session_id]
-                return session, opening_notices(session.substituted, session.profile)
+            keeps = await self._has_other_programs(session_id, person_of(options))
+            if (session := self.sessions.get(session_id)) is not None:  # it may have been closed meanwhile
+                if not keeps or session.busy or session.subscribers.clients:
+                    return session, opening_notices(session.substituted, session.profile, keeps=keeps)
+                self.forget(session)
             await self._opening_right.lease(session_id)
             with self._opening_right.released_unless_open(session_id):
                 earlier, projection = await self._earlier(session_id)
                 attended = earlier.opened.attended if recorded else options.attended
                 return await self._reopen(earlier, projection, options, attended=attended)
+
+    async def _has_other_programs(self, session_id: str, person: tuple[tuple[str, str], ...]) -> bool:
+        """Say whether an open session has other programs than those of a person."""
+        session = self.sessions.get(session_id)
+        if session is None or not person or person == session.opened_at.person:
+            return False
+        theirs = await self.resources.with_surroundings(session.profile, dict(person))
+        return theirs.surroundings != session.profile.surroundings
 
     async def change(self, session: OpenSession, profile: str | None, model: str | None) -> None:
         """Give a session another profile or model.

@@ -270,7 +270,30 @@ SHOWN = [
         ],
         "~/.cargo/bin",
         [".rustup/toolchains/nightly-x86/bin", ".cargo/bin"],
-        [".cargo/bin", ".rustup/toolchains/nightly-x86/bin"],
+        [".cargo/bin", ".rustup/settings.toml", ".rustup/toolchains", ".rustup/toolchains/nightly-x86/bin"],
+    ),
+    (
+        "rustup's stand-ins, where these can choose",
+        [
+            ".rustup/toolchains/stable-x86/bin/rustc",
+            ".rustup/update-hashes/x = y",
+            ".rustup/downloads/x = y",
+            ".cargo/bin/rustup",
+            '.rustup/settings.toml = default_toolchain = "stable-x86"\n',
+        ],
+        "",
+        [".cargo/bin", ".rustup/toolchains/stable-x86/bin"],
+        [
+            *(".cargo/bin", ".rustup/settings.toml", ".rustup/toolchains", ".rustup/toolchains/stable-x86/bin"),
+            ".rustup/update-hashes",
+        ],
+    ),
+    (
+        "a program among packages",
+        ["n/node_modules/.bin/x -> ../x/bin/x", "n/node_modules/x/bin/x", "n/node_modules/x/package.json", "n/.npmrc"],
+        "~/n/node_modules/.bin",
+        ["n/node_modules/.bin"],
+        ["n/node_modules"],
     ),
 ]
 
@@ -301,8 +324,8 @@ REFUSED = [
     ("another's home", ["other/.bashrc", "other/x"], "~/other", ".bashrc"),
     ("Strongroom's own", [".local/share/strongroom/bin/x"], "~/.local/share/strongroom/bin", "Strongroom keeps"),
     ("what holds Strongroom's own", ["x"], "~/.local/share", "Strongroom keeps"),
-    ("the root's", ["work/root/tools/x"], "~/work/root/tools", "in the root"),
-    ("a link into the root", ["work/root/tools/x", "bin -> work/root/tools"], "~/bin", "in the root"),
+    ("the root", ["work/root/x"], "~/work/root", "the root itself"),
+    ("a link to the root", ["bin -> work/root"], "~/bin", "the root itself"),
     ("settings of the system", [], "/etc", "/etc"),
     ("processes", [], "/proc/self", "/proc"),
     ("an empty entry", [], "", "empty or relative"),
@@ -478,7 +501,144 @@ def test_the_problem_of_an_environment_does_not_say_what_is_where(home: Path, lo
 def test_a_fifo_for_settings_of_an_environment_is_not_waited_for(home: Path, look: Look) -> None:
     make(home, ["work/root/.venv/bin/python3"])
     os.mkfifo(home / "work/root/.venv/pyvenv.cfg")
-    assert look("").surroundings.shown == ()
+    assert inside(home, look("").surroundings.shown) == []
+
+
+OWN = [
+    # name, files of the home, PATH, directories of the root's own programs, which of PYTHON's prefixes are shown
+    ("tools", ["work/root/tools/x"], "~/work/root/tools", ["tools"], []),
+    ("a link to them", ["work/root/tools/x", "bin -> work/root/tools"], "~/bin", ["tools"], []),
+    ("a link out of it", ["apps/x", "work/root/tools -> ../../apps"], "~/work/root/tools", [], ["apps"]),
+    (
+        "an environment of another name",
+        [
+            *(f"py/{x}" for x in PYTHON),
+            "work/root/e/pyvenv.cfg = home = HOME/py/bin",
+            "work/root/e/bin/python3 -> HOME/py/bin/python3",
+        ],
+        "~/work/root/e/bin",
+        ["e/bin"],
+        ["py/bin", "py/lib"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("files", "path", "own", "shown"), [row[1:] for row in OWN], ids=[row[0] for row in OWN])
+def test_programs_of_the_root_that_a_path_names_are_its_own(
+    files: list[str], path: str, own: list[str], shown: list[str], home: Path, look: Look
+) -> None:
+    make(home, files)
+    found = look(path, ("path",))
+    assert list(found.surroundings.own) == own
+    assert [each for each in inside(home, found.surroundings.shown) if each not in ("bin", "work/root/tools")] == shown
+
+
+PREFIXES = [
+    # name, files of the home, variables, those that go in, what is shown
+    (
+        "an environment elsewhere",
+        ["v/bin/x", "v/lib/y", "v/pyvenv.cfg = x"],
+        {"VIRTUAL_ENV": "~/v"},
+        {"VIRTUAL_ENV": "~/v"},
+        ["v/bin", "v/lib", "v/pyvenv.cfg"],
+    ),
+    ("one beside the root's own", ["v/bin/x", "v/lib/y", "work/root/.venv/bin/x"], {"VIRTUAL_ENV": "~/v"}, {}, []),
+    ("one in the root", ["work/root/e/bin/x"], {"VIRTUAL_ENV": "~/work/root/e"}, {"VIRTUAL_ENV": "~/work/root/e"}, []),
+    ("one that is gone", [], {"VIRTUAL_ENV": "~/gone"}, {}, []),
+    ("a home", [], {"CONDA_PREFIX": "~", "GOROOT": "~/..", "VIRTUAL_ENV": "relative", "DOTNET_ROOT": "/"}, {}, []),
+    ("settings", [".config/j/bin/java"], {"JAVA_HOME": "~/.config/j"}, {}, []),
+    (
+        "conda",
+        ["c/envs/a/bin/x", "c/envs/a/lib/y", "c/envs/a/conda-meta/h", "c/envs/a/ssl/cert.pem"],
+        {"CONDA_PREFIX": "~/c/envs/a"},
+        {"CONDA_PREFIX": "~/c/envs/a"},
+        ["c/envs/a/bin", "c/envs/a/lib", "c/envs/a/ssl/cert.pem"],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("files", "person", "given", "shown"), [row[1:] for row in PREFIXES], ids=[row[0] for row in PREFIXES]
+)
+def test_a_variable_goes_in_where_commands_see_what_it_names(
+    files: list[str], person: dict[str, str], given: dict[str, str], shown: list[str], home: Path, look: Look
+) -> None:
+    make(home, files)
+    found = look("", ("path",), **person).surroundings
+    assert dict(found.environment) == {name: value.replace("~", str(home)) for name, value in given.items()}
+    assert inside(home, found.shown) == shown
+
+
+ELSEWHERE = [
+    # name, files of the home, variables, directories searched
+    (
+        "pyenv",
+        [*(f"p/versions/3.9.1/{x}" for x in PYTHON), "p/shims/x", "p/version = 3.9.1"],
+        {"PYENV_ROOT": "~/p"},
+        ["p/versions/3.9.1/bin"],
+    ),
+    (
+        "a version that a shell has chosen",
+        [
+            *(f".pyenv/versions/{v}/{x}" for v in ("3.9.1", "3.10.2") for x in PYTHON),
+            ".pyenv/shims/x",
+            "work/root/.python-version = 3.9.1",
+        ],
+        {"PYENV_VERSION": "3.10.2"},
+        [".pyenv/versions/3.10.2/bin"],
+    ),
+    (
+        "a shell's version that is a path",
+        [*(f".pyenv/versions/3.9.1/{x}" for x in PYTHON), ".pyenv/shims/x"],
+        {"PYENV_VERSION": "../../.ssh:/etc"},
+        [],
+    ),
+    (
+        "rustup",
+        [
+            *(f"r/toolchains/{x}-x86/bin/rustc" for x in ("stable", "beta")),
+            "c/bin/rustup",
+            'r/settings.toml = default_toolchain = "stable-x86"\n',
+        ],
+        {"RUSTUP_HOME": "~/r", "CARGO_HOME": "~/c", "RUSTUP_TOOLCHAIN": "beta"},
+        ["r/toolchains/beta-x86/bin", "c/bin"],
+    ),
+    (
+        "a directory's own Rust",
+        [
+            *(f".rustup/toolchains/{x}-x86/bin/rustc" for x in ("stable", "beta")),
+            ".cargo/bin/rustup",
+            '.rustup/settings.toml = default_toolchain = "stable-x86"\n[overrides]\n"HOME/work" = "beta-x86"\n',
+        ],
+        {},
+        [".rustup/toolchains/beta-x86/bin", ".cargo/bin"],
+    ),
+    ("Go", ["g/bin/gopls"], {"GOPATH": "~/g:~/h"}, ["g/bin"]),
+    ("a relative one", ["go/bin/gopls"], {"GOPATH": "g"}, ["go/bin"]),
+    ("a home of settings", [".ssh/bin/x"], {"CARGO_HOME": "~/.ssh"}, []),
+    (
+        "several directories of one version",
+        [f".asdf/installs/golang/1.22/{x}" for x in ("go/bin/go", "packages/bin/p")] + [".asdf/shims/go"],
+        {},
+        [".asdf/installs/golang/1.22/go/bin", ".asdf/installs/golang/1.22/packages/bin"],
+    ),
+    (
+        "asdf's shell",
+        [f".asdf/installs/nodejs/{x}/bin/node" for x in ("20.1.0", "22.0.0")] + [".asdf/shims/node"],
+        {"ASDF_NODEJS_VERSION": "20.1.0"},
+        [".asdf/installs/nodejs/20.1.0/bin"],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("files", "person", "searched"), [row[1:] for row in ELSEWHERE], ids=[row[0] for row in ELSEWHERE]
+)
+def test_version_managers_are_where_the_persons_variables_say(
+    files: list[str], person: dict[str, str], searched: list[str], home: Path, look: Look
+) -> None:
+    make(home, files)
+    assert inside(home, look("", **person).surroundings.path) == searched
 
 
 def test_certificates_come_from_files_that_the_person_names_outside_of_the_root(
@@ -496,7 +656,7 @@ def test_java_home_is_shown_where_it_is_one(home: Path, look: Look) -> None:
     found = look("", JAVA_HOME="~/jdk").surroundings
     assert dict(found.environment)["JAVA_HOME"] == str(home / "jdk")
     assert inside(home, found.shown) == ["jdk/bin", "jdk/lib", "jdk/conf"]
-    assert look("", JAVA_HOME="~/.ssh").surroundings.shown == ()
+    assert inside(home, look("", JAVA_HOME="~/.ssh").surroundings.shown) == []
 
 
 def test_packages_of_the_persons_python_go_with_their_programs(home: Path, look: Look) -> None:

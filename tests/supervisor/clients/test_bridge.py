@@ -11,6 +11,7 @@ import pytest
 from supervisor.acp import schema
 from supervisor.version import VERSION
 from tests.daemon_process import DaemonProcess
+from tests.supervisor.categories.homes import make
 from tests.supervisor.command import HANG_GUARD, Strongroom, children, finished
 
 
@@ -58,6 +59,33 @@ def test_a_conversation_goes_through_and_what_was_asked_is_answered(
     assert editor.answer(3)["stopReason"] == "end_turn"
     assert editor.stdout.read() == b""
     assert editor.process.wait(HANG_GUARD) == 0
+
+
+def test_sessions_have_the_programs_of_the_editor_and_not_of_the_daemon(daemon: DaemonProcess, place: Path) -> None:
+    """Also where it opens one again; what it says itself of one session counts for that."""
+    make(place.parent, ["tools/bin/of-the-editor", "own/bin/of-the-session", "source/x = x"])
+    root = place.parent / "source"
+    command = {"tool": "run_cmd", "arguments": json.dumps({"command": "command -v of-the-editor of-the-session"})}
+
+    def path(name: str) -> dict[str, str]:
+        return {"PATH": f"{place.parent}/{name}/bin:/usr/bin:/bin"}
+
+    client = Strongroom(daemon.home, place)
+    client.environment |= path("tools")
+    with client.start("acp") as process:
+        editor = Editor(process)
+        editor.initialize()
+        options = {"profile": "code", "model": "offline", "modelless": True}
+        found = []
+        for number, more in enumerate([{}, {"variables": path("own")}], 2):
+            meta = {"_strongroom/session": options | more}
+            editor.send(number, "session/new", cwd=str(root), mcpServers=[], _meta=meta)
+            session = editor.answer(number)["sessionId"]
+            editor.send(number + 10, "_strongroom/call", sessionId=session, **command)
+            found.append(editor.answer(number + 10))
+        process.kill()
+    assert "tools/bin/of-the-editor" in str(found[0])
+    assert "own/bin/of-the-session" in str(found[1])
 
 
 def test_bytes_are_not_touched(editor: Editor) -> None:

@@ -531,8 +531,19 @@ def test_a_home_and_a_file_of_another_user_are_refused(home: Path, tmp_path: Pat
 
 
 def test_of_the_environment_a_client_tells_what_commands_need_and_no_more(home: Path) -> None:
-    told = {"PATH": "/usr/bin", "TZ": "UTC", "JAVA_HOME": "/jdk", "XDG_CONFIG_HOME": "/c"} | dict.fromkeys(
-        CERTIFICATES, "/c"
-    )
+    told = {
+        "PATH": "/usr/bin",
+        "TZ": "UTC",
+        "JAVA_HOME": "/jdk",
+        "GOROOT": "/go",
+        "XDG_CONFIG_HOME": "/c",
+    } | dict.fromkeys(CERTIFICATES, "/c")
     kept = {"PATHS": "/x", "XDG_DATA_HOME": "/d", "API_KEY": "x", "SSL_CERT_FILE_KEY": "x", "MY_PATH": "x", "LANG": ""}
+    told |= {
+        "PYENV_ROOT": "/p",
+        "PYENV_VERSION": "3",
+        "VIRTUAL_ENV": "/v",
+        "ASDF_NODEJS_VERSION": "20",
+        "NVM_DIR": "/n",
+    }
     assert load({"STRONGROOM_HOME": str(home), **told, **kept}).person == told

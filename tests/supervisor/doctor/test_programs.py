@@ -8,7 +8,7 @@ import pytest
 
 from supervisor.config.settings import load
 from supervisor.doctor.programs import check_programs
-from supervisor.doctor.table import CheckResult
+from supervisor.doctor.table import CheckResult, lines
 from supervisor.errors import ConfigError
 from tests.supervisor.categories.homes import make
 
@@ -20,6 +20,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Chec
     """A home, and what is said of a root in it whose environment is broken."""
     home = tmp_path_factory.mktemp("doctor").resolve()
     make(home, ["tools/bin/jq", ".config/x/bin/dune", "root/node_modules/.bin/tsc", "root/.venv/bin/ruff"])
+    (home / "root/.venv/bin/ruff").write_text("#!/gone/bin/python3\n")
     make(home, ["root/.venv/pyvenv.cfg = home = /gone/bin\n", "root/.venv/bin/python3 -> /gone/bin/python3"])
     (home / "tools/bin/jq").write_text(VERSION)
     path = f"{home}/tools/bin:{home}/.config/x/bin:.:/no/such:{home}:{home}/root/.venv/bin:/usr/bin:/bin"
@@ -31,16 +32,34 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Chec
 
 def test_programs_are_told_with_place_and_version(told: tuple[Path, dict[str, CheckResult]]) -> None:
     home, rows = told
-    assert rows["jq"] == CheckResult("jq", "ok", f"{home}/tools/bin/jq  jq 1.2.3")
-    assert rows["tsc"].detail == f"{home}/root/node_modules/.bin/tsc"
-    assert f"{home}/root/.venv/bin" not in rows
-    assert rows["ruff"].detail.startswith(f"{home}/root/.venv/bin/ruff")
-    assert rows["git"].detail.startswith("/usr/bin/git  git version")
+    assert rows["jq"] == CheckResult("jq", "ok", f"1.2.3  {home}/tools/bin/jq")
+    assert rows["tsc"].detail == f"version unknown  {home}/root/node_modules/.bin/tsc"
+    assert rows["ruff"] == CheckResult("ruff", "degraded", rows["ruff"].detail)
+    assert rows["ruff"].detail.startswith(f"{home}/root/.venv/bin/ruff does not start: ")
+    assert rows["git"].detail.endswith("  /usr/bin/git")
+
+
+def test_directories_are_told_with_what_is_found_in_them(told: tuple[Path, dict[str, CheckResult]]) -> None:
+    home, rows = told
+    assert rows[f"{home}/tools/bin"] == CheckResult(f"{home}/tools/bin", "ok", "Found there: jq.")
+    assert rows[f"{home}/root/node_modules/.bin"].detail == "Found there: tsc."
+    assert "/usr/bin" not in rows
+
+
+def test_it_can_be_read_in_80_columns(told: tuple[Path, dict[str, CheckResult]]) -> None:
+    """No word is broken but paths, and these before a name."""
+    rows = tuple(told[1].values())
+    shown = [line for _, line in lines(rows, 80)]
+    assert max(map(len, shown)) < 80
+    text = " ".join(f"{row.verdict} {row.subject} {row.detail} {row.advice}" for row in rows)
+    words, names = set(text.split()), set(text.replace("/", " ").split())
+    broken = [part for line in shown for part in line.split() if part not in words]
+    assert [part for part in broken if not set(part.strip("/").split("/")) <= names] == []
 
 
 REASONS = [
     ("dune", "/.config/x/bin/dune is not found by commands: it lies in .config"),
-    ("HOME/.config/x/bin", ".config, where settings"),
+    ("HOME/.config/x/bin", ".config, where settings and credentials are kept. Not found there: dune."),
     (".", "relative"),
     ("/no/such", "not there"),
     ("HOME", "a home"),

@@ -26,7 +26,7 @@ from workers.shell.run import attempts
 from workers.shell.run.attempts import notify_sockets
 from workers.shell.run.process_group import DescendantGroup, become_subreaper
 from workers.shell.sandbox.lock_steps import try_a_command
-from workers.shell.sandbox.private_root import OF_ETC, Layout
+from workers.shell.sandbox.private_root import Layout, of_etc
 from workers.shell.shell_inputs import SYSTEM
 from workers.tree.root import DIRECTORY, closing
 
@@ -36,7 +36,7 @@ _USE: Final = landlock.READ_FILE | landlock.WRITE_FILE | landlock.IOCTL_DEV
 _ANY_FILE_MB: Final = 2**40
 """What the root has is copied, however large each file is."""
 _DEVICES: Final = ("full", "null", "random", "urandom", "zero")
-_ETC: Final = (*OF_ETC, "passwd", "group", "nsswitch.conf", "hosts")
+_ETC: Final = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/hosts")
 """What of /etc is read: it holds no secret."""
 
 _OF_EVERY_WORKER: Final[Mapping[str, Step]] = MappingProxyType(dict(STEPS))
@@ -80,7 +80,7 @@ def _shared(*names: str) -> tuple[tuple[str, Step], ...]:
 def _system(layout: Layout) -> Iterable[tuple[str, int]]:
     return (
         *((path, _RUN) for path in (*SYSTEM, *layout.toolchains)),
-        *((f"/etc/{name}", _READ) for name in _ETC),
+        *((path, _READ) for path in (*of_etc(), *_ETC)),
         ("/proc", _READ),
         *((f"/dev/{name}", _USE) for name in _DEVICES),
     )

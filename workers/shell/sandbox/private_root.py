@@ -5,6 +5,7 @@ of /etc a few files that hold no secret, and made-up ones; /proc is that of our 
 can be reached afterwards, neither by the worker nor by what it starts. The project's root waits at `HELD`.
 """
 
+import glob
 import os
 import socket
 from collections.abc import Mapping
@@ -40,9 +41,11 @@ AUTHORITIES: Final = "/etc/strongroom/authorities.pem"
 OF_ETC: Final = (
     *("alternatives", "ca-certificates", "crypto-policies", "debian_version", "gai.conf", "ld.so.cache", "ld.so.conf"),
     *("ld.so.conf.d", "localtime", "lsb-release", "magic", "mime.types", "os-release", "pki/tls/certs", "protocols"),
-    *("services", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone"),
+    *("services", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone", "fonts", "perl", "R"),
+    *("java-*/security", "java-*/*.properties", "java-*/*.cfg", "maven/m2.conf", "maven/logging", "php/*/cli"),
+    "php/*/mods-available",
 )
-"""What of /etc is shown, where it is there: it holds no secret."""
+"""What of /etc is shown, where it is there, as patterns: it holds no secret, and programs do not start without it."""
 
 DEVICES: Final = ("full", "null", "random", "urandom", "zero")
 
@@ -107,6 +110,11 @@ class Layout(msgspec.Struct, frozen=True):
         return f"/dev{path}" if self.machine else path
 
 
+def of_etc() -> list[str]:
+    """Return what of /etc is there to be shown."""
+    return [path for name in OF_ETC for path in glob.glob(f"/etc/{name}")]
+
+
 def in_memory(megabytes: int) -> str:
     """Return the options of a file system in memory (tmpfs) that takes so much, and so much of names and attributes."""
     return f"size={megabytes}m,nr_inodes={megabytes * _NAMES_PER_MB},mode=700"
@@ -150,8 +158,8 @@ def build(layout: Layout) -> None:
     for path in (*SYSTEM, *sorted(layout.toolchains)):
         if not any(within(path, other) for other in shown) and show(path):
             shown.append(path)
-    for name in OF_ETC:
-        show(f"/etc/{name}")
+    for path in of_etc():
+        show(path)
     if layout.authorities:
         write_file(_BASE + AUTHORITIES, layout.authorities.decode("utf-8", "replace"))
     for path, text in _made_up(layout.identity):

@@ -98,6 +98,7 @@ def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
         show_root_itself,
         Filter(_filter(SHELL.denies), _filter((*_LOCKS, notify_sockets(FAMILIES), *NOTIFY))),
         _network(start, inputs),
+        inputs.own,
         inputs.venv_problem,
         copy_mb=inputs.copy_mb,
         lacks_machine=inputs.machine and not wanted.machine,

@@ -2,6 +2,7 @@
 
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 import trio
@@ -13,6 +14,9 @@ from supervisor.daemon.sessions.registry import SessionRegistry
 from supervisor.errors import ConfigError
 from supervisor.session.resources import SessionResources
 from tests.supervisor.categories.homes import make
+
+if TYPE_CHECKING:
+    from supervisor.daemon.protocol.connection import Connection
 
 
 @pytest.fixture
@@ -33,7 +37,7 @@ async def opened(registry: SessionRegistry, root: Path, path: str | None, profil
 def path_of(session: OpenSession) -> tuple[str, ...]:
     has = session.session.profile.surroundings
     assert has is not None
-    return has.path
+    return tuple(each for each in has.path if "/person/" in each)  # the machine may have programs of its own in /opt
 
 
 async def test_workers_are_shared_where_paths_come_to_the_same(
@@ -74,6 +78,25 @@ async def test_reopened_it_has_the_programs_of_who_reopens_it(
     assert path_of(again) == (f"{tools}/b/bin",)
 
 
+async def test_a_session_that_is_open_keeps_its_programs_while_somebody_is_there(
+    registry: SessionRegistry, root: Path, tools: Path
+) -> None:
+    here = cast("Connection", object())
+    other = extensions.SessionOptions(variables={"PATH": f"{tools}/b/bin"})
+    same = extensions.SessionOptions(variables={"PATH": f"{tools}/a/../a/bin"})
+    with trio.fail_after(30):
+        session = await opened(registry, root, f"{tools}/a/bin")
+        session.subscribers.clients.append(here)
+        assert await registry.reopen(session.id, same) == (session, [])
+        assert await registry.reopen(session.id, extensions.SessionOptions()) == (session, [])
+        kept, (notice,) = await registry.reopen(session.id, other)
+        assert (kept, notice[:26]) == (session, "COMMANDS KEEP THE PROGRAMS")
+        session.subscribers.clients.clear()
+        again, notices = await registry.reopen(session.id, other)
+    assert (path_of(again), notices) == ((f"{tools}/b/bin",), [])
+    assert path_of(session) == (f"{tools}/a/bin",)
+
+
 async def test_variables_that_lead_out_of_the_root_open_no_session_with_commands(
     resources: SessionResources, registry: SessionRegistry, root: Path
 ) -> None:
@@ -93,3 +116,17 @@ async def test_a_directory_that_does_not_answer_costs_the_programs_and_not_the_s
         session = await opened(registry, root, None)
     answers.set()
     assert path_of(session) == ()
+
+
+async def test_who_opens_many_sessions_at_once_is_looked_around_for_once(
+    registry: SessionRegistry, root: Path, tools: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("supervisor.session.resources._SURVEY_HOLDS_S", 1000)
+    with trio.fail_after(30):
+        one = await opened(registry, root, f"{tools}/a/bin")
+        make(tools, ["a/bin/more -> ../../b/bin/mine"])
+        two = await opened(registry, root, f"{tools}/a/bin")
+        other = await opened(registry, root, f"{tools}/a/bin:")
+    has = [each.session.profile.surroundings for each in (one, two, other)]
+    assert has[0] is has[1]
+    assert has[1] != has[2]
