@@ -1,4 +1,4 @@
-"""A registry of packages on loopback: pip's simple index and npm's documents, with a few tiny packages.
+"""A registry of packages on loopback: pip's simple index, npm's documents, cargo's sparse index, and Go's proxy.
 
 Rule: what it serves is made here, byte by byte, and `fault` says how it answers instead.
 """
@@ -50,6 +50,31 @@ def tarball(manifest: dict[str, Any], text: str = "module.exports = 'tiny';\n") 
     return gzip.compress(made.getvalue(), mtime=0)
 
 
+def crate(name: str) -> bytes:
+    """Return a package of cargo's."""
+    made = io.BytesIO()
+    manifest = f'[package]\nname = "{name}"\nversion = "1.0.0"\nedition = "2018"\n'
+    with tarfile.open(fileobj=made, mode="w") as archive:
+        for path, content in {"Cargo.toml": manifest, "src/lib.rs": "pub fn one() -> u8 {\n    1\n}\n"}.items():
+            entry = tarfile.TarInfo(f"{name}-1.0.0/{path}")
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content.encode()))
+    return gzip.compress(made.getvalue(), mtime=0)
+
+
+def go_module(name: str, text: str = "func One() int { return 1 }") -> bytes:
+    """Return the archive of a module of Go's."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for path, content in {"go.mod": _go_mod(name), "one.go": f"package {name}\n\n{text}\n"}.items():
+            archive.writestr(zipfile.ZipInfo(f"example.org/{name}@v1.0.0/{path}"), content)
+    return made.getvalue()
+
+
+def _go_mod(name: str) -> str:
+    return f"module example.org/{name}\n\ngo 1.19\n"
+
+
 class RegistryServer(Loopback):
     """Serves; `asked` are the paths that were."""
 
@@ -99,7 +124,18 @@ class RegistryServer(Loopback):
         dist = {"tarball": f"{self.url}/{name}/-/{name}-1.0.0.tgz", "integrity": integrity}
         version = {**manifest, "dist": dist, "hasInstallScript": bool(self.scripts)}
         document = {"name": name, "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}
+        entry = {"name": name, "vers": "1.0.0", "deps": [], "features": {}, "yanked": False}
+        entry["cksum"] = hashlib.sha256(crate(name)).hexdigest()
+        module = f"/go/example.org/{name}/@v"
+        info = json.dumps({"Version": "v1.0.0", "Time": "2024-01-01T00:00:00Z"}).encode()
         found = {
+            "/crates/config.json": (_JSON, json.dumps({"dl": f"{self.url}/crates/dl"}).encode()),
+            f"/crates/{name[:2]}/{name[2:4]}/{name}": ("text/plain", json.dumps(entry).encode()),
+            f"/crates/dl/{name}/1.0.0/download": ("application/gzip", crate(name)),
+            f"{module}/list": ("text/plain", b"v1.0.0\n"),
+            f"{module}/v1.0.0.info": (_JSON, info),
+            f"{module}/v1.0.0.mod": ("text/plain", _go_mod(name).encode()),
+            f"{module}/v1.0.0.zip": ("application/zip", go_module(name)),
             f"/simple/{name}/": ("text/html", f'<!DOCTYPE html><a href="/files/{file}">{file}</a>'.encode()),
             f"/files/{file}": ("application/zip", wheel(name)),
             f"/{name}": (_JSON, json.dumps(document).encode()),

@@ -74,12 +74,12 @@ def host_name(text: str) -> str:
 
 
 def host_or_address(text: str) -> str:
-    """Return the normal form of a host's name, or an IPv4 address as it is.
+    """Return the normal form of a host's name, or an IPv4 address, without a dot at the end.
 
     Raises:
         UrlError: it is neither.
     """
-    numbers = text.split(".")
+    numbers = (text := text.removesuffix(".")).split(".")
     if len(numbers) == 4 and all(_OCTET.fullmatch(each) and int(each) < 2**8 for each in numbers):  # noqa: PLR2004
         return text
     return host_name(text)

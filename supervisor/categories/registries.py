@@ -39,13 +39,19 @@ _BESIDES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({"go": ("sum.g
 _VARIABLES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
         "npm": {
-            **dict.fromkeys(("npm_config_registry", "YARN_REGISTRY", "BUN_CONFIG_REGISTRY"), "{url}/"),
+            **dict.fromkeys(
+                ("npm_config_registry", "pnpm_config_registry", "YARN_REGISTRY", "BUN_CONFIG_REGISTRY"), "{url}/"
+            ),
             "YARN_NPM_REGISTRY_SERVER": "{url}",
         },
         "pypi": dict.fromkeys(
-            ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIPENV_PYPI_MIRROR", "PDM_PYPI_URL"), "{url}"
+            (
+                *("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIPENV_PYPI_MIRROR", "PDM_PYPI_URL"),
+                "POETRY_PYPI_MIRROR_URL",  # of its plugin poetry-plugin-pypi-mirror
+            ),
+            "{url}",
         ),
-        "go": {"GOPROXY": "{url}"},
+        "go": {"GOPROXY": "{rooted}"},
     }
 )
 """Variables by which package managers are told of a mirror."""
@@ -90,7 +96,10 @@ def told(registries: Iterable[Registry]) -> tuple[dict[str, str], dict[str, str]
     files: dict[str, str] = {}
     for name, places, url in registries:
         if url:
-            words = {"url": url, "place": places[0], "host": places[0].rpartition(":")[0]}
+            host = places[0].rpartition(":")[0]
+            words = {"url": url, "place": places[0], "host": host, "rooted": url}
+            if host == "localhost" or host.startswith("127."):  # Go takes no proxy to these, as they are written
+                words["rooted"] = url.replace(host, f"{host}.", 1)
             plain = _PLAIN_VARIABLES.get(name, {}) if url.startswith("http:") else {}
             for variable, text in (*_VARIABLES.get(name, {}).items(), *plain.items()):
                 variables[variable] = text.format(**words)

@@ -2,8 +2,8 @@
 
 Rule: what an install has left is staged under a hidden name, locked meanwhile, and moved in file by file once its
 changes are committed: a process that is killed leaves a cache that works, and what it had staged goes with the next
-one. A file that is there is never replaced by another root's, but for those that say what else there is. Each address
-of a registry has a cache of its own. The oldest files go where there are too many.
+one. What is there is never replaced by another root's, nor added to where it is a package, but for files that say what
+else there is. Each address of a registry has caches of its own. The oldest go where there are too many.
 """
 
 import fcntl
@@ -17,9 +17,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from supervisor.system.crate_index import drop_others
 from supervisor.system.safe_files import NO_LINK
 from workers.kernel import syncfs
-from workers.shell.cache_table import CACHES, LINKS, is_kept, renews
+from workers.shell.cache_table import CACHES, caches_of, is_kept, renews, whole
 from workers.wire import messages
 
 _STAGE: Final = ".stage-"
@@ -44,14 +45,16 @@ class PackageCaches:
         """Return the caches of registries, by name and the URL of a mirror: the name of each, and its directory."""
         if not self.limit:
             return ()
-        wanted = [(name, hashlib.sha256(url.encode()).hexdigest()[:_DIGITS]) for name, url in registries]
-        return tuple((name, str(self._directory / f"{name}-{digest}")) for name, digest in wanted if name in CACHES)
+        found = ((each, hashlib.sha256(url.encode()).hexdigest()[:_DIGITS]) for each, url in registries)
+        return tuple(
+            (name, str(self._directory / f"{name}-{digest}")) for each, digest in found for name in caches_of(each)
+        )
 
     def prepare(self, places: Iterable[tuple[str, str]]) -> None:
         """Make the directories of caches; one that cannot be made is not used."""
-        for name, directory in places:
+        for _, directory in places:
             with suppress(OSError):
-                os.makedirs(f"{directory}/{LINKS}" if name == "pypi" else directory, 0o700, exist_ok=True)
+                os.makedirs(directory, 0o700, exist_ok=True)
 
     def begin(self, places: Iterable[tuple[str, str]]) -> "CacheStage":
         """Return a stage for these caches, which the caller leaves; sweep those of killed processes.
@@ -65,25 +68,31 @@ class PackageCaches:
         return CacheStage(self, self._directory / f"{_STAGE}{secrets.token_hex(8)}", dict(places))
 
     def clear(self) -> None:
-        """Remove the oldest files where there are too many."""
-        found = sorted(self._files())
-        size = sum(each for _, each, _ in found)
-        if size <= self.limit:
+        """Remove the oldest where there is too much."""
+        found: dict[str, tuple[float, int]] = {}
+        for time, size, path in self._files():
+            newest, total = found.get(path, (0.0, 0))
+            found[path] = max(newest, time), total + size
+        left = sum(size for _, size in found.values())
+        if left <= self.limit:
             return
-        for _, each, path in found:
-            if size <= self.limit * _FULL_TO:
+        for path, (_, size) in sorted(found.items(), key=lambda each: each[1]):
+            if left <= self.limit * _FULL_TO:
                 return
             with suppress(OSError):
-                os.unlink(path)
-                size -= each
+                shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+                left -= size
 
     def _files(self) -> Iterator[tuple[float, int, str]]:
-        for place, directories, names in os.walk(self._directory):
-            directories[:] = [each for each in directories if not each.startswith(_STAGE)]
-            for name in names:
-                with suppress(OSError):
-                    status = os.lstat(f"{place}/{name}")
-                    yield status.st_mtime, status.st_blocks * 512, f"{place}/{name}"
+        """Yield the time and the size of each file, and what it goes with."""
+        for cache in os.scandir(self._directory):
+            name = cache.name.rpartition("-")[0]
+            for place, _, files in os.walk(cache.path) if name in CACHES else ():
+                for file in files:
+                    with suppress(OSError):
+                        status = os.lstat(f"{place}/{file}")
+                        path = whole(name, os.path.relpath(f"{place}/{file}", cache.path))
+                        yield status.st_mtime, status.st_blocks * 512, f"{cache.path}/{path}"
 
 
 class CacheStage:
@@ -93,7 +102,8 @@ class CacheStage:
         self._caches = caches
         self._directory = directory
         self._places = places
-        self._found: list[tuple[str, str]] = []
+        self._found: dict[tuple[str, str], str] = {}
+        """Each cache and path in it -> where it is staged."""
         self._left = self._caches.limit
         directory.mkdir(0o700)
         self._lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -124,12 +134,19 @@ class CacheStage:
             os.write(self._file, part.data)
             return
         name, _, path = part.path.partition("/")
-        if name not in self._places or not is_kept(name, path):
+        if not is_kept(name, path):
             raise ValueError("a cache was sent what it does not keep")
         self._end_file()
-        staged = str(self._directory / str(len(self._found)))
-        self._file = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK, 0o600)
-        self._found.append((name, path))
+        if name not in self._places:  # a package's script has been there
+            self._file = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+            return
+        unit = whole(name, path)
+        staged = self._found.setdefault((name, unit), str(self._directory / str(len(self._found))))
+        if unit != path:
+            staged += path.removeprefix(unit)
+            os.makedirs(os.path.dirname(staged), exist_ok=True)
+        mode = 0o755 if part.after is not None and part.after.mode & 0o100 else 0o644
+        self._file = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK, mode)
 
     def move_in(self) -> int:
         """Move what is new into the caches; return how many files that were. Blocks.
@@ -140,12 +157,14 @@ class CacheStage:
         self._end_file()
         syncfs(self._lock)
         moved = 0
-        for number, (name, path) in enumerate(self._found):
+        for (name, path), staged in sorted(self._found.items(), key=lambda each: not os.path.isdir(each[1])):
             target = Path(self._places[name], path)
             if renews(name, path) or not os.path.lexists(target):
                 target.parent.mkdir(0o700, parents=True, exist_ok=True)
-                os.rename(self._directory / str(number), target)
+                os.rename(staged, target)
                 moved += 1
+        if "crates" in self._places:
+            drop_others(Path(self._places["crates"]), [path for name, path in self._found if name == "crates"])
         if moved:
             self._caches.clear()
         return moved

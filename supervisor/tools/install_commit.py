@@ -1,15 +1,18 @@
 """The commit of an approved install, and what it hands on to caches of package managers.
 
 Rule: what is handed on is staged while the worker holds the rehearsal, and moved in once its changes are committed. An
-install beside which something else ran hands nothing on. A cache is a help: what goes wrong with it is logged.
+install beside which something else ran hands nothing on, and none fills the caches of other registries than its own. A
+cache is a help: what goes wrong with it is logged.
 """
 
 import logging
+from collections.abc import Container
 from contextlib import ExitStack
 from typing import Final
 
 import trio
 
+from supervisor.categories.registries import PRESETS
 from supervisor.config.profiles import Profile
 from supervisor.errors import WorkerError
 from supervisor.journal.facts import CallEnded
@@ -22,9 +25,11 @@ from supervisor.tools.session_rules import SessionRules
 _log: Final = logging.getLogger("strongroom.installs")
 
 
-def cache_places(caches: PackageCaches, profile: Profile) -> tuple[tuple[str, str], ...]:
-    """Return the caches that the commands of a profile are shown."""
-    return caches.places((each.name, each.url) for each in profile.registries)
+def cache_places(
+    caches: PackageCaches, profile: Profile, registries: Container[str] = PRESETS
+) -> tuple[tuple[str, str], ...]:
+    """Return the caches of some registries that the commands of a profile are shown."""
+    return caches.places((each.name, each.url) for each in profile.registries if each.name in registries)
 
 
 async def commit(
@@ -37,11 +42,12 @@ async def commit(
     caches = rules.services.caches
     if caches is None or not caches.limit or not attempt.places or attempt.wanted is None:
         return await attempt.commit(proposal, pools, rules)
+    installs = attempt.wanted.install
     with ExitStack() as held:
         stage: CacheStage | None = None
         try:
-            if attempt.wanted.install.alone:
-                stage = held.enter_context(caches.begin(cache_places(caches, rules.profile)))
+            if installs.alone:
+                stage = held.enter_context(caches.begin(cache_places(caches, rules.profile, installs.registries)))
                 await proposal.keep(0, caches.limit, stage.take, caches=True)
         except WorkerError:
             return attempt.again(lost=True)

@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -22,8 +22,11 @@ CONFIG: Final = """
 [registries]
 pypi = "{url}/simple"
 npm = "{url}"
+crates = "{url}/crates"
+go = "{url}/go"
 [shell]
-programs = ["python3", "npm", "sh"]
+programs = ["python3", "npm", "sh", "cargo", "go"]
+env = {{ GOSUMDB = "off" }}
 toolchains = {toolchains}
 timeout_s = 60
 """
@@ -71,7 +74,7 @@ def asked(client: Lines, session: str, option: str) -> list[str]:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("installs")
     home = folder / "home"
-    toolchains = [] if sys.base_prefix.startswith("/usr") else [sys.base_prefix]
+    toolchains = ["path"] if sys.base_prefix.startswith("/usr") else [sys.base_prefix, "path"]
     with RegistryServer() as registry:
         Home(home, home).configure(CONFIG.format(url=registry.url, toolchains=toolchains))
         with DaemonProcess(home, folder) as daemon:
@@ -138,6 +141,77 @@ def test_a_second_install_in_another_root_needs_no_network(site: Site, command: 
     assert site.registry.asked == []
     assert not decided.network
     assert any(each.path.startswith(f"{directory}/") and "tiny" in each.path for each in decided.effects.changes)
+
+
+class Locked(NamedTuple):
+    """An install whose lock file another root has, too."""
+
+    files: dict[str, str]
+    install: list[str]
+    locks: tuple[str, ...]
+    run: list[str]
+    """Uses what was installed; needs no network."""
+
+
+LOCKED: Final = {
+    "cargo": Locked(
+        {
+            "Cargo.toml": '[package]\nname = "app"\nversion = "0.1.0"\n[dependencies]\ntiny = "1"\n',
+            "src/main.rs": 'fn main() { println!("{}", tiny::one()) }\n',
+        },
+        ["cargo", "fetch"],
+        ("Cargo.lock",),
+        ["cargo", "run", "--offline", "--locked"],
+    ),
+    "go": Locked(
+        {
+            "go.mod": "module example.org/app\n\ngo 1.19\n",
+            "main.go": 'package main\n\nimport "example.org/tiny"\n\nfunc main() { println(tiny.One()) }\n',
+        },
+        ["go", "mod", "tidy"],
+        ("go.mod", "go.sum"),
+        ["go", "run", "."],
+    ),
+}
+
+
+@pytest.mark.parametrize("program", LOCKED)
+def test_from_a_lock_file_another_root_builds_without_a_network(site: Site, program: str) -> None:
+    if shutil.which(program) is None or not all(map(shutil.which, ("cc", "ld"))):
+        pytest.skip(f"no {program}, or nothing to link with")
+    row, roots = LOCKED[program], (site.root(), site.root())
+    for root in roots:
+        for name, text in row.files.items():
+            (root / name).parent.mkdir(exist_ok=True)
+            (root / name).write_text(text)
+    questions, facts = site.run(roots[0], row.install)
+    if "sparse" in (ended := of(facts, CallEnded)[0]).content:
+        pytest.skip("this cargo knows no sparse index")
+    assert '"exit_code":0' in ended.content, ended
+    assert len(questions) == 1, questions
+    for name in row.locks:
+        shutil.copy(roots[0] / name, roots[1] / name)
+    site.registry.asked.clear()
+    _, facts = site.run(roots[1], row.run)
+    (ended,) = of(facts, CallEnded)
+    assert '"exit_code":0' in ended.content, ended
+    assert '1\\n"' in ended.content, ended
+    assert site.registry.asked == []
+
+
+def test_what_a_package_s_script_leaves_in_caches_counts_for_no_install_that_has_the_network(site: Site) -> None:
+    if shutil.which("npm") is None:
+        pytest.skip("no npm")
+    places = ".npm/_cacache/content-v2/sha512/ab/cd .npm/_cacache/index-v5/ab/cd .cache/pip/links .bun/install/cache"
+    write = "for d in $0; do mkdir -p ~/$d; echo evil > ~/$d/evil-1-py3-none-any.whl; echo evil > ~/$d/a.npm; done"
+    site.registry.scripts = {"postinstall": write.replace("$0", places)}
+    site.run(site.root(), ["npm", "install", "--foreground-scripts", "little"])
+    look = ["sh", "-c", "find ~ -name 'evil*' -o -name 'a.npm'; npm install small"]
+    for option, seen in (("allow_once", []), ("reject_once", ["index-v5", "bun"])):
+        site.registry.scripts = {}
+        _, facts = site.run(site.root(), look, option=option)
+        content = of(facts, CallEnded)[0].content
+        assert [each for each in ("content-v2", "index-v5", "pip", "bun") if f"{each}/" in content] == seen, content
 
 
 def test_a_yes_for_always_holds_for_the_next_session_there(site: Site) -> None:

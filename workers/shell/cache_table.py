@@ -1,52 +1,101 @@
 """Caches of package managers: where each looks for its own, and what of it is worth keeping.
 
 Rule: a command sees what approved installs have left, and writes above it. Of that only new files are handed on, and
-those that index what there is; what runs from a cache without being checked again (unpacked sources, tools) never is.
-pip's is kept as the wheels that it has fetched (`cached_files`): about the rest it asks the index each time. Pure.
+those that index what there is. A command with a network sees only what its package manager holds against a digest of
+the registry's; the rest, which is obeyed as it is, stands in for the registry where there is no network. pip's is
+kept as the wheels that it has fetched (`cached_files`): about the rest it asks the index each time. Pure.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
-
-from workers.shell.shell_inputs import HOME
 
 SHOWN: Final = "/.caches"
 """Where the caches are in the private root, read-only."""
 LINKS: Final = "links"
 """The directory of pip's wheels in its cache."""
+_NONE: Final = "(?!)"
 
 
 class CacheRow(NamedTuple):
-    """The cache of one registry's package managers."""
+    """A cache of a package manager, or a part of it."""
 
+    registry: str
     place: str
-    """In a command's HOME."""
+    """In a command's HOME; parts of one cache have the same."""
     kept: str
     """A pattern of the paths in it that are handed on."""
-    renewed: str = "(?!)"
+    renewed: str = _NONE
     """The same of those that take the place of older ones."""
+    whole: str = _NONE
+    """The same of directories that are handed on, and go, as one: packages that are unpacked."""
+    checked: bool = False
+    """Whether its package manager holds each file against a digest of the registry's or of a lock file's."""
+    variables: tuple[tuple[str, str], ...] = ()
+    """What is said of it in a command's environment; `{at}` is its place."""
+    variables_if_filled: tuple[tuple[str, str], ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
+    """The same in files of its HOME."""
 
+
+_STORE: Final = "store-dir={at}/store\ncache-dir={at}/cache\nprefer-offline=true\n"
 
 CACHES: Final[Mapping[str, CacheRow]] = MappingProxyType(
     {
         # cacache: contents by their digests, which npm checks as it reads them, and an index by address
-        "npm": CacheRow(".npm/_cacache", r"(content-v2|index-v5)/.+", r"index-v5/.+"),
-        "pypi": CacheRow(".cache/pip", rf"{LINKS}/[^/]+\.whl"),
-        # crates are checked against the index and the lock file as they are unpacked, which is done anew
-        "crates": CacheRow(".cargo/registry", r"(cache/.+\.crate|index/.+)", r"index/.+"),
-        # modules are checked against go.sum as they are unpacked
-        "go": CacheRow("go/pkg/mod/cache/download", r"(?!sumdb/).+/@v/[^/]+\.(info|mod|zip|ziphash|list)", r".+/list"),
+        "npm": CacheRow("npm", ".npm/_cacache", r"content-v2/.+", checked=True),
+        "npm-index": CacheRow("npm", ".npm/_cacache", r"index-v5/.+", r".+"),
+        # tarballs as they came, each checked against yarn.lock or the registry as it is unpacked
+        "yarn": CacheRow(
+            *("npm", ".yarn-tarballs", r"[^/]+\.tgz"),
+            checked=True,
+            files=((".yarnrc", 'yarn-offline-mirror "{at}"\n'),),
+        ),
+        # archives, checked against yarn.lock where that has them
+        "berry": CacheRow("npm", ".yarn/berry", r"cache/[^/]+\.zip|metadata/npm/.+\.json", r"metadata/.+"),
+        # files by their digests, and an index of packages, which is believed
+        "pnpm": CacheRow(
+            *("npm", ".pnpm", r"store/v\d+/((files|index)/.+|index\.db)|cache/.+"),
+            *(r"store/v\d+/index\.db|cache/.+",),
+            variables=(
+                ("pnpm_config_store_dir", "{at}/store"),
+                ("pnpm_config_cache_dir", "{at}/cache"),
+                ("pnpm_config_prefer_offline", "true"),
+            ),
+            files=((".config/pnpm/rc", _STORE),),
+        ),
+        # packages as they are unpacked, and what the registry says of each
+        "bun": CacheRow(
+            *("npm", ".bun/install/cache", r"[^/]+\.npm|(@[^/]+/)?[^/@]+@[^/]+@@@\d+/.+", r"[^/]+\.npm"),
+            whole=r"(@[^/]+/)?[^/@]+@[^/]+@@@\d+",
+            variables=(("BUN_INSTALL_CACHE_DIR", "{at}"),),
+        ),
+        "pypi": CacheRow(
+            *("pypi", ".cache/pip", rf"{LINKS}/[^/]+\.whl"),
+            variables=(("PIP_CACHE_DIR", "{at}"),),
+            variables_if_filled=(("PIP_FIND_LINKS", f"{{at}}/{LINKS}"),),
+        ),
+        # wheels as they are unpacked, which of them is whose, and the index; not what packages have built
+        "uv": CacheRow(
+            *("pypi", ".cache/uv", r"(archive|simple|wheels)-v\d+/.+", r"(simple|wheels)-v\d+/.+"),
+            whole=r"archive-v\d+/[^/]+",
+            variables=(("UV_CACHE_DIR", "{at}"), ("UV_LINK_MODE", "copy")),
+        ),
+        # crates, which cargo believes: what is no crate of the index beside it is not kept (`system.crate_index`)
+        "crates": CacheRow("crates", ".cargo/registry", r"cache/.+\.crate|index/.+", r"index/.+"),
+        # modules, checked against go.sum as they are unpacked; the hash beside one would be believed instead
+        "go": CacheRow(
+            "go", "go/pkg/mod/cache/download", r"(?!sumdb/).+/@v/[^/]+\.(info|mod|zip|list)|.+/list", r".+/list"
+        ),
     }
 )
-"""Registry -> row. Sources: npm's cacache, docs of pip, cargo and go."""
+"""Name -> row. Sources: npm's cacache, docs of yarn, pnpm, bun, pip, uv, cargo and go, and what each was seen to do."""
 
 
-def cache_variables(caches: Sequence[tuple[str, str]]) -> Mapping[str, str]:
-    """Return what package managers are told of the caches that there are."""
-    pip = f"{HOME}/{CACHES['pypi'].place}"
-    return {"PIP_CACHE_DIR": pip, "PIP_FIND_LINKS": f"{pip}/{LINKS}"} if "pypi" in dict(caches) else {}
+def caches_of(registry: str) -> Iterable[str]:
+    """Return the names of the caches of one registry's package managers."""
+    return (name for name, row in CACHES.items() if row.registry == registry)
 
 
 def renews(name: str, path: str) -> bool:
@@ -57,3 +106,9 @@ def renews(name: str, path: str) -> bool:
 def is_kept(name: str, path: str) -> bool:
     """Say whether a file of a cache is handed on."""
     return name in CACHES and ".." not in path.split("/") and re.fullmatch(CACHES[name].kept, path) is not None
+
+
+def whole(name: str, path: str) -> str:
+    """Return the directory that a file of a cache is handed on with; the file itself where it stands alone."""
+    found = re.match(rf"(?:{CACHES[name].whole})(?=/)", path)
+    return found[0] if found else path

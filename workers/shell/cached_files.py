@@ -1,18 +1,20 @@
 """Files that a command has left in caches of package managers, and that may be kept.
 
-Rule: nothing is trusted to be small, a file, or what it is called. Of pip's cache the wheels are taken out, by the
-names that they give themselves.
+Rule: nothing is trusted to be small, a file, or what it is called: a file that is named by its digest must have it. Of
+pip's cache the wheels are taken out, by the names that they give themselves.
 """
 
 import encodings.cp437  # noqa: F401 - of names in wheels, which a locked worker cannot import
+import hashlib
 import io
 import os
 import re
 import stat
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -28,11 +30,26 @@ _PIPS: Final = b"cc=4,"
 """How an entry of pip's cache of responses begins (CacheControl's format 4, msgpack)."""
 
 
-def filled(name: str, upper: int) -> Iterator[tuple[str, bytes]]:
-    """Yield what a command has left in the upper layer of a cache that may be kept: paths there, and contents.
+_DIGESTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "npm": r"content-v2/(sha(?:1|256|384|512))/(..)/(..)/(.+)",
+        "pnpm": r"store/v\d+/files/()(..)/([0-9a-f]+)(?:-exec)?",
+    }
+)
+"""Cache -> a pattern of the paths that are digests, of SHA-512 where they do not say."""
 
-    Nothing is trusted to be small, or a file.
-    """
+
+class CachedFile(NamedTuple):
+    """One of them."""
+
+    path: str
+    """The cache's name, and the path in it."""
+    mode: int
+    content: bytes
+
+
+def filled(names: Sequence[str], upper: int) -> Iterator[CachedFile]:
+    """Yield what a command has left in the upper layer of these caches, which are parts of one, that may be kept."""
     number = 0
     for place, _directories, files, directory in os.fwalk(".", dir_fd=upper, follow_symlinks=False):
         for file in files:
@@ -40,24 +57,28 @@ def filled(name: str, upper: int) -> Iterator[tuple[str, bytes]]:
             if number > _NAMES:
                 return
             path = os.path.normpath(os.path.join(place, file))
-            wheels = name == "pypi" and path.startswith("http")
-            if not (wheels or is_kept(name, path)) or not path.isprintable():
+            wheels = "pypi" in names and path.startswith("http")
+            name = "pypi" if wheels else next((each for each in names if is_kept(each, path)), "")
+            if not name or not path.isprintable():
                 continue
             with suppress(OSError), closing(os.open(file, _READ, dir_fd=directory)) as opened:
-                content = _content(opened)
-                if wheels:
-                    path, content = _wheel(content)
-                if content:
-                    yield path, content
+                status = os.fstat(opened)
+                if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
+                    continue
+                with open(opened, "rb", closefd=False) as reading:
+                    content = reading.read()
+                path, content = _wheel(content) if wheels else (path, content)
+                if path and _is_named_rightly(name, path, content):
+                    yield CachedFile(f"{name}/{path}", status.st_mode, content)
 
 
-def _content(file: int) -> bytes:
-    """Return what is in a regular file, b"" of what is none or too large."""
-    status = os.fstat(file)
-    if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
-        return b""
-    with open(file, "rb", closefd=False) as opened:
-        return opened.read()
+def _is_named_rightly(name: str, path: str, content: bytes) -> bool:
+    """Say whether a file has the digest that its name is, where it is one."""
+    found = re.fullmatch(_DIGESTS[name], path) if name in _DIGESTS else None
+    if found is None:
+        return name != "npm"
+    algorithm, *digits = found.groups()
+    return hashlib.new(algorithm or "sha512", content).hexdigest() == "".join(digits)
 
 
 def _wheel(entry: bytes) -> tuple[str, bytes]:

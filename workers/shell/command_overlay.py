@@ -39,11 +39,11 @@ class CommandProposal(LayerProposal):
 
     def cached(self, total: int) -> Iterator[Replaced | bytes]:
         """Read what may be kept of the caches."""
-        for path, content in self._caches.filled():
+        for path, mode, content in self._caches.filled():
             total -= len(content)
             if total < 0:
                 return
-            yield Replaced(path, None, NodeState("file", 0o644, len(content)), kept=True)
+            yield Replaced(path, None, NodeState("file", mode & 0o777, len(content)), kept=True)
             yield from (content[at : at + PIECE] for at in range(0, len(content), PIECE))
 
 
@@ -181,11 +181,14 @@ class CommandOverlay(CommandLayer):
                 raise failure(f"there is no room for its changes: {error.strerror}") from error
             stack.callback(mounts.detach, layers)
             self._rehearsal = Rehearsal(root, held, layers)
-            caches = CacheLayers(engine.layout.caches, layers)
+            caches = CacheLayers(engine.layout.caches, layers, online=engine.online)
             stack.callback(caches.close)
             stack.callback(self._rehearsal.layer.close)
             self._root_path, self._root_device = engine.layout.root, os.fstat(root).st_dev
-            engine = msgspec.structs.replace(engine, place=self._show, filter=engine.overlay_filter, hold=self._hold)
+            told = {**caches.variables, **engine.environment}
+            engine = msgspec.structs.replace(
+                engine, place=self._show, filter=engine.overlay_filter, hold=self._hold, environment=told
+            )
             super().__init__(engine, stack.pop_all())
             self.caches = caches
 

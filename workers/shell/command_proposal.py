@@ -79,6 +79,7 @@ def run_command(
     own = own_directories(engine.layout.root, engine.held, engine.own)
     environment = {**engine.environment, "PATH": ":".join((*own, *engine.path))}
     engine = msgspec.structs.replace(engine, timeout_s=max(_SHORTEST_S, min(granted, left)), environment=environment)
+    engine = msgspec.structs.replace(engine, online=context.network)
     if not (engine.start.writable or engine.start.plan) and not engine.copies:
         return _run_program(context, engine, file, arguments)[0]
     if context.without_rehearsal and not engine.copies:

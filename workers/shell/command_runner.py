@@ -92,6 +92,8 @@ class CommandRunner(msgspec.Struct, frozen=True):
     """Makes what answers a command's calls, where the worker does some in its place."""
     is_over_disk: Callable[[], bool] = lambda: False
     """Says whether it has written more than it may, where the file system does not hold it to that."""
+    online: bool = False
+    """Whether the command has a network."""
     copied: CopyPlaces | None = None
     """Of a command in a copy without namespaces."""
 

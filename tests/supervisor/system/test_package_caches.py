@@ -1,5 +1,7 @@
 """Caches of packages: what a stage takes and moves in, what a killed process leaves, what goes when it is full."""
 
+import hashlib
+import json
 import os
 from pathlib import Path
 
@@ -9,7 +11,7 @@ from supervisor.system.package_caches import CacheStage, PackageCaches
 from workers.wire import messages
 
 CONTENT = "npm/content-v2/sha512/ab/cd/ef"
-INDEX = "npm/index-v5/ab/cd/ef"
+INDEX = "npm-index/index-v5/ab/cd/ef"
 
 
 @pytest.fixture
@@ -20,7 +22,7 @@ def caches(tmp_path: Path) -> PackageCaches:
 
 
 def places(caches: PackageCaches) -> tuple[tuple[str, str], ...]:
-    return caches.places([("npm", ""), ("pypi", ""), ("deb", "")])
+    return caches.places([("npm", ""), ("pypi", ""), ("deb", ""), ("crates", "")])
 
 
 def fill(stage: CacheStage, path: str, text: str) -> None:
@@ -41,6 +43,39 @@ def kept(caches: PackageCaches, path: str) -> str:
     return file.read_text() if file.exists() else ""
 
 
+def test_a_package_that_is_unpacked_comes_and_goes_as_one(tmp_path: Path) -> None:
+    caches = PackageCaches(tmp_path / "caches", 60_000)
+    caches.prepare(places(caches))
+    install(caches, **{"bun/a@1@@@1/x.js": "first", "bun/a@1@@@1/lib/y.js": "first", "bun/ab.npm": "first"})
+    install(caches, **{"bun/a@1@@@1/x.js": "another", "bun/a@1@@@1/z.js": "another", "bun/ab.npm": "another"})
+    (there,) = Path(dict(places(caches))["bun"]).glob("*@*")
+    assert {str(each.relative_to(there)): each.read_text() for each in there.rglob("*.js")} == {
+        "x.js": "first",
+        "lib/y.js": "first",
+    }
+    assert kept(caches, "bun/ab.npm") == "another"
+    for each in there.rglob("*.js"):
+        os.utime(each, (1, 1))
+    install(caches, **{CONTENT: "x" * 60_000})
+    assert not there.exists()
+
+
+def index(*digests: str) -> str:
+    rows = (json.dumps({"name": "tiny", "vers": f"1.0.{at}", "cksum": each}) for at, each in enumerate(digests))
+    return "\x03etag\0" + "".join(f"1.0.{at}\0{row}\0" for at, row in enumerate(rows))
+
+
+def test_a_crate_is_kept_for_as_long_as_the_index_has_its_digest(caches: PackageCaches) -> None:
+    first, other, at = "crates/cache/here/Tiny-1.0.0.crate", "crates/cache/here/Tiny-1.0.1.crate", "crates/index/here"
+    listed = hashlib.sha256(b"x").hexdigest()
+    install(caches, **{first: "x"})
+    assert kept(caches, first) == "", "no index has it"
+    install(caches, **{first: "x", other: "evil", f"{at}/.cache/ti/ny/tiny": index(listed, listed)})
+    assert (kept(caches, first), kept(caches, other)) == ("x", "")
+    install(caches, **{f"{at}/.cache/ti/ny/tiny": index("0" * 64)})
+    assert kept(caches, first) == "", "a new index has another"
+
+
 def test_what_is_there_stays_but_for_the_index(caches: PackageCaches) -> None:
     install(caches, **{CONTENT: "first", INDEX: "first"})
     install(caches, **{CONTENT: "another", INDEX: "another"})
@@ -54,8 +89,9 @@ def test_what_is_there_stays_but_for_the_index(caches: PackageCaches) -> None:
         "npm/content-v2/../../x",
         "npm/../npm/x",
         "npm/_npx/x.js",
+        "npm/index-v5/ab/cd/ef",
         "deb/x",
-        "crates/cache/a.crate",
+        "gems/cache/a.gem",
         "/etc/x",
         "",
     ],
@@ -72,6 +108,14 @@ def test_a_stage_takes_no_more_than_there_is_room_for(tmp_path: Path) -> None:
         fill(stage, INDEX, "x" * 6)
         with pytest.raises(ValueError, match="room"):
             fill(stage, CONTENT, "x" * 6)
+
+
+def test_an_install_fills_the_caches_of_its_own_registries_alone(caches: PackageCaches) -> None:
+    with caches.begin(caches.places([("npm", "")])) as stage:
+        fill(stage, "pypi/links/a-1-py3-none-any.whl", "x")
+        fill(stage, CONTENT, "x")
+        assert stage.move_in() == 1
+    assert (kept(caches, CONTENT), kept(caches, "pypi/links/a-1-py3-none-any.whl")) == ("x", "")
 
 
 def test_nothing_is_moved_in_before_it_is_said(caches: PackageCaches, tmp_path: Path) -> None:

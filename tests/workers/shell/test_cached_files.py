@@ -1,5 +1,6 @@
 """What is kept of what commands have left in caches of package managers: nothing that could be another's, or is run."""
 
+import hashlib
 import io
 import os
 import zipfile
@@ -26,19 +27,38 @@ def response(body: object) -> bytes:
     return b"cc=4," + msgspec.msgpack.encode({"response": {"body": body}})
 
 
+SHA: Final = hashlib.sha512(b"x").hexdigest()
+OF_X: Final = f"content-v2/sha512/{SHA[:2]}/{SHA[2:4]}/{SHA[4:]}"
+STORE: Final = "store/v11/files"
 FETCHED: Final = "http-v2/a/b.body"
 TINY: Final = "links/tiny-1.0-py3-none-any.whl"
 TOOK: Final[dict[str, tuple[str, str, bytes, str]]] = {
-    "a content of npm": ("npm", "content-v2/sha512/ab", b"x", "content-v2/sha512/ab"),
+    "a content of npm": ("npm", OF_X, b"x", OF_X),
+    "a content of npm that is another": ("npm", OF_X, b"y", ""),
+    "a content of npm without a digest": ("npm", "content-v2/sha512/ab", b"x", ""),
+    "an index of npm": ("npm-index", "index-v5/ab/cd/ef", b"x", "index-v5/ab/cd/ef"),
+    "a tarball of yarn": ("yarn", "@a-b-1.0.0.tgz", b"x", "@a-b-1.0.0.tgz"),
+    "a package of yarn, unpacked": ("yarn", "v6/npm-a-1/node_modules/a/index.js", b"x", ""),
+    "an archive of berry": ("berry", "cache/a-npm-1-ab-10c0.zip", b"x", "cache/a-npm-1-ab-10c0.zip"),
+    "a file of pnpm": ("pnpm", f"{STORE}/{SHA[:2]}/{SHA[2:]}-exec", b"x", f"{STORE}/{SHA[:2]}/{SHA[2:]}-exec"),
+    "a file of pnpm that is another": ("pnpm", f"{STORE}/{SHA[:2]}/{SHA[2:]}", b"y", ""),
+    "an index of pnpm": ("pnpm", "store/v11/index.db", b"x", "store/v11/index.db"),
+    "a tool of pnpm": ("pnpm", "store/v11/links/a/1/b/node_modules/a/x.js", b"x", ""),
+    "a package of bun": ("bun", "@a/b@1.0.0@@@1/index.js", b"x", "@a/b@1.0.0@@@1/index.js"),
+    "a package of bun that is empty": ("bun", "b@1.0.0@@@1/index.js", b"", "b@1.0.0@@@1/index.js"),
+    "a tool of bun": ("bun", "bunx-0-a/index.js", b"x", ""),
+    "a wheel of uv": ("uv", "archive-v0/ab/tiny.py", b"x", "archive-v0/ab/tiny.py"),
+    "what a package has built": ("uv", "sdists-v11/pypi/a/1/wheel", b"x", ""),
+    "a hash of a module": ("go", "example.org/a/@v/v1.ziphash", b"x", ""),
     "a tool of npm": ("npm", "_npx/ab/tool.js", b"x", ""),
     "a crate": ("crates", "cache/index/a-1.crate", b"x", "cache/index/a-1.crate"),
     "a crate that is unpacked": ("crates", "src/index/a-1/build.rs", b"x", ""),
     "a module": ("go", "example.org/a/@v/v1.zip", b"x", "example.org/a/@v/v1.zip"),
     "sums of modules": ("go", "sumdb/sum.golang.org/a/@v/v1.info", b"x", ""),
     "another's": ("gems", "content-v2/a", b"x", ""),
-    "a name with an escape": ("npm", "content-v2/a\x1bb", b"x", ""),
-    "too large a file": ("npm", "content-v2/a", bytes(4097), ""),
-    "the largest": ("npm", "content-v2/a", bytes(4096), "content-v2/a"),
+    "a name with an escape": ("npm-index", "index-v5/a\x1bb", b"x", ""),
+    "too large a file": ("npm-index", "index-v5/a", bytes(4097), ""),
+    "the largest": ("npm-index", "index-v5/a", bytes(4096), "index-v5/a"),
     "a wheel": ("pypi", FETCHED, wheel("py3-none-any"), TINY),
     "a wheel in a response": ("pypi", FETCHED, response(wheel("py3-none-any")), TINY),
     "a wheel of several tags": (
@@ -61,25 +81,25 @@ TOOK: Final[dict[str, tuple[str, str, bytes, str]]] = {
 def test_what_is_kept_of_a_cache(row: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cached_files, "_LARGEST", 4096)
     name, path, content, kept = TOOK[row]
-    (tmp_path / path).parent.mkdir(parents=True)
+    (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / path).write_bytes(content)
-    assert [each for each, _content in found(name, tmp_path)] == [kept] * bool(kept)
+    assert found(name, tmp_path) == [f"{name}/{kept}"] * bool(kept)
 
 
 def test_what_is_no_file_is_not_opened_and_no_more_names_are_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     upper = tmp_path / "upper"
-    (upper / "content-v2").mkdir(parents=True)
+    (upper / "index-v5").mkdir(parents=True)
     (tmp_path / "secret").write_text("swordfish")
-    (upper / "content-v2" / "link").symlink_to(tmp_path / "secret")
-    (upper / "content-v2" / "directory").symlink_to(tmp_path)
-    os.mkfifo(upper / "content-v2" / "pipe")
-    assert found("npm", upper) == []
+    (upper / "index-v5" / "link").symlink_to(tmp_path / "secret")
+    (upper / "index-v5" / "directory").symlink_to(tmp_path)
+    os.mkfifo(upper / "index-v5" / "pipe")
+    assert found("npm-index", upper) == []
     for name in "abc":
-        (upper / "content-v2" / name).write_text(name)
+        (upper / "index-v5" / name).write_text(name)
     monkeypatch.setattr(cached_files, "_NAMES", 2)
-    assert len(found("npm", upper)) < 3
+    assert len(found("npm-index", upper)) < 3
 
 
 def test_a_command_sees_a_cache_read_only(tmp_path: Path) -> None:
@@ -91,9 +111,9 @@ def test_a_command_sees_a_cache_read_only(tmp_path: Path) -> None:
     assert {"ro", "nosuid", "nodev"} <= set(mounted[3].split(","))
 
 
-def found(name: str, upper: Path) -> list[tuple[str, bytes]]:
+def found(name: str, upper: Path) -> list[str]:
     directory = os.open(upper, os.O_RDONLY)
     try:
-        return list(filled(name, directory))
+        return [each.path for each in filled((name,), directory)]
     finally:
         os.close(directory)

@@ -31,7 +31,6 @@ from workers.confine.probe import ATTEMPTS, try_doors
 from workers.confine.seccomp import ARCHITECTURES, Instruction
 from workers.confine.steps import Enforced, Prepared
 from workers.shell import command_proposal  # noqa: F401 - of the tools, imported before nothing can be imported any more
-from workers.shell.cache_table import cache_variables
 from workers.shell.command_line import SYSTEM_PATH
 from workers.shell.command_runner import CommandRunner, Filter, Network
 from workers.shell.copies.copy_locks import COPY_WORKER, in_copies
@@ -61,6 +60,7 @@ _ENVIRONMENT: Final = MappingProxyType(
         # There is no network, and trying again and again takes longer than a command may.
         "CARGO_NET_RETRY": "0",
         "npm_config_fetch_retries": "0",
+        "pnpm_config_fetch_retries": "0",
         "npm_config_prefer_offline": "true",
         "PIP_RETRIES": "0",
         **QUIET,
@@ -83,14 +83,13 @@ def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
     trusted = wanted.authorities and not inputs.copies  # without a root of its own there is no such file
     trusting = dict.fromkeys(CERTIFICATES, private_root.AUTHORITIES) if trusted else {}
     given = {**inputs.registries.variables, **dict(inputs.environment)}
-    cached = {} if inputs.copies else cache_variables(wanted.caches)  # a copy is shown no caches
     engine = CommandRunner(
         start,
         SHELL,
         wanted,
         inputs.programs,
         path,
-        {**_ENVIRONMENT, **cached, **trusting, **given, "PATH": ":".join(path)},
+        {**_ENVIRONMENT, **trusting, **given, "PATH": ":".join(path)},
         inputs.timeout_s,
         inputs.max_timeout_s,
         COMMAND,

@@ -1,0 +1,80 @@
+"""The index in a cache of cargo's, and crates that are none of its own.
+
+Rule: cargo unpacks a crate of its cache without looking at it again, so a crate is kept only if it has the digest that
+the index beside it says; of that index, cargo itself compares the digests with those of a Cargo.lock. Source of the
+formats: cargo's `sources/registry/index/cache.rs` and "Registry Index" of The Cargo Book.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+_CRATE: Final = re.compile(r"cache/([^/]+)/([A-Za-z0-9_-]+?)-(\d+\.\d+\.\d+[^/]*)\.crate")
+_INDEX: Final = re.compile(r"index/([^/]+)/\.cache/(?:.+/)?([a-z0-9_-]+)")
+
+
+class _Version(msgspec.Struct):
+    """What the index says of a version."""
+
+    vers: str
+    cksum: str
+
+
+def drop_others(directory: Path, paths: Iterable[str]) -> None:
+    """Remove the crates that are new, or of which the index is, and that are not those of the index.
+
+    Args:
+        directory: a cache of cargo's.
+        paths: what was moved into it.
+    """
+    concerned = {_concerned(each) for each in paths}
+    known: dict[tuple[str, str], dict[str, str]] = {}
+    for crate in (directory / "cache").glob("*/*.crate"):
+        path = str(crate.relative_to(directory))
+        found, name = _CRATE.fullmatch(path), _concerned(path)
+        if found is None or name not in concerned:
+            continue
+        if name not in known:
+            known[name] = dict(_digests(directory / "index" / name[0] / ".cache" / _place(name[1])))
+        if known[name].get(found[3]) != _digest(crate):
+            with suppress(OSError):
+                crate.unlink()
+
+
+def _concerned(path: str) -> tuple[str, str]:
+    """Return the registry and the name of the crate, in small letters, that a file of a cache is of."""
+    found = _CRATE.fullmatch(path) or _INDEX.fullmatch(path)
+    return (found[1], found[2].lower()) if found else ("", "")
+
+
+def _place(name: str) -> str:
+    """Return where the index has a crate, by its name in small letters."""
+    match len(name):
+        case 1 | 2:
+            return f"{len(name)}/{name}"
+        case 3:
+            return f"3/{name[0]}/{name}"
+        case _:
+            return f"{name[:2]}/{name[2:4]}/{name}"
+
+
+def _digests(file: Path) -> Iterator[tuple[str, str]]:
+    """Yield the versions that a file of the index names, and the digest of each; nothing of one that is damaged."""
+    with suppress(OSError):
+        for part in file.read_bytes().split(b"\0"):
+            with suppress(msgspec.DecodeError, msgspec.ValidationError):
+                found = msgspec.json.decode(part, type=_Version)
+                yield found.vers, found.cksum
+
+
+def _digest(file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest()
+    except OSError:
+        return "unreadable"
