@@ -116,7 +116,7 @@ class ForkedStrongroom(Strongroom):
     A new Python comes instead where something is for Python itself, or runs before it.
     """
 
-    PROGRAMS = ("supervisor", "tests.supervisor.dying")
+    PROGRAMS = ("supervisor", "tests.supervisor.dying", "tests.supervisor.lacking")
 
     def begin(
         self, arguments: Sequence[str], program: Sequence[str], wrapper: Sequence[str], stdin: int, stdout: int

