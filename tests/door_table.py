@@ -238,7 +238,16 @@ MACHINE: Final[Mapping[str, Locks]] = MappingProxyType(
 )
 """What of the rows for commands is otherwise where they see the machine: open to look at, or held by other locks."""
 
+_OF_OTHERS: Final = (
+    *("environ", "mem", "maps", "smaps", "numa_maps", "auxv", "io", "stack", "syscall", "pagemap", "personality"),
+)
+_OF_ALL: Final = ("cmdline", "status", "limits", "cgroup")
+"""Files of a process in /proc, those that are secret and those that are not."""
+
 NETLINK: Final = """
+import glob
+def held(number):
+    return [os.readlink(each) for each in glob.glob(f'/proc/{number}/fd/*')]
 def told(protocol, kind, flags, body):
     asked = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)
     asked.bind((0, 0))
@@ -286,6 +295,12 @@ ON_THE_MACHINE: Final = tuple(
         ("another's program", X, "os.readlink(f'/proc/{victim}/exe')"),
         ("another's open file", X, "os.readlink(f'/proc/{victim}/fd/0')"),
         ("another's namespaces", X, "opened(f'/proc/{victim}/ns/mnt')"),
+        *((f"another's {name}", X, f"open(f'/proc/{{victim}}/{name}', 'rb').read(1)") for name in _OF_OTHERS),
+        *((f"another's {name}, for all to see", OPEN, f"open(f'/proc/{{victim}}/{name}').read()") for name in _OF_ALL),
+        ("who holds a socket", OPEN, "some([each for each in held(listener) if each.startswith('socket:[')])"),
+        ("what it holds besides", X, "some([each for each in held(listener) if not each.startswith('socket:[')])"),
+        ("a socket that another holds", X, "[opened(each) for each in glob.glob(f'/proc/{listener}/fd/*')]"),
+        ("a socket among those that are held", X, "os.symlink('1', f'/proc/{listener}/fd/987')"),
         ("a FIFO", L, "opened(fifo, os.O_RDWR)"),
         ("a signal by /proc", X, "invalid(call, 'pidfd_send_signal', os.open(f'/proc/{victim}', 0), 0, 0, 0)"),
         ("everybody's processes", X, "os.kill(-victim, 0)"),
@@ -301,4 +316,4 @@ ON_THE_MACHINE: Final = tuple(
         ("a lease on a file", S, "fcntl.fcntl(os.open(own, os.O_RDONLY), fcntl.F_SETLEASE, fcntl.F_RDLCK)"),
     )
 )
-"""Besides. What the code finds more: `fifo`, `path_in_tmp`, `own`, a file of its user."""
+"""Besides. What the code finds more: `fifo`, `path_in_tmp`, `own`, a file of its user, `listener`, who has sockets."""

@@ -150,7 +150,7 @@ MACHINE_DENIES: Final = (
     *(row for row in _SHELL_DENIES if row is not NO_NETWORK and row.call != "syslog"),
     *(Deny(call) for call in ("connect", "listen", "accept", "accept4", "pidfd_send_signal")),
     # What is changed by these protocols takes a power over the network that no command has.
-    Deny("socket", (IsNot(2, _NETLINK_TO_LOOK),)),
+    Deny("socket", (Is(0, (_AF_NETLINK,)), IsNot(2, _NETLINK_TO_LOOK))),
     Deny("socketpair", (IsNot(1, _CONNECTED_TYPES),)),
     # The program `ip` needs it; nobody's name is so short.
     Deny("bind", (IsNot(2, (_NETLINK_ADDRESS,)),)),

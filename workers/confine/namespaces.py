@@ -218,6 +218,8 @@ def _stand_by(child: int) -> None:
         undumpable()
         drop_capabilities()
     _, status = os.waitpid(child, 0)
+    with suppress(ChildProcessError):  # what else it had started ends with the first one
+        os.waitpid(-1, 0)
     code = os.waitstatus_to_exitcode(status)
     if code == _TIME_IS_UP:
         code = -signal.SIGXCPU

@@ -1,6 +1,7 @@
 """Sockets that a command tries to open and is refused: its kernel asks the worker, which counts them and answers.
 
-It also answers for renames, which it has done where the overlay cannot (`directory_moves`).
+It also answers for renames, which it has done where the overlay cannot (`directory_moves`), and `ps`, which looks for
+itself in /proc: where that is the machine's, it has another number there.
 
 Rule: this is information and no lock. A socket is refused here exactly as the deny-list refuses it where nobody asks.
 The list is bounded; what does not fit is counted. Where the kernel cannot ask, or the listener cannot be handed over,
@@ -42,6 +43,8 @@ _ANSWER: Final = struct.Struct("=QqiI")
 _CONTINUE: Final = 1
 """SECCOMP_USER_NOTIF_FLAG_CONTINUE: the kernel does what was asked."""
 _SOCKET: Final = NUMBERS.get(kernel.MACHINE, {}).get("socket", -1)
+_GETPID: Final = NUMBERS.get(kernel.MACHINE, {}).get("getpid", -1)
+_LOOKS_FOR_ITSELF: Final = b"ps\n"
 _MOVES: Final = 8
 """Directories that are moved at once; what else is asked for meanwhile fails as on any overlay."""
 _RECEIVE: Final = 0xC0502100
@@ -57,6 +60,10 @@ _FAMILIES: Final[Mapping[int, str]] = MappingProxyType(
 def notify_sockets(families: tuple[int, ...]) -> Notify:
     """Return the row that tells of every socket but those of `families`, instead of the one that denies them."""
     return Notify("socket", (IsNot(0, families),))
+
+
+ASKS_ITS_NUMBER: Final = Notify("getpid")
+"""The row that tells of processes that ask for their number."""
 
 
 def hand_over(program: tuple[Instruction, ...], descriptor: int) -> bool:
@@ -101,14 +108,16 @@ KERNEL: Final = -1
 class Attempts:
     """Those of one command."""
 
-    def __init__(self, root: str, calls: Answer | None = None) -> None:
+    def __init__(self, root: str, calls: Answer | None = None, number: int = 0) -> None:
         """Begin.
 
         Args:
             root: where the overlay lies in the command's tree.
             calls: answers instead of `directory_moves`, for every call but those for sockets.
+            number: what `ps` is to take for its own in the command's /proc; 0 where it finds itself.
         """
         self._root = root
+        self._number = number
         self._calls = calls
         self._moves: dict[int, int] = {}
         """Where the result of a directory's move is read -> the call that waits for it."""
@@ -182,6 +191,9 @@ class Attempts:
             family = arguments[0] & 0xFFFFFFFF
             self.add(_FAMILIES.get(family, f"address family {family}"))
             self._send(identity, errno.EPERM)
+        elif number == _GETPID:
+            itself = self._number and kernel.read_proc(f"/proc/{pid}/comm") == _LOOKS_FOR_ITSELF
+            self._send(identity, 0, 0 if itself else _CONTINUE, self._number if itself else 0)
         elif self._calls is not None:
             error = self._calls(pid, number, tuple(arguments))
             self._send(identity, max(error, 0), _CONTINUE if error == KERNEL else 0)
@@ -203,10 +215,10 @@ class Attempts:
         finally:
             move.close()
 
-    def _send(self, identity: int, error: int, flags: int = 0) -> None:
+    def _send(self, identity: int, error: int, flags: int = 0, result: int = 0) -> None:
         """Let a call end, or be done by the kernel; nobody needs to be there any more."""
         with suppress(OSError):
-            fcntl.ioctl(self._listener, _SEND, _ANSWER.pack(identity, 0, -error, flags))
+            fcntl.ioctl(self._listener, _SEND, _ANSWER.pack(identity, result, -error, flags))
 
     def add(self, what: str) -> None:
         """Count one more of what was tried in vain."""

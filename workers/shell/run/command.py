@@ -24,6 +24,7 @@ from workers.shell.proxy.proxy_process import ProxyProcess, ProxyUnavailable
 from workers.shell.run.attempts import Attempts
 from workers.shell.run.monitor import CommandMonitor, Ended
 from workers.shell.run.process_group import end_all
+from workers.shell.sandbox import machine_root
 
 _CHUNK: Final = 2**16
 _EXIT_FAILED: Final = 127
@@ -88,7 +89,9 @@ def run(
     engine = proxy.engine if proxy else engine
     (out, to_out), (err, to_err), (failed, to_failed) = (os.pipe2(os.O_CLOEXEC) for _ in range(3))
     group = engine.group()
-    attempts = Attempts(engine.layout.root, engine.calls and engine.calls(group))
+    attempts = Attempts(
+        engine.layout.root, engine.calls and engine.calls(group), machine_root.own_number(engine.layout)
+    )
     child = group.fork()
     if child == 0:
         try:

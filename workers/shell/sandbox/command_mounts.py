@@ -11,7 +11,7 @@ from typing import Final
 from workers.confine import landlock, mounts, namespaces
 from workers.confine.landlock import Beneath
 from workers.confine.mounts import NO_DEVICES, NO_SUID
-from workers.shell.sandbox import machine_root
+from workers.shell.sandbox import held_sockets, machine_root
 from workers.shell.sandbox.private_root import Layout, in_memory, within
 from workers.shell.shell_inputs import HOME, SYSTEM
 
@@ -49,6 +49,7 @@ def arrange(layout: Layout, place: Place) -> None:
     Raises:
         OSError: something cannot be mounted.
     """
+    held_now = held_sockets.ask(layout.looker) if layout.looker >= 0 else -1
     namespaces.leave(namespaces.NEW_MOUNTS)  # the current directory stays the root, as it is mounted here
     covered = _covered(layout.toolchains)
     links = {path: os.readlink(path) for path in covered if os.path.islink(path)}
@@ -82,6 +83,7 @@ def arrange(layout: Layout, place: Place) -> None:
     if layout.machine:
         machine_root.hide_again(layout)
         machine_root.show_proc(layout)
+        held_sockets.show(held_now, layout.scratch)
     mounts.bind(scratch, layout.held)  # empty by now
 
 

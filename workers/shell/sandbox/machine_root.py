@@ -128,6 +128,11 @@ def show_proc(layout: Layout) -> None:
     mounts.bind(layout.scratch, layout.machines_proc)
 
 
+def own_number(layout: Layout) -> int:
+    """Return the number of this process, the worker's, in the /proc that its commands see; 0 where that is theirs."""
+    return int(os.readlink(f"{layout.machines_proc}/self")) if layout.machine else 0
+
+
 def hide_again(layout: Layout) -> None:
     """Cover what is hidden and has come since: a file that was replaced is covered no more, and the root shows its own.
 

@@ -85,6 +85,8 @@ class Layout(msgspec.Struct, frozen=True):
     """Whether the machine's own tree is shown (`machine_root`)."""
     hidden: tuple[str, ...] = ()
     """Of that, patterns of absolute paths that are not."""
+    looker: int = -1
+    """The descriptor by which `held_sockets` is asked; -1 where nobody looks."""
 
     @property
     def held(self) -> str:

@@ -34,10 +34,10 @@ from workers.shell import command_proposal  # noqa: F401 - of the tools, importe
 from workers.shell.command_line import SYSTEM_PATH
 from workers.shell.command_runner import CommandRunner, Filter, Network
 from workers.shell.copies.copy_locks import COPY_WORKER, in_copies
-from workers.shell.run.attempts import notify_sockets
+from workers.shell.run.attempts import ASKS_ITS_NUMBER, notify_sockets
 from workers.shell.run.command import NotStarted, try_locks
 from workers.shell.run.directory_moves import NOTIFY
-from workers.shell.sandbox import doors, machine_root, private_root
+from workers.shell.sandbox import doors, held_sockets, machine_root, private_root
 from workers.shell.sandbox.command_mounts import show_root_itself
 from workers.shell.sandbox.lock_steps import COMMAND, PROXY, WORKER
 from workers.shell.sandbox.quiet_variables import QUIET
@@ -107,7 +107,9 @@ def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
         engine = in_copies(engine, inputs.copies)
         return Prepared(engine, keep=keep, steps=COPY_WORKER, doors=lambda _opens: _try_doors(engine, _OPEN_IN_A_COPY))
     if wanted.machine:
-        engine = _on_the_machine(engine)
+        looker = held_sockets.begin()
+        keep = (*keep, looker)
+        engine = _on_the_machine(msgspec.structs.replace(engine, layout=msgspec.structs.replace(wanted, looker=looker)))
     return Prepared(engine, keep=keep, steps=WORKER, doors=lambda opens: _try_doors(engine, opens))
 
 
@@ -140,9 +142,14 @@ def _on_the_machine(engine: CommandRunner) -> CommandRunner:
     """Return the engine for commands that see the machine, whose network nothing but the filter keeps them from."""
     alone = Deny("socket", (IsNot(0, NETLINK_ALONE),))
     plain = _filter((*MACHINE_DENIES, alone))
-    told = _filter((*MACHINE_DENIES, NO_SOCKET_FILES, notify_sockets(NETLINK_ALONE), *NOTIFY))
+    tells: tuple[Deny | Notify, ...] = (
+        *MACHINE_DENIES,
+        NO_SOCKET_FILES,
+        notify_sockets(NETLINK_ALONE),
+        ASKS_ITS_NUMBER,
+    )
     environment = {**engine.environment, "GIT_CONFIG_SYSTEM": machine_root.GIT_SETTINGS}
-    filters = {"filter": Filter(plain), "overlay_filter": Filter(plain, told)}
+    filters = {"filter": Filter(plain, _filter(tells)), "overlay_filter": Filter(plain, _filter((*tells, *NOTIFY)))}
     return msgspec.structs.replace(engine, environment=environment, network=None, **filters)
 
 

@@ -1,6 +1,7 @@
 """Commands that see the machine: what of it is open to look at, and that no more is, by each lock alone."""
 
 import os
+import select
 import shutil
 import socket
 import tempfile
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.pool.spec import worker_command
+from supervisor.system.descendants import children
 from tests.door_table import DOORS, MACHINE, NETLINK, ON_THE_MACHINE
 from tests.doors import PRELUDE, Door, Held, check, is_shut, of, open_target
 from tests.hostile_worker import hostile_command
@@ -67,7 +69,9 @@ def outcomes(place: Path, root: Path) -> Iterator[Outcomes]:
         def tried(*removed: str) -> Mapping[str, str]:
             if removed not in found:
                 more = {"fifo": str(place / "fifo"), "own": str(place / "own"), "path_in_tmp": in_tmp.name}
-                given = "import struct\n" + "".join(f"{k} = {v!r}\n" for k, v in {**target.ready(), **more}.items())
+                given = f"import struct\nlistener = {os.getpid()}\n" + "".join(
+                    f"{k} = {v!r}\n" for k, v in {**target.ready(), **more}.items()
+                )
                 command = hostile_command(*removed, category="shell")
                 with open_shell(root, machine=True, hidden=HIDES, command=command) as hostile:
                     lines = attack(hostile, [each.code for each in ROWS], given + PRELUDE + NETLINK)
@@ -96,6 +100,10 @@ def line_of(file: str, start: str) -> str:
     return next(line for line in Path(file).read_text().splitlines(keepends=True) if line.startswith(start))
 
 
+def line_with_port(said: str) -> str:
+    return next(line for line in said.splitlines() if f":{LISTENS.getsockname()[1]} " in line)
+
+
 @pytest.fixture(autouse=True, scope="module")
 def listening() -> Iterator[None]:
     LISTENS.bind(("127.0.0.1", 0))
@@ -113,6 +121,8 @@ LOOKS: Mapping[str, tuple[str, Callable[[str], bool]]] = {
     "users": ("grep -c . /etc/passwd", lambda said: int(said) == len(Path("/etc/passwd").read_text().splitlines())),
     "logs": ("ls /var/log | wc -l", lambda said: int(said) == len([e for e in os.listdir("/var/log") if e[0] != "."])),
     "interfaces": ("cat /proc/net/dev", lambda said: all(name in said for _, name in socket.if_nameindex())),
+    "who listens": ("ss -Hltnp", lambda said: f"pid={os.getpid()},fd={LISTENS.fileno()})" in line_with_port(said)),
+    "who listens, by another program": ("netstat -ltnp", lambda said: f" {os.getpid()}/" in line_with_port(said)),
     "listening ports": ("cat /proc/net/tcp", lambda said: f":{LISTENS.getsockname()[1]:04X}" in said),
 }
 """Commands, and whether they say what is so."""
@@ -125,6 +135,27 @@ def test_a_look_finds_the_machine_as_it_is(what: str, worker: RawWorker) -> None
         pytest.skip("not installed")
     result = shell(worker, command)
     assert holds(result["stdout"]), result
+
+
+def test_ps_finds_itself_by_the_number_of_its_worker_and_nobody_else_does(worker: RawWorker) -> None:
+    said = shell(worker, "cp /bin/sh /tmp/ps; /tmp/ps -c 'echo $$'; sh -c 'echo $$'; echo $$")["stdout"].split()
+    numbers = Path(f"/proc/{said[0]}/status").read_text().partition("NSpid:")[2].splitlines()[0].split()
+    assert numbers[-1] == "1"
+    assert said[0] not in said[1:]
+
+
+def test_whoever_looks_who_holds_sockets_ends_with_the_worker_and_has_no_more_powers(root: Path) -> None:
+    with open_shell(root, machine=True) as opened:
+        lookers = [each for each in children(opened.process.pid) if "Seccomp:\t2" in status(each)]
+        (powers,) = [line_of(f"/proc/{each}/status", "CapPrm").split()[1] for each in lookers]
+        ended = os.pidfd_open(lookers[0])
+    assert int(powers, 16) == (0 if os.geteuid() else 1 << 2 | 1 << 19)
+    assert select.select([ended], [], [], 30)[0]
+    os.close(ended)
+
+
+def status(process: int) -> str:
+    return Path(f"/proc/{process}/status").read_text()
 
 
 def test_its_own_places_and_the_root_are_writable_and_nothing_else(worker: RawWorker, root: Path) -> None:
