@@ -14,7 +14,7 @@ def told(tool: Tool, context: ToolContext, **arguments: Any) -> tuple[Any, str]:
     """Return what a tool says in the end, and its note; what it proposes is committed."""
     result = tool.run(tool.args(**arguments), context)
     result = result.commit() if isinstance(result, Proposal) else result
-    return result if isinstance(result, ResultWithNote) else (result, "")
+    return result[:2] if isinstance(result, ResultWithNote) else (result, "")
 
 
 def refusal(call: Callable[..., object], *arguments: Any, **more: Any) -> ToolError:

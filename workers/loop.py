@@ -228,10 +228,10 @@ def _send(pipe: Pipe, call: messages.Call, answer: messages.Up | Proposal) -> No
 
 
 def _done(call: messages.Call, result: Result) -> messages.Up:
-    value, note = result if isinstance(result, ResultWithNote) else (result, "")
+    value, note, lacked = result if isinstance(result, ResultWithNote) else ResultWithNote(result, "")
     if isinstance(value, str):
-        return messages.Done(call.id, value, "text", note)
-    return messages.Done(call.id, msgspec.json.encode(value).decode(), "json", note)
+        return messages.Done(call.id, value, "text", note, lacked)
+    return messages.Done(call.id, msgspec.json.encode(value).decode(), "json", note, lacked)
 
 
 def _declined(call: messages.Call, error: Exception) -> messages.Up:

@@ -59,6 +59,8 @@ class ResultWithNote(NamedTuple):
 
     value: str | list[Any] | dict[str, Any]
     note: str
+    lacked: tuple[str, ...] = ()
+    """What a command was refused by its sandbox."""
 
 
 Result = str | list[Any] | dict[str, Any] | ResultWithNote

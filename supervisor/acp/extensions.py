@@ -135,9 +135,10 @@ class SessionFacts(OfSession, frozen=True):
     """Sentences that the person should see, such as that the model is not a real one."""
 
 
-Stage = Literal["call", "effects", "direct", "network", "turn"]
+Stage = Literal["call", "effects", "direct", "network", "turn", "refused"]
 """What is asked about: the call as a text; what its rehearsal has changed; whether it may run on the root itself, for
-it cannot be rehearsed; whether it may be rehearsed again with the network that its profile names."""
+it cannot be rehearsed; whether it may be rehearsed again with the network that its profile names; whether a command
+that was refused something runs on the real system, which takes `UNCONFINED`: any other answer leaves it as it is."""
 
 Scope = Literal["once", "session", "always"]
 
@@ -182,6 +183,8 @@ class ProposedEffects(Object, frozen=True):
     left_out: dict[str, int] = msgspec.field(default_factory=dict)
     refused: list[BlockedAttempt] = msgspec.field(default_factory=list)
     refused_left_out: int = 0
+    lacked: str = ""
+    """What it was refused by what it printed, a clause; only where `ApprovalRequest.escalation` offers a way."""
     cannot_undo: str = ""
     """Why a commit of it could not be undone, or not all of it: a clause."""
     traffic: str = ""

@@ -53,6 +53,8 @@ _STAGES: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
     {
         "direct": "A yes runs it on the root itself, at once: what it changes is not shown before, and cannot be "
         "undone. What is there and other programs obey is read-only to it.",
+        "refused": "It has run in its sandbox, and what it printed stands. You can let it run once more, on the real "
+        "system: at once, with all your rights, without rehearsal or undo. Every other answer leaves it as it is.",
         "turn": "A yes lets the model go on with this turn; a no ends it. You are not asked again in this turn.",
         "network": "A yes rehearses it with connections to the hosts that are named. What it sends there cannot be "
         "taken back. What it would change here is asked about after that, unless it is what installs change: packages, "
@@ -208,6 +210,7 @@ def refused(effects: extensions.ProposedEffects) -> list[Line]:
     """Return the attempts that the sandbox has blocked, line by line."""
     lines = [("yellow", f"  {name(effects.rehearsed_in)}")] if effects.rehearsed_in else []
     lines += [("yellow", f"  network: {name(effects.traffic)}")] if effects.traffic else []
+    lines += [("yellow", f"  refused, by what it printed: {name(effects.lacked)}")] if effects.lacked else []
     told = [each for each in effects.refused if concerns(each.kind, each.what)]
     lines += [("yellow", f"  blocked: {blocked(name(each.what), each.kind, each.count)}") for each in told]
     if others := sum(each.count for each in effects.refused if each not in told):

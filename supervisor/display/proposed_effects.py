@@ -27,8 +27,8 @@ _ORDINARY_DIRECTORY: Final = 0o775
 """Bits that a new file, or directory, may have without a word."""
 
 
-def presented(effects: Effects, cannot_undo: str = "") -> extensions.ProposedEffects:
-    """Return effects as clients are told them, protected paths first."""
+def presented(effects: Effects, cannot_undo: str = "", *, lacks: bool = False) -> extensions.ProposedEffects:
+    """Return effects as clients are told them, protected paths first; with `lacks`, and what was refused."""
     changes = sorted(effects.changes, key=lambda change: not change.protected)
     asked = (each for each in effects.changes if not is_unasked(each, effects))
     return extensions.ProposedEffects(
@@ -39,6 +39,7 @@ def presented(effects: Effects, cannot_undo: str = "") -> extensions.ProposedEff
             extensions.BlockedAttempt(kind=each.kind, what=each.what, count=each.count) for each in effects.refused
         ],
         refused_left_out=effects.refused_left_out,
+        lacked=", ".join(effects.lacked) if lacks else "",
         cannot_undo=cannot_undo,
         traffic=traffic(effects.traffic),
         unseen=count_unseen(effects),

@@ -19,10 +19,11 @@ from supervisor.tools.call_policy import COMMANDS
 from workers.changes.effects import Effects
 from workers.tree.obeyed_names import obeyed
 
-Stage = Literal["call", "effects", "direct", "network", "turn"]
+Stage = Literal["call", "effects", "direct", "network", "turn", "refused"]
 """What a person is asked about: the call as a text, before anything is done; the effects of its rehearsal; a call that
 cannot be rehearsed, and would change the root at once; a call that tried the network, and may be rehearsed again with
-the one that its profile names; whether a turn goes on of which they have rejected so much."""
+the one that its profile names; whether a turn goes on of which they have rejected so much; a command that was refused
+something, and may be run on the real system: any answer but that leaves it as it is."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,10 @@ class Approvals:
         self._root = root
         self._plans = plans
 
+    def escalates(self, call: CallStarted) -> bool:
+        """Say whether a person may let a call run on the real system."""
+        return self._escalation and call.tool in COMMANDS and not self._plans()
+
     async def ask_to_go_on(self, turn: int, rejected: int) -> ApprovalDecision | None:
         """Ask whether a turn goes on of which the person has rejected so many calls; None where nobody is there."""
         reason = f"you have rejected {rejected} calls of this turn"
@@ -116,7 +121,7 @@ class Approvals:
         """Ask the person about a call; None where nobody is there. `context` is told while the call waits for them."""
         if self._approve is None:
             return None
-        escalation = self._escalation and call.tool in COMMANDS and stage != "network" and not self._plans()
+        escalation = stage != "network" and self.escalates(call)
         if escalation and (exposed := _exposed(self._root)):
             reason = f"{reason} (outside of the sandbox it could also write {exposed}, which other programs obey)"
         if context is not None:

@@ -103,6 +103,8 @@ class ChangeAttempt:
     """The person's answer, if one was asked."""
     rule: Rule | None = None
     """What a yes for longer than once allows, where that was offered."""
+    lacked: tuple[str, ...] = ()
+    """What its rehearsal was refused by the sandbox, in words."""
     wanted: WantedNetwork | None = None
     """Of a known install, once it was decided whether it may have that."""
 

@@ -33,9 +33,11 @@ from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.exfiltration.origins import explained, obeyed, words_of
 from supervisor.tools.installs import FAILED, INSTALLED, settles
 from supervisor.tools.outcomes import (
+    COULD,
     denied,
     failed,
     planned,
+    refused,
     with_notes,
     with_output,
     with_persons_part,
@@ -43,7 +45,7 @@ from supervisor.tools.outcomes import (
 )
 from supervisor.tools.session_rules import SessionRules
 from supervisor.tools.unconfined.run import run_unconfined
-from workers.changes.effects import Effects
+from workers.changes.effects import NETWORK, Effects
 from workers.wire import frames, messages
 
 _LOST_AT_MOST: Final = 2
@@ -114,6 +116,8 @@ class Execution:
             attempt = ended
             await context.record(attempt.call)
             ended = await self._attempt(attempt)
+        if attempt.lacked and not self._approvals.attended and self._approvals.escalates(attempt.call):
+            ended = with_notes(ended, COULD)
         seconds = round(time.monotonic() - began - attempt.waited_s, 6)
         return msgspec.structs.replace(with_persons_part(attempt.call, ended), seconds=seconds)
 
@@ -145,6 +149,8 @@ class Execution:
             decided = self._unless_planned(attempt, await self._request_approval(attempt, "direct"))
             return await self._proceed(attempt, decided, unrehearsed=proposal.why)
         if not isinstance(proposal, PendingProposal):
+            if isinstance(proposal, messages.Done) and await self._leave(attempt, proposal.lacked) is Next.UNCONFINED:
+                return await self._run_unconfined(attempt)
             return worker_answered(call, proposal)
         return await self._settle(attempt, proposal)
 
@@ -244,7 +250,7 @@ class Execution:
             why = f"{attempt.verdict.reason}; {lost}" if attempt.verdict.decision == "ask" else lost
             attempt.verdict = attempt.verdict._replace(decision="ask", reason=why)
         elif attempt.verdict.decision == "allow" or (attempt.written_by_person and not by_rule):
-            return Next.COMMIT
+            return await self._leave(attempt, effects.lacked)
         if not by_rule:  # another one would change nothing
             attempt.rule = await self._rules.suggest(attempt.call, effects, network=attempt.network)
         return await self._request_approval(attempt, "effects")
@@ -265,7 +271,29 @@ class Execution:
         attempt.approval = None  # it is asked about without a network
         return False
 
-    async def _request_approval(self, attempt: ChangeAttempt, stage: Literal["effects", "direct", "network"]) -> Next:
+    async def _leave(self, attempt: ChangeAttempt, lacked: tuple[str, ...]) -> Next:
+        """Leave a command that nobody needs to be asked about as it is, unless it was refused something.
+
+        Then a person is offered to run it on the real system; whatever else they say, it stays as it is.
+        """
+        attempt.lacked = tuple(each for each in lacked if each != NETWORK or not self._profile.network)
+        offered = attempt.lacked and not attempt.undoes and self._approvals.attended
+        if not offered or not self._approvals.escalates(attempt.call):
+            return Next.COMMIT
+        if self._rules.judge_unrehearsed(attempt.call, network=True).decision == "deny":
+            return Next.COMMIT
+        verdict, attempt.verdict = attempt.verdict, Verdict("ask", refused(attempt.lacked))
+        if await self._request_approval(attempt, "refused") is Next.UNCONFINED:
+            return Next.UNCONFINED
+        if attempt.approval is not None and attempt.approval.remark:
+            said = "\n".join(filter(None, (attempt.call.remark, attempt.approval.remark)))
+            attempt.call = msgspec.structs.replace(attempt.call, remark=said)
+        attempt.verdict, attempt.approval = verdict, None
+        return Next.COMMIT
+
+    async def _request_approval(
+        self, attempt: ChangeAttempt, stage: Literal["effects", "direct", "network", "refused"]
+    ) -> Next:
         """Ask the person, if there is one, about what the verdict leaves to them."""
         reason = attempt.verdict.reason
         if attempt.lost:

@@ -34,6 +34,8 @@ RESULTS_AT_MOST: Final = 16 * 2**20
 """Bytes that the results of one turn have together."""
 
 _PRINTED: Final = ("stdout", "stderr", "exit_code", "signal")
+COULD: Final = "What it was refused, a person could let it do: on the real system, where somebody is there to be asked."
+
 _UNTOUCHED: Final = "Nothing of it was committed."
 _NOT_STARTED: Final = "The turn ended before this call was started. Nothing was done."
 
@@ -159,6 +161,11 @@ def worker_died(call: CallStarted, death: WorkerDied, timeout: float, *, committ
     again = "" if call.effect else ", and so did the one after it"
     message = f"The worker that ran {call.tool} {death.reason}{again}.{after} Try something else."
     return failed(call, "worker_crashed", message)
+
+
+def refused(lacked: Sequence[str]) -> str:
+    """Return what a command was refused, as a clause."""
+    return f"by what it printed it was refused: {', '.join(lacked)}"
 
 
 def availability_notice(fact: ToolsChanged) -> str:

@@ -121,6 +121,9 @@ class Attempt(_EffectsRecord, frozen=True):
     count: int = 1
 
 
+NETWORK: Final = "the network"
+"""Among what a command lacked."""
+
 UPLOAD: Final = 256_000
 """Bytes that one command may send with its network, unless a person allows more."""
 
@@ -207,6 +210,8 @@ class Effects(_EffectsRecord, frozen=True):
     """What the changes in git's directories come to."""
     exit_code: int = 0
     """Of a command; negative, the signal that killed it."""
+    lacked: tuple[str, ...] = ()
+    """What it seems to have been refused by its sandbox, in words."""
     rehearsed_in: Annotated[str, msgspec.Meta(max_length=2000)] = ""
     """Where it ran, in words, where that was not an overlay of the root; and what of the root was missing there."""
 

@@ -21,6 +21,7 @@ import msgspec
 
 from workers.changes.effects import Effects
 from workers.errors import CannotRehearse, RehearsalRefused, ToolError, TooMuch
+from workers.shell import refusals
 from workers.shell.command_line import exit_result, not_started
 from workers.shell.command_overlay import CommandLayer, CommandOverlay
 from workers.shell.command_runner import MARGIN_S, CommandRunner
@@ -122,7 +123,7 @@ def _on_layer(
     """
     try:
         result, ended = _run_program(context, layer.engine, layer.lies_at(file), layer.given(arguments), layer.told)
-        effects = _effects(layer, until, ended)
+        effects = msgspec.structs.replace(_effects(layer, until, ended), lacked=result.lacked)
         notes = result.note, layer.remark(ended.stdout + ended.stderr)
         result = result._replace(note="; ".join(filter(None, notes)))
         engine = layer.engine
@@ -180,6 +181,9 @@ def _run_program(
         raise _ended(engine, ended, remarks(arguments[-1], 0, ended.stdout, ended.stderr))
     result, notes = exit_result(ended.code, ended.stdout, ended.stderr, _LIMITS)
     notes += remarks(arguments[-1], ended.code, ended.stdout, ended.stderr)
+    missed = refusals.lacked(ended.code, ended.stdout, ended.stderr, network=bool(ended.refused))
+    if engine.layout.machine:
+        notes += refusals.notes(arguments[-1], ended.code, missed, network=bool(ended.refused))
     notes += [f"it had run for {ended.seconds:.3g} s"] if any(note.startswith("killed") for note in notes) else []
     if ended.code and engine.place not in _ON_THE_ROOT:
         notes += [hint for text, hint in _HINTS.items() if text in ended.stderr.lower()]
@@ -187,7 +191,7 @@ def _run_program(
         notes.append(engine.venv_problem)
     if context.network and not network:
         notes.append("it had no network: only a command on an overlay can have one")
-    return ResultWithNote(result, "; ".join(filter(None, (*notes, remark(ended.refused))))), was
+    return ResultWithNote(result, "; ".join(filter(None, (*notes, remark(ended.refused)))), missed), was
 
 
 def _start_error(error: NotStarted, arguments: Sequence[bytes], venv_problem: str) -> ToolError:

@@ -240,6 +240,8 @@ class Done(_Message, frozen=True):
     content: str
     form: Literal["text", "json"] = "text"
     note: str = ""
+    lacked: tuple[str, ...] = ()
+    """What a command seems to have been refused by its sandbox, in words."""
 
 
 class Failed(_Message, frozen=True):

@@ -44,9 +44,14 @@ _AS_GIVEN: Final[Mapping[extensions.Stage, str]] = {
     "direct": "runs it on the root itself",
     "network": "rehearses it with the network",
     "turn": "goes on",
+    "refused": "leaves it at that",
 }
 """The effect of Enter on an unchanged text."""
-_NO: Final[Mapping[extensions.Stage, str]] = {"network": "goes on without", "turn": "stops the turn"}
+_NO: Final[Mapping[extensions.Stage, str]] = {
+    "network": "goes on without",
+    "turn": "stops the turn",
+    "refused": "leaves it, and says why",
+}
 """The effect of Escape, where it is no mere rejection."""
 
 
@@ -173,7 +178,8 @@ class ApprovalForm:
             return [f"Enter {self.promise(text)}", no, "Alt-Enter new line"]
         keys = [f"{yes} {self.promise(text)}", no]
         keys += ["Alt-S this session", "Alt-A always"] if request.covers else []
-        keys += ["Alt-U real system"] if request.escalation else []
+        if request.escalation:
+            keys.insert(0 if request.stage == "refused" else len(keys), "Alt-U real system")
         return [*keys, "Alt-Enter new line" if engaged else "Tab edits"] if request.editable else keys
 
     def settle(self, text: str) -> str:

@@ -21,7 +21,13 @@ _ROWS: Final = 200
 _MORE: Final = "the answers `more` and `all` show them"
 _WIDER: Final[Mapping[str, extensions.Scope | None]] = {"s": "session", "a": "always", "u": None}
 """Answers that say yes to more than what is shown, where that is offered."""
-_VERBS: Final[Mapping[str, str]] = {"runs": "run", "applies": "apply", "rehearses": "rehearse", "goes": "go"}
+_VERBS: Final[Mapping[str, str]] = {
+    "runs": "run",
+    "applies": "apply",
+    "rehearses": "rehearse",
+    "goes": "go",
+    "leaves": "leave",
+}
 _YES: Final = ("y", "yes")
 _NO: Final = ("", "n", "no")
 

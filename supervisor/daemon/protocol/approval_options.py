@@ -32,6 +32,7 @@ _YES: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
         "direct": "Run it on the root itself",
         "network": "Rehearse it with the network",
         "turn": "Go on with the turn",
+        "refused": "Leave it at that",
     }
 )
 _LONGER: Final[Mapping[str, tuple[Scope, str]]] = MappingProxyType(

@@ -55,7 +55,9 @@ class PendingApproval:
 
     async def ask_client(self, client: Connection) -> None:
         """Ask one client, until it or another has answered; nothing more where it is being asked already."""
-        if client in self._asking:
+        if self._request.stage == "refused" and not client.knows_extensions:
+            self._unable.add(client)  # it could not say the one thing that this is about
+        if client in self._asking or client in self._unable:
             return
         self._asking.add(client)
         try:

@@ -93,11 +93,12 @@ def _approval_request(question: ApprovalQuestion) -> extensions.ApprovalRequest:
         tool=question.call.tool,
         arguments=effective(question.call),
         reason=question.reason,
-        editable=question.stage not in ("network", "turn"),  # the one is about what this very command has tried
+        editable=question.stage
+        not in ("network", "turn", "refused"),  # the one is about what this very command has tried
         stage=question.stage,
         effects=None
         if question.effects is None
-        else proposed_effects.presented(question.effects, question.cannot_undo),
+        else proposed_effects.presented(question.effects, question.cannot_undo, lacks=question.escalation),
         covers="" if question.rule is None else sentence(question.rule),
         rule={} if question.rule is None else msgspec.to_builtins(question.rule),
         escalation=question.escalation,

@@ -133,6 +133,7 @@ STAGES: Final[list[tuple[extensions.Stage, str]]] = [
     ("effects", "allow_once"),
     ("network", "allow_once"),
     ("direct", "reject_once"),
+    ("refused", "allow_once"),
 ]
 
 

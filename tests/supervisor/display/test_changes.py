@@ -165,7 +165,20 @@ def test_blanks_that_push_a_part_of_the_command_off_the_screen_are_counted() -> 
     assert changes.explained(review)[0][1].endswith("it is: ls [300 blanks] rm -rf /")
 
 
-STAGES: Final[list[tuple[extensions.Stage, str]]] = [("direct", "at once"), ("network", "cannot be taken back")]
+def test_what_was_refused_is_told_where_there_is_a_way() -> None:
+    found = effects("+ a", lacked=("a mount", "the network"))
+    told = [[text for _, text in changes.overview(presented(found, lacks=lacks))] for lacks in (True, False)]
+    assert [[each for each in lines if "refused" in each] for lines in told] == [
+        ["  refused, by what it printed: a mount, the network"],
+        [],
+    ]
+
+
+STAGES: Final[list[tuple[extensions.Stage, str]]] = [
+    ("direct", "at once"),
+    ("network", "cannot be taken back"),
+    ("refused", "all your rights"),
+]
 
 
 @pytest.mark.parametrize(("stage", "words"), STAGES)
@@ -175,5 +188,5 @@ def test_a_stage_that_is_no_ordinary_one_says_in_words_what_is_different(stage: 
     lines = [text for _, text in changes.explained(review)]
     assert lines[0] == "why\\n"
     assert words in lines[1]
-    assert ("  A  a  " in "\n".join(lines)) == (stage == "direct")
+    assert ("  A  a  " in "\n".join(lines)) == (stage != "network")
     assert "  blocked: network (tcp 192.0.2.1:443)" in lines

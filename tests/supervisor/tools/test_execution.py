@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import pytest
@@ -732,3 +732,51 @@ def test_of_a_call_that_is_cut_off_it_is_told_what_it_printed_and_how_long_it_ra
     partial.add("c", "begun\n")
     ended = partial.completed(CallEnded(1, "c", "run_cmd", False, "Stopped.", kind=kind, details=given))
     assert (ended.content, ended.details, ended.seconds) == (content, details, seconds)
+
+
+# what was refused by the sandbox ------------------------------------------------------------------------------
+
+ONLY_OUTSIDE: Final = "test -d {} && echo real || {{ {} echo 'touch: Read-only file system' >&2; exit 1; }}"
+LET_IT_TOUCH: Final = (Rule("allow", programs=("touch",), writes=("b",)), Rule("allow", writes=("b",)))
+OFFERS: Final = [
+    ("nothing changes, yes", let_out, {}, "", ["refused"], "real", [True]),
+    ("nothing changes, no", no, {}, "", ["refused"], "not now", []),
+    ("nothing changes, left", yes, {}, "", ["refused"], "refused", []),
+    ("nobody is there", None, {}, "", [], "a person could let it do", []),
+    ("not offered", never, {"escalation": False}, "", [], "", []),
+    ("a rule denies", never, {"rules": (Rule("deny", programs=("test",), writes=("**",)),)}, "", [], "", []),
+    ("allowed changes, yes", let_out, {"rules": LET_IT_TOUCH}, "touch b;", ["refused"], "real", [True]),
+    ("allowed changes, no", no, {"rules": LET_IT_TOUCH}, "touch b;", ["refused"], "not now", [False]),
+    ("changes that are asked about", yes, {}, "touch b;", ["effects"], "", [False]),
+]
+
+
+@pytest.mark.parametrize(
+    ("say", "services", "more", "stages", "said", "unconfined"),
+    [row[1:] for row in OFFERS],
+    ids=[row[0] for row in OFFERS],
+)
+async def test_what_the_sandbox_refused_is_offered_outside_and_runs_there_after_a_yes_alone(
+    say: Say | None,
+    services: dict[str, Any],
+    more: str,
+    stages: list[str],
+    said: str,
+    unconfined: list[bool],
+    site: Site,
+) -> None:
+    def person(ask: ApprovalQuestion) -> ApprovalDecision:
+        assert "a write outside of the root" in (ask.effects.lacked if ask.effects else ask.reason)
+        assert site.context.decided == []
+        assert say is not None
+        return say(ask)
+
+    router = site.router(UNASKED, say and person, replace(site.services, **{"escalation": True, **services}))
+    ended = await site.run(router, ONLY_OUTSIDE.format(site.kept.parent, more), tool="run_cmd")
+    assert ended.ok
+    assert [ask.stage for ask in site.asked] == stages
+    assert all(ask.escalation for ask in site.asked)
+    assert said in f"{ended.content} {ended.note} refused"
+    assert ("real" in ended.content) is (unconfined == [True])
+    assert [each.unconfined for each in site.context.decided] == unconfined
+    assert ("b" in site.files) is (unconfined == [False])

@@ -42,7 +42,15 @@ HIDDEN: Final = (
     *("/etc/NetworkManager/system-connections", "/var/lib/NetworkManager/*secret*", "/etc/wpa_supplicant*"),
     *("/etc/netplan", "/var/lib/iwd", "/etc/ppp/*-secrets", "/etc/mysql/debian.cnf", "/etc/postfix/*passw*"),
     *("/etc/exim4/passwd*", "/etc/dovecot/private", "/etc/msmtprc", "/etc/fetchmailrc", "/etc/davfs2/secrets"),
-    *("/etc/*cred*", "/etc/.git-credentials", "/etc/netrc", "/etc/npmrc", "/usr/etc/npmrc", "/etc/pip.conf"),
+    *(
+        "/etc/*cred*",
+        "/etc/.git-credentials",
+        "/etc/netrc",
+        "/etc/npmrc",
+        "/usr/etc/npmrc",
+        "/etc/pip.conf",
+        "/etc/xdg/pip",
+    ),
     *("/etc/rclone*", "/etc/restic*", "/etc/borg*", "/etc/vault*", "/etc/environment.d", "/etc/sasldb2"),
     *(
         "/etc/cups/ssl",

@@ -140,6 +140,7 @@ PROMISES: Final[list[tuple[extensions.Stage, extensions.ProposedEffects | None, 
     ("direct", None, "runs it on the root itself", "rehearses it"),
     ("network", THREE, "rehearses it with the network", "rehearses it"),
     ("turn", None, "goes on", "rehearses it"),
+    ("refused", None, "leaves it at that", "rehearses it"),
 ]
 
 

@@ -48,6 +48,7 @@ STAGES: Final = {
     "effects": "Apply these changes",
     "direct": "Run it on the root itself",
     "network": "Rehearse it with the network",
+    "refused": "Leave it at that",
 }
 
 

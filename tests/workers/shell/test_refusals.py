@@ -1,0 +1,68 @@
+"""What a command was refused, told by what it printed."""
+
+from typing import Final
+
+import pytest
+
+from workers.changes.effects import NETWORK
+from workers.shell.refusals import lacked, notes
+
+REFUSED: Final = [
+    ("touch: cannot touch '/etc/x': Read-only file system", "a write outside of the root"),
+    ("Failed to connect to bus: No such file or directory", "the bus of the system's services"),
+    ("Failed to connect to system scope bus via local transport: Host is down", "the bus of the system's services"),
+    ("Failed to get D-Bus connection: Operation not permitted", "the bus of the system's services"),
+    ("Cannot connect to the Docker daemon at unix:///var/run/docker.sock.", "a container engine"),
+    ("bash: line 1: kill: (16036) - No such process", "a signal to a process"),
+    ("pkill: killing pid 42 failed: Operation not permitted", "a signal to a process"),
+    ("renice: failed to set priority for 1 (process ID): Operation not permitted", "another process's settings"),
+    ("strace: attach: ptrace(PTRACE_ATTACH, 1): Operation not permitted", "the inside of another process"),
+    ("cat: /proc/1/environ: Permission denied", "the inside of another process"),
+    ("mount: /mnt: permission denied.", "a mount"),
+    ("umount: /mnt: must be superuser to unmount.", "a mount"),
+    ("dmesg: read kernel buffer failed: Operation not permitted", "the kernel's log"),
+    (
+        'sudo: The "no new privileges" flag is set, which prevents sudo from running as root.',
+        "the rights of another user",
+    ),
+    ("curl: (6) Could not resolve host: example.com", "the network"),
+    ("curl: (7) Failed to connect to 127.0.0.1 port 80 after 0 ms: Couldn't connect to server", "the network"),
+    ("RTNETLINK answers: Operation not permitted", "the network"),
+    ("date: cannot set date: Operation not permitted", "a setting of the machine"),
+    ('sysctl: permission denied on key "kernel.panic"', "a setting of the machine"),
+    ("cat: /etc/shadow: Permission denied", "what commands may not do here"),
+]
+
+
+@pytest.mark.parametrize(("said", "what"), REFUSED)
+def test_a_refusal_is_known_by_its_words(said: str, what: str) -> None:
+    assert lacked(1, "", f"one\n{said}\nmore\n", network=False) == (what,)
+    assert lacked(0, said, "", network=False) == ()
+
+
+OTHERS: Final = [
+    ("", "ls: cannot access 'x': No such file or directory", 2),
+    ("2.4G\t/\n", "du: cannot read directory '/root': Permission denied", 1),
+    ("", "find: '/root': Permission denied", 0),
+    ("", "E   AssertionError: assert 1 == 2", 1),
+]
+
+
+@pytest.mark.parametrize(("stdout", "stderr", "code"), OTHERS)
+def test_what_is_none_or_hardly_matters_is_not_told(stdout: str, stderr: str, code: int) -> None:
+    assert lacked(code, stdout, stderr, network=False) == ()
+
+
+def test_a_network_that_was_tried_is_told_whatever_was_printed() -> None:
+    assert lacked(0, "", "", network=True) == ("the network",)
+
+
+def test_who_looks_at_descriptors_in_vain_is_told_what_does_not() -> None:
+    assert "ss -tunp" in notes(b"sudo lsof -i :80", 1, (), network=False)[0]
+    assert notes(b"lsof -p $$", 0, (), network=False) == notes(b"ss -ltnp", 1, (), network=False) == []
+
+
+def test_what_was_refused_is_noted_once() -> None:
+    assert notes(b"x", 0, ("a mount", NETWORK), network=False) == ["refused: a mount, the network"]
+    assert notes(b"x", 0, ("a mount", NETWORK), network=True) == ["refused: a mount"]
+    assert notes(b"x", 0, (NETWORK,), network=True) == []

@@ -1,0 +1,73 @@
+"""Signs in the output of a command that it was refused something by its sandbox. Pure.
+
+Rule: the kernel refuses most without a word to anybody, so what the command printed must tell. A sign lets nothing
+pass: it makes a person be asked, and the model be told, should it mislead.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from workers.changes.effects import NETWORK
+
+_LOOKED_AT: Final = 2**14
+"""Characters of the end of what it printed as errors."""
+
+
+def _sign(pattern: str, what: str) -> tuple[re.Pattern[str], str]:
+    return re.compile(pattern, re.IGNORECASE), what
+
+
+_SIGNS: Final = (
+    _sign(r"read-only file system", "a write outside of the root"),
+    _sign(
+        r"connect to (?:\w+ )*?(?:scope )?bus|d-?bus|can't operate\b|talk to init daemon",
+        "the bus of the system's services",
+    ),
+    _sign(r"(?:docker|podman|containerd|buildkit)\S* [^\n]*(?:sock|daemon)", "a container engine"),
+    _sign(r"\b\w*kill(?:all)?\b[^\n]*(?:permitted|no such process)|killing pid \d+ failed", "a signal to a process"),
+    _sign(
+        r"(?:renice|ionice|taskset|chrt|set (?:priority|pid))[^\n]*(?:permitted|no such process)",
+        "another process's settings",
+    ),
+    _sign(r"ptrace|/proc/\d+/\S+: permission denied", "the inside of another process"),
+    _sign(r"\b(?:u?mount|losetup|swapo\w+)\b[^\n]*(?:denied|superuser|permitted|root|not find)", "a mount"),
+    _sign(r"kernel buffer", "the kernel's log"),
+    _sign(r"no new privileges|effective uid is not 0|setuid root|\bsu: |\bpkexec\b", "the rights of another user"),
+    _sign(
+        r"network is unreachable|resolve host|name resolution|couldn't connect|connect to \S+ port|connect: "
+        r"|rtnetlink answers: operation|socket\b[^\n]*not permitted",
+        NETWORK,
+    ),
+    _sign(r"cannot set date|sysctl: |host name|failed to set time|reboot parameter", "a setting of the machine"),
+)
+_ANY: Final = re.compile(r"permission denied|not permitted|must be root|are you root|superuser", re.IGNORECASE)
+_ANYTHING: Final = "what commands may not do here"
+
+_LOOKS_AT_DESCRIPTORS: Final = re.compile(rb"\b(?:lsof|fuser)\b")
+_BY_SS: Final = (
+    "lsof and fuser find no process of others here; `ss -tunp`, with -l for who listens, names who holds a socket"
+)
+
+
+def lacked(code: int, stdout: str, stderr: str, *, network: bool) -> tuple[str, ...]:
+    """Return what a command was refused, in words, the most telling first.
+
+    Args:
+        code: its exit code.
+        stdout: what it printed.
+        stderr: what it printed there.
+        network: whether it is known to have tried the network.
+    """
+    told = stderr[-_LOOKED_AT:]
+    found = [what for sign, what in _SIGNS if sign.search(told) or (network and what == NETWORK)]
+    if not found and code and not stdout and _ANY.search(told):
+        found.append(_ANYTHING)
+    return tuple(found)
+
+
+def notes(command: bytes, code: int, missed: Sequence[str], *, network: bool) -> list[str]:
+    """Return what is to be said of a command that sees the machine; of a network that it tried it is said already."""
+    told = [each for each in missed if each != NETWORK or not network]
+    said = [f"refused: {', '.join(told)}"] if told else []
+    return [*said, *([_BY_SS] if code and _LOOKS_AT_DESCRIPTORS.search(command) else [])]
