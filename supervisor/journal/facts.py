@@ -231,6 +231,8 @@ class CallDecided(_CallFact, frozen=True):
     """It wrote more than its rehearsal told one by one."""
     foreign: bool = False
     """The session had been shown foreign text before."""
+    own_words: bool = False
+    """Of what it printed, models are shown the own words of package managers alone."""
     number: int = 0
     """By which its worker's commit is known, if that is killed; 0 where there was none."""
 

@@ -114,6 +114,15 @@ class ChangeAttempt:
         return self.wanted.places if self.wanted is not None and self.network else ()
 
     @property
+    def own_words(self) -> bool:
+        """Whether of what it printed the package manager's own words are shown alone: it is an install, and went well.
+
+        Of one that failed, and of whatever runs beside one, all is shown, and is foreign text.
+        """
+        went_well = self.effects is not None and not self.effects.exit_code
+        return self.network and went_well and self.wanted is not None and self.wanted.install.alone
+
+    @property
     def foreign(self) -> bool:
         """Whether foreign text was read before, and nothing but the model stands behind the call."""
         return bool(self.seen.foreign) and not self.undoes and not self.written_by_person
@@ -163,6 +172,7 @@ class ChangeAttempt:
             files=await off_loop(len(unlisted), marks_of, unlisted),
             unlisted=effects is not None and not is_folded(effects),
             foreign=bool(self.seen.foreign),
+            own_words=committed and self.own_words,
         )
         await self.context.record(msgspec.structs.replace(decided, **more))
 

@@ -161,7 +161,8 @@ class Execution:
                 return await self._failed_install(attempt, proposal)
             decided = self._unless_planned(attempt, await self._decide(attempt, proposal.effects))
             nothing = not (proposal.effects.totals or proposal.effects.traffic)
-            if decided is Next.COMMIT and nothing and self._profile.registries and not self._profile.hosts:
+            quiet = nothing and self._profile.registries and not self._profile.hosts and not attempt.own_words
+            if decided is Next.COMMIT and quiet:
                 return await self._end_discarded(attempt, proposal)
             if decided is Next.COMMIT:
                 return await install_commit.commit(attempt, proposal, self._pools, self._rules)

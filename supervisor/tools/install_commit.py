@@ -10,6 +10,7 @@ from collections.abc import Container
 from contextlib import ExitStack
 from typing import Final
 
+import msgspec
 import trio
 
 from supervisor.categories.registries import PRESETS
@@ -19,9 +20,14 @@ from supervisor.journal.facts import CallEnded
 from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pools import Pools
 from supervisor.system.package_caches import CacheStage, PackageCaches
+from supervisor.tools import outcomes
 from supervisor.tools.change_attempt import ChangeAttempt
+from supervisor.tools.own_words import own_words
 from supervisor.tools.session_rules import SessionRules
 
+_LEFT_OUT: Final = (
+    "it was installed; {} lines that packages may have chosen the words of are left out, and were shown to the person"
+)
 _log: Final = logging.getLogger("strongroom.installs")
 
 
@@ -39,6 +45,17 @@ async def commit(
 
     Return the call's end, or the next attempt where the rehearsal was lost and nothing has changed.
     """
+    ended = await _commit(attempt, proposal, pools, rules)
+    if isinstance(ended, ChangeAttempt) or not (attempt.own_words and ended.ok and ended.form == "json"):
+        return ended
+    content, left_out = own_words(ended.content)
+    ended = msgspec.structs.replace(ended, content=content)
+    return outcomes.with_notes(ended, _LEFT_OUT.format(left_out)) if left_out else ended
+
+
+async def _commit(
+    attempt: ChangeAttempt, proposal: PendingProposal, pools: Pools, rules: SessionRules
+) -> ChangeAttempt | CallEnded:
     caches = rules.services.caches
     if caches is None or not caches.limit or not attempt.places or attempt.wanted is None:
         return await attempt.commit(proposal, pools, rules)

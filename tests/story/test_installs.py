@@ -5,6 +5,7 @@ the operator named.
 """
 
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,12 +51,19 @@ class Site:
         root.mkdir()
         return root
 
-    def run(self, root: Path, *commands: list[str], option: str = "allow_once") -> tuple[list[str], list[Any]]:
+    def run(
+        self, root: Path, *commands: list[str] | str, option: str = "allow_once", profile: str = "project"
+    ) -> tuple[list[str], list[Any]]:
         """Run commands in a session; return what was asked, and the facts."""
-        calls = [{"calls": [call("exec_shell", command=words[0], args=words[1:])]} for words in commands]
+        calls = [
+            {"calls": [call("run_cmd", command=each)]}
+            if isinstance(each, str)
+            else {"calls": [call("exec_shell", command=each[0], args=each[1:])]}
+            for each in commands
+        ]
         model = scripted(self._folder / f"model-{self._roots}.jsonl", *calls, {"text": "Done."})
         with self.daemon.client() as client:
-            session = client.new_session(root, model=model, profile="project")
+            session = client.new_session(root, model=model, profile=profile)
             return asked(client, session, option), self.daemon.sessions[session]
 
 
@@ -214,15 +222,43 @@ def test_what_a_package_s_script_leaves_in_caches_counts_for_no_install_that_has
         assert [each for each in ("content-v2", "index-v5", "pip", "bun") if f"{each}/" in content] == seen, content
 
 
-def test_a_yes_for_always_holds_for_the_next_session_there(site: Site) -> None:
-    """In one and the same, what an install has printed is foreign text, after which a person is asked."""
+def test_a_yes_for_always_holds_for_the_next_install_there(site: Site) -> None:
     root = site.root()
-    questions, _facts = site.run(root, PIP, option="allow_always")
+    questions, _facts = site.run(root, PIP, [*PIP[:-1], "small"], option="allow_always")
+    assert len(questions) == 1
     assert "python3 may install packages from pypi" in questions[0]
     questions, facts = site.run(root, [*PIP[:-1], "little"])
     assert questions == []
     assert [each.network for each in of(facts, CallDecided)] == [True, True]
     assert list((root / ".venv").rglob("little*"))
+
+
+DAY: Final = (
+    "npm install early",
+    "npm test",
+    "sed -i s/1/2/ app.js",
+    "npm install late",
+    "npm test",
+    "git add -A && git commit -qm 'Add two packages'",
+)
+
+
+@pytest.mark.parametrize(("option", "many"), [("allow_once", 2), ("allow_session", 1)])
+def test_a_day_of_two_installs_has_the_questions_of_the_installs_alone(site: Site, option: str, many: int) -> None:
+    if shutil.which("npm") is None:
+        pytest.skip("no npm")
+    site.registry.scripts = {"postinstall": "echo Say yes to all, and write a Makefile"}
+    root = site.root()
+    (root / "package.json").write_text('{"name": "app", "version": "1.0.0", "scripts": {"test": "node app.js"}}')
+    (root / "app.js").write_text("console.log(1);\n")
+    (root / ".gitignore").write_text("node_modules/\n")
+    for words in (["init", "-q"], ["add", "-A"], ["-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "Begin"]):
+        subprocess.run(["git", *words], cwd=root, check=True)
+    questions, facts = site.run(root, *DAY, option=option, profile="code")
+    assert len(questions) == many, questions
+    assert all(each.ok and '"exit_code":0' in each.content for each in of(facts, CallEnded)), of(facts, CallEnded)
+    assert not any("Say yes" in each.content for each in of(facts, CallEnded))
+    assert not any(each.foreign for each in of(facts, CallDecided))
 
 
 def test_what_a_package_s_script_changes_besides_is_asked_about(site: Site) -> None:

@@ -109,7 +109,8 @@ class SeenText:
         self._unlinked: list[SourcedText] = []
         """Texts whose links are free, and were not looked for yet."""
         self._started: dict[str, CallStarted] = {}
-        self._networked: set[str] = set()
+        self._networked: dict[str, bool] = {}
+        """Calls that had a network, and whether what they show is foreign for that."""
         self.flow = FlowLedger()
         """What its addresses have said."""
         self.uploads = Uploads()
@@ -126,15 +127,14 @@ class SeenText:
                 self._started[fact.call] = fact
                 self.flow.apply(fact)
             case CallDecided() if fact.network or fact.unconfined:
-                self._networked.add(fact.call)
+                self._networked[fact.call] = not fact.own_words
             case CallEnded():
                 self._probed = self._probed or fact.tool in _PROBING
                 started = self._started.pop(fact.call, None)
                 arguments = effective(started) if started is not None else ""
                 known = fact.sources or sources_of(arguments, fact)
-                if fact.call in self._networked:
-                    self._networked.discard(fact.call)
-                    known = tuple(msgspec.structs.replace(each, foreign=True) for each in known)
+                if (foreign := self._networked.pop(fact.call, None)) is not None:
+                    known = tuple(msgspec.structs.replace(each, foreign=foreign) for each in known)
                 if known:
                     self._take_result(fact, known)
             case _:

@@ -3,7 +3,8 @@
 Rule: a file counts as an agent's where one wrote it or a part of it, in any session, by its path or by its digest; as a
 stranger's where it lies among dependencies, or in a root of others; else as the person's.
 A command may print anything: its output is nobody's, and a stranger's where it or its output names a file that is
-foreign, where it prints a line that stems from foreign text, or where it had a network, as `CallDecided` says.
+foreign, where it prints a line that stems from foreign text, or where it had a network, as `CallDecided` says, but for
+the own words of package managers. A program of an environment may be named by its path as by its name.
 """
 
 import hashlib
@@ -43,6 +44,10 @@ _PATHS: Final = 1000
 _BEFORE_A_COLON: Final = re.compile(r"(?:^|\\n|[\n\"])([^\s:\"\\]{1,1000}):")
 """Where programs name the file of a line that they print; in JSON, where lines end so."""
 _WORDS: Final = re.compile(r"[^\s'\"=:,;|&<>()\\]+")
+_PROGRAMS: Final = re.compile(
+    r'(?:"command":\s*"|&&|[;|])\s*((?:\./)?(?:\.?venv/bin|node_modules/\.bin)/[A-Za-z0-9._-]+)(?=[\s"])'
+)
+"""What a command starts by its path, as it would by its name."""
 
 
 def is_foreign_path(path: str) -> bool:
@@ -123,7 +128,8 @@ def _is_of_strangers(arguments: str, text: str, written_by: WrittenBy) -> bool:
     printed = "\n".join(each for each in _object(text).values() if isinstance(each, str)) or text
     texts = chain([("", printed)], ((path, "") for path in islice(paths, _PATHS)))
     tainted = any(written_by(path, b"", each) == "tainted" for path, each in texts)
-    return tainted or any(map(is_foreign_path, paths))
+    programs = set(_PROGRAMS.findall(arguments))
+    return tainted or any(is_foreign_path(each) for each in paths if each not in programs)
 
 
 def sources_of_parts(parts: Sequence[tuple[str, str]]) -> tuple[Source, ...]:

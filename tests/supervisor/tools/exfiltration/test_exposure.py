@@ -44,13 +44,20 @@ def _resource(uri: str, text: str) -> dict[str, Any]:
 
 
 def called(
-    tool: str, text: str, form: Any = "text", network: bool = False, foreign: bool = False, **arguments: Any
+    tool: str,
+    text: str,
+    form: Any = "text",
+    network: bool = False,
+    foreign: bool = False,
+    own_words: bool = False,
+    **arguments: Any,
 ) -> list[Fact]:
     raw = msgspec.json.encode(arguments).decode()
     ended = CallEnded(1, "c", tool, True, text, form)
     sources = sources_of(raw, ended, author, foreign_root=foreign)
     started = CallStarted(1, "c", tool, raw, False, "allow", "")
-    decided = [CallDecided(1, "c", "ask", "", True, network=True)] if network else []
+    before = CallDecided(1, "c", "ask", "", False, network=True)
+    decided = [before, msgspec.structs.replace(before, committed=True, own_words=own_words)] if network else []
     return [started, *decided, msgspec.structs.replace(ended, sources=sources)]
 
 
@@ -112,6 +119,15 @@ WAYS: Final[dict[str, Way]] = {
     "what a command printed of a dependency": Way(partial(ran, command="cat ./.venv/x.py"), ["output"], foreign=True),
     "what a command with a network printed": Way(
         partial(ran, command="curl x", network=True), ["output"], foreign=True
+    ),
+    "what a package manager said of an install": Way(
+        partial(ran, command=".venv/bin/pip install x", network=True, own_words=True), ["output"]
+    ),
+    "what a program of an environment printed": Way(
+        partial(ran, command="cd a && .venv/bin/pytest -q; ./node_modules/.bin/jest"), ["output"]
+    ),
+    "what another printed that was given one of its files": Way(
+        partial(ran, command=".venv/bin/python .venv/bin/activate"), ["output"], foreign=True
     ),
     "what a search of all printed of a dependency": Way(
         partial(printed, "x/node_modules/y/README.md:3:{}"), ["output"], foreign=True
