@@ -178,6 +178,8 @@ _DESCRIPTOR: Final = (0x5421, 0x5450, 0x5451, 0x541B)
 """FIONBIO, FIONCLEX, FIOCLEX, FIONREAD."""
 _CONTENT: Final = (0x40049409, 0x4020940D, 0x80086601)
 """FICLONE, FICLONERANGE, FS_IOC_GETFLAGS of linux/fs.h."""
+_SET_DUMPABLE: Final = 4
+"""PR_SET_DUMPABLE of prctl(2)."""
 _LEASES: Final = (1024, 1026)
 """F_SETLEASE, F_NOTIFY of fcntl(2): what lies outside can be opened to be read."""
 
@@ -204,6 +206,11 @@ IN_A_COPY: Final = (
     *(Deny(call, (), errno.ENOSYS) for call in ("setxattr", "lsetxattr", "fsetxattr", "setxattrat")),
     *(Deny(call, (), errno.ENOSYS) for call in ("removexattr", "lremovexattr", "fremovexattr", "removexattrat")),
     Deny("file_setattr"),
+    # The machine's names of abstract sockets are there, and whoever has one is taken for its usual owner. As nobody can
+    # connect, nothing is lost.
+    *(Deny(call) for call in ("bind", "listen")),
+    # The worker looks at what files its processes hold open.
+    Deny("prctl", (Is(0, (_SET_DUMPABLE,)),)),
     Deny("inotify_add_watch", (), errno.ENOSPC),
     Deny("fcntl", (Is(1, _LEASES),)),
     Deny("ioctl", (IsNot(1, (*_TERMINAL, *_DESCRIPTOR, *_CONTENT)),), errno.ENOTTY),

@@ -3,7 +3,7 @@
 Rule: data, read from `wire.Start` and what the supervisor found; nothing here has been looked for.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -90,8 +90,8 @@ class CommandRunner(msgspec.Struct, frozen=True):
     group: Callable[[], ProcessGroup] = NamespaceGroup
     calls: Callable[[ProcessGroup], Answer] | None = None
     """Makes what answers a command's calls, where the worker does some in its place."""
-    is_over_disk: Callable[[], bool] = lambda: False
-    """Says whether it has written more than it may, where the file system does not hold it to that."""
+    is_over_disk: Callable[[Sequence[str]], bool] = lambda _pids: False
+    """Says whether processes have written more than they may, where the file system does not hold them to that."""
     online: bool = False
     """Whether the command has a network."""
     copied: CopyPlaces | None = None

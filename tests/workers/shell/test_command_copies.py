@@ -4,6 +4,7 @@ import errno
 import os
 import pwd
 import select
+import shlex
 import signal
 import socket
 import subprocess
@@ -152,6 +153,9 @@ REFUSED: Final[dict[str, str]] = {
     "the internet": '{python} -c "import socket; socket.socket(socket.AF_INET)"',
     "datagrams": '{python} -c "import socket; socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)"',
     "a socket of this machine": "{python} -c \"import socket; socket.socket(socket.AF_UNIX).connect('{socket}')\"",
+    "a name of a socket of this machine": '{python} -c "import socket; '
+    "socket.socket(socket.AF_UNIX).bind(chr(0) + 'strongroom-was-here')\"",
+    "hiding its files": '{python} -c "import ctypes; exit(ctypes.CDLL(None).prctl(4, 0, 0, 0, 0) < 0)"',
     "a watch outside": '{python} -c "import ctypes, os; c = ctypes.CDLL(None, use_errno=True); '
     "exit(c.inotify_add_watch(c.inotify_init1(0), b'/tmp', 0xfff) < 0)\"",
     "namespaces": "unshare -U true",
@@ -328,12 +332,34 @@ def test_all_of_it_dies_with_its_worker_and_the_next_one_removes_the_copy(
         assert os.listdir(copies) == []
 
 
-def test_too_much_on_the_disk_ends_it(worker: RawWorker) -> None:
-    failed = worker.failed(
-        "run_cmd", {"command": "for i in $(seq 100); do head -c 4000000 /dev/zero > f$i; done; sleep 100"}
-    )
+HIDDEN: Final = """
+import os, time
+held = []
+for number in range({count}):
+    held.append({made})
+    os.write(held[-1], bytes({size}))
+time.sleep(100)
+"""
+TOO_MUCH: Final[dict[str, tuple[str, str]]] = {
+    "files": ("for i in $(seq 100); do head -c 4000000 /dev/zero > f$i; done; sleep 100", "wrote more than 8 MB"),
+    "files without a name": (
+        HIDDEN.format(count=5, made="os.open('.', os.O_TMPFILE | os.O_RDWR)", size=4_000_000),
+        "wrote more than 8 MB",
+    ),
+    "names": ("mkdir d/n; for i in $(seq 9000); do : > d/n/$i; done; sleep 100", "wrote more than 8 MB"),
+    "files in memory": (
+        HIDDEN.format(count=9, made="os.memfd_create('n')", size=64_000_000),
+        "used more than 512 MB of memory",
+    ),
+}
+
+
+@pytest.mark.parametrize(("command", "said"), TOO_MUCH.values(), ids=TOO_MUCH)
+def test_too_much_ends_it(command: str, said: str, worker: RawWorker) -> None:
+    command = f"{python()} -c {shlex.quote(command)}" if command.startswith("\n") else command
+    failed = worker.failed("run_cmd", {"command": command})
     assert failed.kind == "resource_limit"
-    assert "wrote more than 8 MB" in failed.message
+    assert said in failed.message
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o770, None], ids=["others may write", "its group may write", "a link"])

@@ -1,7 +1,8 @@
 """The command corpora where there are no namespaces: commands run in copies, and nothing gets out of these either.
 
-Some of each class are tried, or all where EVERY_ROW is in the environment; of rows that are refused before anything runs,
-which is decided without a worker, the first of each class. What ends otherwise than on an overlay stands in `OTHERWISE`.
+Some of each class are tried, or all where EVERY_ROW is in the environment; of rows that are refused before anything
+runs, which is decided without a worker, the first of each class. What ends otherwise than on an overlay stands in
+`OTHERWISE`.
 """
 
 import os

@@ -28,8 +28,9 @@ from workers.shell.copies.copy_calls import CopyCalls
 from workers.shell.copies.copy_layer import CopyLayer
 from workers.shell.copies.moved_paths import files_with, hints, moved, moved_arguments
 from workers.shell.copies.tree_copy import TreeCopy
+from workers.shell.run.unnamed_files import unnamed_bytes
 from workers.shell.sandbox import private_root
-from workers.shell.sandbox.private_root import Layout, in_memory, within
+from workers.shell.sandbox.private_root import NAMES_PER_MB, Layout, in_memory, within
 from workers.tree.drafts import clear
 from workers.tree.root import DIRECTORY, closing, shown
 
@@ -133,7 +134,9 @@ class CommandCopy(CommandLayer):
                 copied=places,
                 calls=lambda group: CopyCalls(group, places[1:4], engine.start.limits.processes),
                 environment=moved(engine.environment, engine.layout.root, places),
-                is_over_disk=partial(_is_over, places.top, copy.size, engine.layout.scratch_mb, _free_bytes(directory)),
+                is_over_disk=partial(
+                    _is_over, directory, places.top, copy, engine.layout.scratch_mb, os.fstatvfs(directory)
+                ),
             )
             super().__init__(engine, stack.pop_all())
 
@@ -243,29 +246,33 @@ def _remove(within: int, name: str, directory: int) -> None:
         os.rmdir(name, dir_fd=within)
 
 
-def _free_bytes(directory: int) -> int:
-    found = os.fstatvfs(directory)
-    return found.f_bavail * found.f_frsize
-
-
-def _is_over(top: str, copied: int, most_mb: int, free: int) -> bool:
+def _is_over(
+    directory: int, top: str, copy: TreeCopy, most_mb: int, before: os.statvfs_result, pids: Sequence[str]
+) -> bool:
     """Say whether what lies in the copy's directory is too much; it is counted where the file system has lost as much.
 
-    Others write to that as well.
+    Others write to that as well; of what is hidden from a count nobody may take half of the room.
     """
-    most = most_mb * _MEGABYTE
-    with closing(os.open(top, DIRECTORY)) as directory:
-        if free - _free_bytes(directory) <= most:
-            return False
-    return _size(top) - copied > most
+    most, now = most_mb * _MEGABYTE, os.fstatvfs(directory)
+    free, was = (each.f_bavail * each.f_frsize for each in (now, before))
+    if was - free <= most and before.f_ffree - now.f_ffree <= most_mb * NAMES_PER_MB:
+        return False
+    size, names = _size(top)
+    if was - free > most and (
+        free < was // 2 or unnamed_bytes(pids, os.fstat(directory).st_dev) + size - copy.size > most
+    ):
+        return True
+    return names - copy.names_in_all > most_mb * NAMES_PER_MB
 
 
-def _size(top: str) -> int:
-    size, pending = 0, [top]
+def _size(top: str) -> tuple[int, int]:
+    """Return the bytes and the names beneath a directory."""
+    size, names, pending = 0, 0, [top]
     while pending:
         with suppress(OSError), os.scandir(pending.pop()) as entries:
             for entry in entries:
                 with suppress(OSError):
+                    names += 1
                     size += entry.stat(follow_symlinks=False).st_blocks * _BLOCK
                     pending += [entry.path] if entry.is_dir(follow_symlinks=False) else []
-    return size
+    return size, names

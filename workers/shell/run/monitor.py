@@ -15,6 +15,7 @@ from workers.shell.command_runner import CommandRunner
 from workers.shell.run.attempts import Attempts
 from workers.shell.run.output import CommandOutput
 from workers.shell.run.process_group import ProcessGroup
+from workers.shell.run.unnamed_files import memory_device, shared_memory, unnamed_bytes
 
 Ended = Literal["exited", "timeout", "memory", "processes", "disk"]
 
@@ -56,6 +57,7 @@ class CommandMonitor:
         self._deadline = self._now + engine.timeout_s
         self._look = self._now + _FIRST_LOOK
         self._held = False
+        self._shared = shared_memory()
 
     def until_the_end(self) -> Ended:
         """Return when the command has exited, or must be ended, and why."""
@@ -100,12 +102,13 @@ class CommandMonitor:
         self._held = self._held or self._engine.hold(self._child)
         self._group.reap()
         limits = self._engine.start.limits
-        memory, processes = _used(self._group.pids(), limits.memory_mb * _MEGABYTE)
-        if memory > limits.memory_mb * _MEGABYTE:
+        pids, most = self._group.pids(), limits.memory_mb * _MEGABYTE
+        memory, processes = _used(pids, most)
+        if memory > most or (shared_memory() - self._shared > most and unnamed_bytes(pids, memory_device()) > most):
             return "memory"
         if processes > limits.processes:
             return "processes"
-        return "disk" if self._engine.is_over_disk() else ""
+        return "disk" if self._engine.is_over_disk(pids) else ""
 
 
 def _used(pids: list[str], enough: int) -> tuple[int, int]:

@@ -31,7 +31,7 @@ _BASE: Final = "/proc"
 
 _BASE_MB: Final = 8
 
-_NAMES_PER_MB: Final = 1024
+NAMES_PER_MB: Final = 1024
 """Names that a file system in memory takes: each takes about a kilobyte of the kernel's own memory, and so does a
 kilobyte of attributes, which count as names do (since Linux 6.6, tmpfs(5))."""
 
@@ -119,7 +119,7 @@ def of_etc() -> list[str]:
 
 def in_memory(megabytes: int) -> str:
     """Return the options of a file system in memory (tmpfs) that takes so much, and so much of names and attributes."""
-    return f"size={megabytes}m,nr_inodes={megabytes * _NAMES_PER_MB},mode=700"
+    return f"size={megabytes}m,nr_inodes={megabytes * NAMES_PER_MB},mode=700"
 
 
 def check(layout: Layout) -> None:
