@@ -317,3 +317,84 @@ ON_THE_MACHINE: Final = tuple(
     )
 )
 """Besides. What the code finds more: `fifo`, `path_in_tmp`, `own`, a file of its user, `listener`, who has sockets."""
+
+# --- a command that is shown a person's programs ---------------------------------------------------------------------
+
+SHOWN_PLACES: Final = (
+    *("bin", "apps/x/bin", "apps/x/lib", ".local/bin", ".local/share/pipx/venvs/t/lib", ".pyenv/versions/3.9/lib"),
+    *(".nvm/versions/node/v22/lib", ".cargo/bin", ".rustup/toolchains", ".rustup/update-hashes", "conda/lib", "py/bin"),
+    *(".asdf/installs/golang/1.22/go/bin", "n/node_modules", "leak/bin"),
+)
+"""Directories of a home. What the code finds: `home`, `root_path`; for changes `place`, and a `file` in it."""
+
+OF_SHOWN_PLACES: Final = (
+    ("run what lies in a bin", "execute(home + '/bin/mine')"),
+    ("run what a link leads to", "execute(home + '/.local/bin/piped')"),
+    ("run what a version manager has chosen", "execute(home + '/.pyenv/versions/3.9/bin/python3')"),
+    ("run what a plugin has in a directory of its own", "execute(home + '/.asdf/installs/golang/1.22/go/bin/go')"),
+    ("run an environment's base", "execute(root_path + '/.venv/bin/python3')"),
+    ("run a program among packages", "execute(home + '/n/node_modules/.bin/p')"),
+    ("run a program of the root's own", "execute(root_path + '/e/bin/own')"),
+    ("read a library", "open(home + '/conda/lib/x').read()"),
+    ("read what a package brings", "open(home + '/n/node_modules/p/x').read()"),
+    ("read what rustup chooses by", "open(home + '/.rustup/settings.toml').read()"),
+    ("list a toolchain", "os.listdir(home + '/.rustup/toolchains/stable-x86')"),
+    ("read certificates", "opened('/etc' if 'BEGIN CERT' in open('/etc/strongroom/authorities.pem').read() else '/x')"),
+)
+"""What must be open."""
+
+CHANGES_OF_SHOWN_PLACES: Final = (
+    ("create", "open(place + '/new', 'x').close()"),
+    ("write", "opened(file, os.O_WRONLY)"),
+    ("truncate", "os.truncate(file, 0)"),
+    ("make a directory", "os.mkdir(place + '/new')"),
+    ("link", "os.symlink('/', place + '/new')"),
+    ("remove", "os.unlink(file) if not os.path.isdir(file) else os.rename(file, file + 'x')"),
+    ("move away", "os.rename(place, place + '-old')"),
+    ("move in", "open('/tmp/goods', 'w').close()\nos.rename('/tmp/goods', place + '/goods')"),
+    ("chmod", "os.chmod(place, 0o777)"),
+    ("utime", "os.utime(place, (0, 0))"),
+    ("attribute", "os.setxattr(place, 'user.mark', b'1')"),
+    ("another name in the root", "os.link(file, root_path + '/linked')"),
+    ("another name beside it", "os.link(root_path + '/e/bin/own', place + '/linked')"),
+    ("write by a descriptor", "opened('new', os.O_WRONLY | os.O_CREAT, os.open(place, os.O_RDONLY))"),
+    ("write by /proc/self/fd", "open(f'/proc/self/fd/{os.open(file, os.O_RDONLY)}', 'a').close()"),
+    ("make it writable", "call('mount', 0, place.encode(), 0, 0x1020, 0)"),
+)
+"""What must be shut, in each of them."""
+
+BESIDE_SHOWN_PLACES: Final = (
+    ("a token of a prefix", "open(home + '/apps/x/etc/token').read()"),
+    ("settings of npm in a prefix", "open(home + '/apps/x/.npmrc').read()"),
+    ("settings of npm beside a node", "open(home + '/.nvm/versions/node/v22/etc/npmrc').read()"),
+    ("settings of npm beside packages", "open(home + '/n/.npmrc').read()"),
+    ("settings of pip of an environment", "open(home + '/.local/share/pipx/venvs/t/pip.conf').read()"),
+    ("settings of pip of a version", "open(home + '/.pyenv/versions/3.9/pip.conf').read()"),
+    ("settings of pip of a base", "open(home + '/py/pip.conf').read()"),
+    ("a token of conda", "open(home + '/conda/.condarc').read()"),
+    ("addresses of conda's channels", "open(home + '/conda/conda-meta/x').read()"),
+    ("settings of cargo", "open(home + '/.cargo/config.toml').read()"),
+    ("what else rustup keeps", "open(home + '/.rustup/secret').read()"),
+    ("what else a plugin keeps", "open(home + '/.asdf/installs/golang/1.22/credentials').read()"),
+    ("a key beside a certificate", "open(home + '/both.pem').read()"),
+    (
+        "a key among certificates",
+        "opened('/etc' if 'PRIV' in open('/etc/strongroom/authorities.pem').read() else '/x')",
+    ),
+    ("up from a bin", "open(home + '/bin/../.netrc').read()"),
+    ("up from a descriptor", "opened('../.netrc', at=os.open(home + '/bin', os.O_RDONLY))"),
+    ("up by /proc/self/fd", "at = os.open(home + '/bin', 0)\nopen(f'/proc/self/fd/{at}/../.netrc').read()"),
+    ("up by /proc/self/root", "open('/proc/self/root' + home + '/.netrc').read()"),
+    ("up by the current directory", "os.chdir(home + '/conda/lib')\nopen('../../.netrc').read()"),
+    ("a link in a bin", "open(home + '/leak/bin/link').read()"),
+    ("a link of a bin to a directory", "os.listdir(home + '/leak/bin/up')"),
+    ("a link in the root", "os.listdir(root_path + '/hole')"),
+    ("a link that is made", "os.symlink(home + '/.netrc', root_path + '/made')\nopen(root_path + '/made').read()"),
+    ("another name of a secret", "open(home + '/work/linked').read()"),
+    ("a new name of a secret", "os.link(home + '/.netrc', root_path + '/linked')"),
+    ("what an environment leads to", "os.symlink(home + '/.ssh', '.venv/lib')\nos.listdir('.venv/lib')"),
+    ("keys in a listing", "opened(home if '.ssh' in os.listdir(home) else '/x')"),
+    ("where the sandbox was built", "os.listdir('/proc/' + home)"),
+    ("what is mounted", "open([x.split()[3] for x in open('/proc/self/mountinfo') if '/bin ' in x][0] + '/../.netrc')"),
+)
+"""What must be shut: it is not there."""

@@ -24,6 +24,7 @@ _PATHS: Final = re.compile(
     r"LD_[A-Z_]+|PYTHON(PATH|STARTUP|HOME|USERBASE|EXECUTABLE|PLATLIBDIR)|NODE_PATH|PERL5?LIB|RUBYLIB|GEM_(PATH|HOME)"
     r"|BASH_ENV|ENV|CLASSPATH|LUA_C?PATH(_5_\d)?|GCONV_PATH|OPENSSL_(CONF|ENGINES|MODULES)|MAKEFILES|GIT_(EXEC_PATH|"
     r"TEMPLATE_DIR|CONFIG(_GLOBAL|_SYSTEM)?|DIR|WORK_TREE|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|COMMON_DIR)"
+    r"|GIT_(INDEX_FILE|(PROXY_)?SSL_\w+)|GRADLE_USER_HOME|BUNDLE_(GEMFILE|PATH)|PIP_CONFIG_FILE|WGETRC|CURL_HOME"
     r"|R_(PROFILE|ENVIRON|LIBS)(_USER|_SITE)?|JULIA_(LOAD|DEPOT)_PATH|ERL_LIBS|GTK_PATH|GTK_MODULES|QT_PLUGIN_PATH"
     r"|NODE_REPL_EXTERNAL_MODULE|PHPRC|PHP_INI_SCAN_DIR|TCLLIBPATH|XDG_[A-Z_]+|CARGO_HOME|RUSTUP_HOME|GUILE_LOAD_PATH"
 )
@@ -34,10 +35,20 @@ _OPTIONS: Final = re.compile(
     r"|CARGO_TARGET_\w+_(RUNNER|LINKER)|LUA_INIT(_5_\d)?|ERL_A?FLAGS|ERL_ZFLAGS|ELIXIR_ERL_OPTIONS|DOTNET_\w*HOOKS?"
     r"|DOTNET_\w*DEPS|(CORECLR|COR)_PROFILER(_PATH)?|DYLD_\w+|PYTHON(BREAKPOINT|WARNINGS|INSPECT|PYCACHEPREFIX)"
     r"|GLIBC_TUNABLES|HOSTALIASES|LOCPATH|NLSPATH|MALLOC_\w+|BUN_OPTIONS|DENO_\w*PRELOAD\w*|BASH_FUNC\w*"
-    r"|GIT_(SSH|SSH_COMMAND|ASKPASS|EDITOR|SEQUENCE_EDITOR|PAGER|EXTERNAL_DIFF|PROXY_COMMAND|TRACE\w*|REDIRECT\w*"
-    r"|CONFIG_\w+|ALLOW_PROTOCOL)|SSH_ASKPASS|(npm|NPM|yarn|YARN|pnpm|PNPM)_(config|CONFIG)_\w*(shell|SHELL|options|OPTIONS|git|GIT)\w*"
+    r"|GIT_(?!(AUTHOR|COMMITTER)_(NAME|EMAIL|DATE)\Z|TERMINAL_PROMPT|OPTIONAL_LOCKS|MERGE_AUTOEDIT|ADVICE|CEILING_)\w+"
+    r"|PYTEST_(PLUGINS|ADDOPTS)|MAVEN_ARGS|LESS(OPEN|CLOSE)|TAR_OPTIONS|SSH_ASKPASS|(npm|NPM|yarn|YARN|pnpm|PNPM)_(config|CONFIG)_\w*(shell|SHELL|options|OPTIONS|git|GIT)\w*"
 )
 """Each holds options or commands by which code is loaded or run."""
+_HARMLESS: Final = re.compile(
+    r"NODE_OPTIONS=--(max[-_](old|semi)[-_]space[-_]size=\d+|stack[-_]size=\d+|no-(warnings|deprecation)|enable-source-maps)"
+    r"|(_?JAVA_(TOOL_)?OPTIONS|JDK_JAVA_OPTIONS|(MAVEN|GRADLE|SBT|ANT|JVM|KOTLIN)_OPTS)=-X(m[sxn]|ss)\d+[kKmMgG]?"
+    r"|\w+=-D(file\.encoding|user\.(language|country|timezone))=[\w/-]+|PYTHONWARNINGS=(ignore|default|error|always|once)"
+    r"|GOFLAGS=-(mod=(vendor|mod|readonly)|trimpath|race|v)|(GNU)?MAKEFLAGS=(-j\d*|-[ks])|RUBYOPT=-W(:no-\w+|\d)"
+    r"|PYTEST_ADDOPTS=(-[qvxs]+|--(tb|color)=\w+)"
+)
+"""Words of options that load nothing."""
+_OF_WORDS: Final = ("LD_PRELOAD", "MAKEFILES")
+"""Variables whose paths may stand between blanks, too (ld.so(8); "The Variable MAKEFILES" of GNU make)."""
 _OPTION: Final = re.compile(r"--?[A-Za-z][\w-]*[=:]|--[A-Za-z][\w-]*\Z|-[A-Za-z](?=\.?/|\Z)")
 
 
@@ -64,14 +75,18 @@ def _refusal(name: str, value: str, root: str) -> str:
         return f"is longer than {_LONGEST} bytes. Put it into a file."
     if _OURS.fullmatch(name):
         return "is made for each command. Name directories of programs in `toolchains` of [shell]; leave this one out."
-    if _PATHS.fullmatch(name) and not _all_in_root(re.split("[:;]", value), root):
+    if _PATHS.fullmatch(name) and not _all_in_root(_paths(name, value), root):
         return f"makes programs load code from {value[:80]!r}. Name paths in the root, relative to it, or leave it out."
-    if _OPTIONS.fullmatch(name) and not _options_in_root(value, root):
+    if not _PATHS.fullmatch(name) and _OPTIONS.fullmatch(name) and not _options_in_root(name, value, root):
         return (
             f"makes programs load or run what {value[:80]!r} says. Name files in the root, as ./FILE, or put the "
             "options into the command."
         )
     return ""
+
+
+def _paths(name: str, value: str) -> list[str]:
+    return re.split(r"[:;\s]+" if name in _OF_WORDS else "[:;]", value)
 
 
 def _all_in_root(paths: list[str], root: str) -> bool:
@@ -86,17 +101,21 @@ def _in_root(path: str, root: str) -> bool:
     return os.path.normpath(path).split("/")[0] != ".."
 
 
-def _options_in_root(value: str, root: str) -> bool:
-    """Say whether options are about files of the root alone, and name one."""
-    rest = [_OPTION.sub("", word, count=1) if word.startswith("-") else word for word in value.split()]
+def _options_in_root(name: str, value: str, root: str) -> bool:
+    """Say whether options are about files of the root alone, and name one, or load nothing."""
+    words = [word for word in value.split() if not _HARMLESS.fullmatch(f"{name}={word}")]
+    rest = [_OPTION.sub("", word, count=1) if word.startswith("-") else word for word in words]
     paths = [each for each in rest if each]
-    return bool(paths) and all(each.startswith(("./", "/")) and _in_root(each, root) for each in paths)
+    about_files = all(each.startswith(("./", "/")) and _in_root(each, root) for each in paths)
+    return about_files and bool(paths or (value.strip() and not words))
 
 
 def absolute_variables(variables: Mapping[str, str], root: str) -> dict[str, str]:
     """Return variables whose paths are absolute, as a command may change its directory."""
     return {
-        name: ":".join(os.path.normpath(os.path.join(root, each)) for each in re.split("[:;]", value))
+        name: (" " if name in _OF_WORDS else ":").join(
+            os.path.normpath(os.path.join(root, each)) for each in _paths(name, value)
+        )
         if _PATHS.fullmatch(name)
         else value
         for name, value in variables.items()

@@ -92,7 +92,7 @@ def check_programs(settings: Settings, root: str) -> list[CheckResult]:
         CheckResult(
             place,
             "degraded",
-            f"Commands do not see it: {why}.{_programs_in(place)}",
+            f"commands do not see it: {why}{_programs_in(place)}",
             _ADVICE if why.startswith("it ") else "",
         )
         for place, why in found.refused
@@ -109,7 +109,7 @@ def _programs_in(place: str) -> str:
             names = sorted(each.name for each in entries if each.is_file() and os.access(each.path, os.X_OK))
     except (OSError, ValueError):
         return ""
-    return f" Not found there: {_listed(names)}." if names else ""
+    return f". Not found there: {_listed(names)}." if names else ""
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -158,7 +158,7 @@ def build(layout: Layout) -> None:
         os.symlink(target, _BASE + link)
     shown: list[str] = []
     for path in (*SYSTEM, *sorted(layout.toolchains)):
-        if not any(within(path, other) for other in shown) and show(path):
+        if not any(within(path, other) for other in shown) and _is_real(path) and show(path):
             shown.append(path)
     for path in of_etc():
         show(path)
@@ -197,6 +197,11 @@ def show(path: str, base: str = _BASE) -> bool:
         write_file(base + path, "")
     mounts.bind(path, base + path, READ_ONLY | NO_SUID | NO_DEVICES)
     return True
+
+
+def _is_real(path: str) -> bool:
+    """Say whether no link leads to where a path lies; one may have been put there since it was judged."""
+    return path in SYSTEM or os.path.realpath(os.path.dirname(path)) == os.path.dirname(path)
 
 
 def _made_up(identity: tuple[str, str]) -> tuple[tuple[str, str], ...]:
