@@ -18,7 +18,7 @@ ROWS = corpus.rows("commands.json") + corpus.rows("more_commands.json")
 LINES = [row for row in ROWS if "line" in row]
 
 PATIENT_S = 30.0
-HASTY_S = 1.5
+HASTY_S = 0.7
 """Seconds that commands have: of rows that end by themselves, and of the others."""
 
 Start = Callable[[str, Row], Caller]
