@@ -259,14 +259,14 @@ def test_a_failure_in_the_middle_is_taken_back(alone: Rehearsing, tree: Path, la
     assert lasting(snapshot(tree)) == lasting(before)
 
 
-OLD, NEW = b"old\n" * 5000, b"new\n" * 5000
+OLD, NEW = b"old " * 5000 + b"\n", b"new " * 5000 + b"\n"
 
 
 def test_killed_in_the_middle_each_file_is_the_old_one_or_the_new(
     rehearsing: Rehearsing, tmp_path: Path, memory: Path
 ) -> None:
     root = memory / "root"
-    script = "sed -i s/old/new/ d/f*; mkdir n; cp d/* n; rm d/f?"
+    script = "sed -i s/old/new/g d/f*; mkdir n; cp d/* n; rm d/f?"
     for turn in range(0, 50, 10):
         subprocess.run(["/bin/rm", "-rf", str(root)], check=True)
         (root / "d").mkdir(parents=True)
