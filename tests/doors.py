@@ -189,6 +189,7 @@ def open_target(base: Path, root: Path) -> Iterator[Target]:
             yield target
         finally:
             target.close()
+            os.unlink(path)
 
 
 PRELUDE: Final = """

@@ -175,11 +175,11 @@ def receive(process: Process) -> messages.Up | None:
     return frames.decode_up(process.stdout.read(frames.payload_length(header)))
 
 
-def gone(descriptor: int, patience_s: float = PATIENCE_S) -> bool:
+def gone(descriptor: int, patience_ms: int = 60_000) -> bool:
     """Wait for a process to end, at most so long."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(patience_s * 1000))
+    return bool(poll.poll(patience_ms))
 
 
 def _spawned(command: tuple[str, ...], root_fd: int, broker_fd: int) -> "subprocess.Popen[bytes]":

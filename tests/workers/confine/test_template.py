@@ -53,7 +53,8 @@ like = {
     "blocked": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
     "nice": os.getpriority(os.PRIO_PROCESS, 0), "memory": open("/proc/self/oom_score_adj").read(),
     "dumpable": kernel.prctl("PR_GET_DUMPABLE", PR_GET_DUMPABLE), "dies by": number(2) or 9,
-    "threads": len(os.listdir("/proc/self/task")), "descriptors": len([each for each in range(99) if leads(each)]),
+    "threads": len(os.listdir("/proc/self/task")),
+    "descriptors": len([each for each in os.listdir("/proc/self/fd") if leads(each)]),
     "reaps": number(37), "children": open("/proc/thread-self/children").read(),
 }
 own = {"pipes": [leads(each) for each in range(3)], "chance": random.random(), "before": before}
