@@ -6,6 +6,7 @@ and imports its program when it runs. What a person sees on failure is one sente
 nothing else.
 """
 
+import itertools
 import os
 import sys
 from importlib import import_module
@@ -42,6 +43,15 @@ class _CommandGroup(click.Group):
         if cmd_name not in self.commands and cmd_name in _COMMANDS:
             self.add_command(getattr(import_module(f"supervisor.cli.{_COMMANDS[cmd_name]}"), cmd_name))
         return super().get_command(ctx, cmd_name)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take options that are none of its own for those of the console."""
+        own = {option for each in self.get_params(ctx) for option in each.opts}
+        verbose = itertools.takewhile(lambda each: each == "--verbose" or set(each[1:]) == {"v"}, args)
+        at = len([*verbose])
+        if args[at:] and args[at].startswith("-") and args[at] not in own:
+            args.insert(at, "console")
+        return super().parse_args(ctx, args)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         kwargs["standalone_mode"] = False
@@ -114,7 +124,7 @@ def main(context: click.Context, verbose: int) -> int | None:
     opens. Examples:
 
     \b
-      strongroom                                                   # talk to the agent
+      strongroom                                                   # talk to the agent; the console's options count
       strongroom call read_file '{"path": "notes/idea.md"}' --root vault
       printf 'list **/*.md\\n' | strongroom batch - --model offline --output answers.jsonl
       strongroom doctor

@@ -142,7 +142,7 @@ def explained(review: extensions.ApprovalRequest, *, short: bool = False) -> lis
     if is_padded(text):
         lines.append(("bold red", f"! It holds long runs of blanks; with those counted it is: {name(text)}"))
     if review.stage in _STAGES:
-        lines += [("", name(review.reason)), ("bold yellow", _STAGES[review.stage])]
+        lines += [("yellow", name(review.reason)), ("bold yellow", _STAGES[review.stage])]
     if review.effects is None:
         return lines
     return lines + (refused(review.effects) if review.stage == "network" else listed(review.effects, short))

@@ -92,6 +92,8 @@ class ChangeAttempt:
     """A person has written exactly these arguments, and what they come to says no more."""
     lost: int = 0
     """Rehearsals that were lost with their worker."""
+    planned: bool = False
+    """It was rehearsed in plan mode, by a worker that can commit nothing."""
     waited_s: float = 0.0
     """Seconds that people have taken for their answers."""
     effects: Effects | None = None

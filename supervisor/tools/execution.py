@@ -127,7 +127,8 @@ class Execution:
 
     async def _rehearse(self, attempt: ChangeAttempt) -> ChangeAttempt | CallEnded:
         call, offer = attempt.call, attempt.offer
-        seconds, category = call_s(call, self._services), offer.category + PLAN * self._plans
+        attempt.planned = self._plans
+        seconds, category = call_s(call, self._services), offer.category + PLAN * attempt.planned
         try:
             proposal = await self._pools.pool(category).propose(
                 offer.name,
@@ -181,9 +182,10 @@ class Execution:
 
     def _unless_planned(self, attempt: ChangeAttempt, decided: Next) -> Next:
         """Return what was decided, unless nothing may change by now, whatever a person has answered meanwhile."""
-        if self._plans:
-            attempt.verdict, attempt.approval = Verdict("deny", PLANNED), None
-        return Next.DENY if self._plans else decided
+        if not self._plans and not attempt.planned:
+            return decided
+        attempt.verdict, attempt.approval = Verdict("deny", PLANNED), None
+        return Next.DENY
 
     # --- installs -------------------------------------------------------------------------------------------------
 
@@ -232,7 +234,7 @@ class Execution:
     async def _decide(self, attempt: ChangeAttempt, effects: Effects) -> Next:
         """Decide about the effects of a rehearsal: whether they need a yes, and whether they get it."""
         attempt.effects = effects
-        if self._plans:
+        if self._plans or attempt.planned:
             return Next.DENY
         verdict = await self._rules.judge(attempt.call, effects, network=attempt.network)
         if verdict.decision != "deny" and await self._network_approved(attempt, effects):

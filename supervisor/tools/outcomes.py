@@ -9,12 +9,13 @@ from typing import Any, Final
 
 import msgspec
 
-from supervisor.display.changes import changed
-from supervisor.display.escape import name, written_out
+from supervisor.display.changes import counted, differences, overview
+from supervisor.display.escape import written_out
+from supervisor.display.proposed_effects import presented
 from supervisor.errors import OUT_OF_MEMORY, WorkerDied, WorkerError
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, ToolsChanged
 from supervisor.pool.open_root import RootGone
-from supervisor.rules.judge_effects import count_changed, essential_changes
+from supervisor.rules.judge_effects import count_changed
 from supervisor.rules.modes import PLANNED
 from workers.changes.effects import Effects
 from workers.wire import messages
@@ -39,9 +40,8 @@ COULD: Final = "What it was refused, a person could let it do: on the real syste
 _UNTOUCHED: Final = "Nothing of it was committed."
 _NOT_STARTED: Final = "The turn ended before this call was started. Nothing was done."
 
-_PLANNED: Final = 100
-_PLANNED_DIFFS: Final = 20_000
-"""Changes that are told of a call in plan mode, and characters of their diffs."""
+_PLANNED: Final = 20_000
+"""Characters of what a call in plan mode would have changed that are told."""
 
 _EDIT_SHOWN: Final = 500
 """Characters of a person's edit that the model is told."""
@@ -97,19 +97,21 @@ def with_output(ended: CallEnded, result: str) -> CallEnded:
 
 def planned(call: CallStarted, printed: str, effects: Effects) -> CallEnded:
     """Return the end of a call in plan mode: what its rehearsal has `printed`, JSON, and what it would change."""
-    words = [f"Nothing was changed: {PLANNED}. {call.tool} would have changed {count_changed(effects)}:"]
-    changes, left = essential_changes(effects), _PLANNED_DIFFS
-    for _path, change in changes[:_PLANNED]:
-        left -= len(change.diff)
-        words.append(
-            changed(name(change.path), change.what) + (f"\n{change.diff}" if change.diff and left >= 0 else "")
-        )
-    words += [f"and {len(changes) - _PLANNED} more"] * (len(changes) > _PLANNED)
+    would = presented(effects)
+    lines = [text for _tone, text in (*overview(would, short=True)[1:], *differences(would, short=True))]
+    left, shown = _PLANNED, len(lines)
+    for at, line in enumerate(lines):
+        left -= len(line) + 1
+        if left < 0:
+            shown = at
+            break
+    words = [f"Nothing was changed: {PLANNED}. {call.tool} would have changed {counted(would)}:", *lines[:shown]]
+    words += [f"... {len(lines) - shown} more lines"] * (len(lines) > shown)
     if not count_changed(effects):
         words = []
     if not printed:
         return with_persons_part(call, failed(call, "denied", "\n".join(words)))
-    return with_notes(worker_answered(call, messages.Done(0, printed, "json")), *words)
+    return with_notes(worker_answered(call, messages.Done(0, printed, "json")), *["\n".join(words)] * bool(words))
 
 
 def abandoned(call: CallStarted, why: str, otherwise: ErrorKind, decided: CallDecided | None = None) -> CallEnded:

@@ -178,9 +178,9 @@ def _run_program(
         raise _start_error(error, arguments, engine.venv_problem) from error
     ended = was._replace(stdout=told(was.stdout), stderr=told(was.stderr))
     if ended.ended != "exited":
-        raise _ended(engine, ended, remarks(arguments[-1], 0, ended.stdout, ended.stderr))
+        raise _ended(engine, ended, remarks(arguments[-1], ended.stdout, ended.stderr))
     result, notes = exit_result(ended.code, ended.stdout, ended.stderr, _LIMITS)
-    notes += remarks(arguments[-1], ended.code, ended.stdout, ended.stderr)
+    notes += remarks(arguments[-1], ended.stdout, ended.stderr)
     missed = refusals.lacked(ended.code, ended.stdout, ended.stderr, network=bool(ended.refused))
     if engine.layout.machine:
         notes += refusals.notes(arguments[-1], ended.code, missed, network=bool(ended.refused))

@@ -27,15 +27,15 @@ _COMPLAINT: Final = re.compile(
 )
 
 _READERS: Final = re.compile(
-    r"(?:\S*/)?(?:(?:ba|da|z)?sh|bc|cat|dd|head|less|more|node|perl|php|psql|python3?|read|ruby|sort|sqlite3|tail|tee"
-    r"|tr|wc|xargs)\b"
+    r"(?:\S*/)?(?:(?:(?:ba|da|z)?sh|bc|cat|head|less|more|node|perl|php|psql|python3?|ruby|sort|tail|wc)"
+    r"(?: +-[^cem\s]*)*|(?:read|tee|tr|xargs)\b[^<|&;]*) *(?:\Z|[;&|>\n])"
 )
-"""Programs that read their input where they are told nothing else."""
+"""Programs that read their input where they are told nothing else, with nothing but options."""
 
 
-def remarks(command: bytes, code: int, stdout: str, stderr: str) -> list[str]:
+def remarks(command: bytes, stdout: str, stderr: str) -> list[str]:
     """Return what is to be said of the input of a command, by its text and by what it printed."""
     if not stdout and not stderr:
-        return ["its input was empty"] if code or _READERS.match(command.decode("utf-8", "replace")) else []
+        return ["its input was empty"] if _READERS.match(command.decode("utf-8", "replace")) else []
     ends = [stream[-_LOOKED_AT:] for stream in (stdout, stderr)]
     return [NOTE] if any(_QUESTION.search(each) or _COMPLAINT.search(each) for each in ends) else []

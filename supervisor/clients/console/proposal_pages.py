@@ -12,7 +12,7 @@ from supervisor.acp import extensions
 from supervisor.clients.console.shown import Item, ShownProposal
 from supervisor.display import changes
 from supervisor.display.changes import Line
-from supervisor.display.columns import broken, cut, wrapped
+from supervisor.display.columns import broken, cut, width, wrapped
 from supervisor.display.command_text import text_of
 from supervisor.display.escape import name, visible
 
@@ -23,6 +23,8 @@ _PRINTED: Final = 5
 _EDGES: Final = 2
 """Columns of the frame."""
 _LEAST: Final = 3
+_TITLE: Final = 32
+"""Columns of the box that other words may take before the reason."""
 
 
 class ProposalPages:
@@ -47,14 +49,19 @@ class ProposalPages:
         self._columns = max(_EDGES + _LEAST, columns) - _EDGES
         self._show = show
         self._more = more
-        lines = changes.explained(request)
+        why = [("yellow", name(request.reason))] if self._is_cut(request) else []
+        lines = [*why, *changes.explained(request)]
         self._lines = self._framed(lines, printed) if lines or printed.strip() else []
-        short = changes.explained(request, short=True)
+        short = [*why, *changes.explained(request, short=True)]
         self._summary = self._framed(short, printed) if short != lines else []
         self._head = cut(f"? {request.tool} {name(text_of(request.tool, request.arguments))}", self._columns)
         self._begin = self._end = 0
         """What was shown last, and up to where all was."""
         self._rows = 0
+
+    def _is_cut(self, request: extensions.ApprovalRequest) -> bool:
+        """Say whether the box has no room for the reason, which stands nowhere else."""
+        return request.stage in ("call", "effects") and width(request.reason) > self._columns - _TITLE
 
     @property
     def unread(self) -> str:

@@ -114,8 +114,7 @@ class SessionController(SessionLink):
             self.screen.clear()
         self.state.chosen(options or [])
         facts = self.state.facts
-        mode = "" if facts.mode == "edits" else f", mode {facts.mode}"
-        self.say(f"{facts.profile} on {facts.root}, {facts.model}{mode}")
+        self.say(f"{facts.profile} on {facts.root}, {facts.model}, mode {facts.mode}")
         daemon = self._connected.link.daemon if self._connected is not None else None
         for notice in facts.notices:
             self.screen.show(Note(requests.explained(notice, self._settings, daemon), "notice"))

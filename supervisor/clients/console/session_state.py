@@ -27,7 +27,7 @@ from supervisor.display import changes
 
 IDLE: Final = "Input"
 _CUT: Final = ("cancelled", "outcome_unknown")
-"""Kinds of a call's end that say nothing of what it had printed."""
+"""Kinds of a call's end that may not say what it had printed."""
 _DIGITS: Final = 6
 _THOUGHT: Final = 400
 _STEPS: Final = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
@@ -243,8 +243,9 @@ class SessionState:
             call.outcome = changes.outcome(facts.decided)
         texts = [each.content.text for each in update.content or () if isinstance(each, schema.Content)]
         if texts and not _proposes(update, facts):
-            cut = facts.kind in _CUT and call.output and not call.ended
-            call.output = f"{call.output.rstrip()}\n{texts[0]}" if cut else texts[0]  # the rest we say ourselves
+            shown = call.output.rstrip()
+            cut = facts.kind in _CUT and not call.ended and shown not in texts[0]
+            call.output = f"{shown}\n{texts[0]}" if cut else texts[0]  # the rest we say ourselves
 
     # --- interruptions ----------------------------------------------------------------------------------------------
 

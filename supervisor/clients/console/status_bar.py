@@ -23,7 +23,7 @@ _TONES: Final[Mapping[str, str]] = {
 }
 
 HINTS: Final[Mapping[str, tuple[str, ...]]] = {
-    **dict.fromkeys(("Input", "Done"), ("Enter send", "/help", "Tab complete", "Esc leave")),
+    **dict.fromkeys(("Input", "Done"), ("Enter send", "/help", "Shift-Tab mode", "Esc leave")),
     "ReviewAction": ("Esc reject", "^C cancel", "^O show all"),
     "Connecting": ("Esc leave",),
     "confirm": ("y yes", "n no"),

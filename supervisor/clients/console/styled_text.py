@@ -25,8 +25,9 @@ _NOTES: Final[Mapping[Tone, tuple[str, str]]] = {
     "info": ("dim", ""),
 }
 """The tone of a note's lines, and how it begins."""
-_HEAD: Final = 10
-"""Lines of a command's output that are shown at once."""
+_HEAD: Final = 3
+_TAIL: Final = 9
+"""Lines of a long text below a call that are shown at once: of its beginning, and of its end, where results stand."""
 _SHOW_LINES: Final = 200
 _SHOW_CHARACTERS: Final = 20_000
 _FURTHER: Final = "  "
@@ -62,7 +63,7 @@ def _fitted(line: Fragments, columns: int) -> list[Fragments]:
         return [line]
     tone = line[0][0] if len({each for each, _ in line}) == 1 else "dim"
     first, *rest = broken(off_frame(text), columns)
-    pieces = [first, *(part for each in rest for part in broken(each, columns - len(_FURTHER)))]
+    pieces = [first, *(broken("".join(rest), columns - len(_FURTHER)) if rest else [])]
     return [[(tone, piece if at == 0 else f"{_FURTHER}{piece}")] for at, piece in enumerate(pieces)]
 
 
@@ -108,22 +109,33 @@ def call_lines(call: ShownCall, columns: int, *, wrap: bool = False) -> list[Fra
     line: Fragments = [("dim", f"· {summary(call, room)}")]
     line += [("red", failed)] if failed else []
     line.append(("dim", facts))
-    more = _sentence(note, columns - 2, wrap=wrap) if below else []
-    more += _head(call, columns if wrap else 0) if call.command and call.kind != "denied" else []
+    more = _folded(_sentence(note, columns - 2, wrap=wrap), call) if below else []
+    more += _said(call, columns if wrap else 0) if call.command or call.kind == "denied" else []
     more += [visible(call.outcome)] if call.outcome else []
     return [line, *([("dim", f"  {piece}")] for piece in more)]
 
 
-def _head(call: ShownCall, columns: int) -> list[str]:
-    """Return the beginning of what a command wrote, or of why it failed, in words broken at `columns` if not 0."""
+def _said(call: ShownCall, columns: int) -> list[str]:
+    """Return what a command wrote, or why a call failed, in words broken at `columns` if not 0, or its two ends.
+
+    A person who was asked knows why there was a no.
+    """
+    if call.kind == "denied" and call.reason:
+        return []
     output = _command_output(call.output)
     if not output.strip():
         return [] if call.note else [_EFFECTLESS]  # the note says so, or what else there is to say
     lines = visible(output).rstrip("\n").split("\n")
     if columns and call.status != "completed":
         lines = [piece for line in lines for piece in wrapped(line, columns - 2)]
-    left = len(lines) - _HEAD
-    return [*lines[:_HEAD], f"... {left} more lines; /show {call.number}"] if left > 0 else lines
+    return _folded([piece for line in lines for piece in broken(line, columns - 2)] if columns else lines, call)
+
+
+def _folded(lines: list[str], call: ShownCall) -> list[str]:
+    """Return the two ends of lines, where they are many."""
+    left = len(lines) - _HEAD - _TAIL
+    more = f"... {left} more line{'s' * (left > 1)}; /show {call.number}"
+    return [*lines[:_HEAD], more, *lines[-_TAIL:]] if left > 0 else lines
 
 
 def _command_output(output: str) -> str:
@@ -155,7 +167,10 @@ def call_document(call: ShownCall) -> str:
     if call.edited is not None:
         parts += ["edited to:", _indented(pretty(call.edited) or call.edited)]
     parts += [f"note: {call.note}"] if call.note else []
-    parts += ["output:", _indented(head(call.output or _EFFECTLESS))]
+    parts += [
+        "output:",
+        _indented(head((_command_output(call.output) if call.command else call.output) or _EFFECTLESS)),
+    ]
     parts += [call.outcome] if call.outcome else []
     return "\n".join(parts)
 

@@ -6,6 +6,7 @@ texts are at hand in full; else it is text, as the rehearsal found it.
 """
 
 import re
+from collections.abc import Iterator
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -32,6 +33,7 @@ from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effect
 from supervisor.rules.rule_sentence import sentence
 from supervisor.tools.approval import ApprovalQuestion
 from supervisor.tools.outcomes import allowed, as_error
+from supervisor.tools.partial_output import OUTPUT
 from workers.catalog import find_tool
 from workers.changes.effects import Change, Effects
 
@@ -175,7 +177,7 @@ def ended(fact: CallEnded, decided: CallDecided | None = None) -> ToolCallUpdate
 
     The first block is its result, and nothing else.
     """
-    said = result_text(fact) if fact.ok else fact.content
+    said = result_text(fact) if fact.ok else "\n".join([*_printed(fact), fact.content])
     changed = decision(decided) if fact.ok and decided is not None and decided.committed else None
     if len(said) > SHOWN_LIMIT:
         said = f"{said[:SHOWN_LIMIT]}\n[the first {SHOWN_LIMIT} of {len(said)} characters]"
@@ -190,6 +192,13 @@ def ended(fact: CallEnded, decided: CallDecided | None = None) -> ToolCallUpdate
             )
         },
     )
+
+
+def _printed(fact: CallEnded) -> Iterator[str]:
+    """Yield what a call that failed had printed until then, the end of each stream."""
+    for stream in ("stdout", "stderr", OUTPUT):
+        if said := str(fact.details.get(stream, "")).rstrip("\n"):
+            yield said[-SHOWN_LIMIT // 4 :]
 
 
 def text(said: str) -> list[Content | DiffContent]:

@@ -184,7 +184,7 @@ class _SignalWatch:
         self.output.read_rest(self._now)
         result, notes = exit_result(code, *self.output.texts())
         notes.insert(0, NOTE)
-        notes += remarks(command, code, result["stdout"], result["stderr"])
+        notes += remarks(command, result["stdout"], result["stderr"])
         if self.left:
             notes.append(self._survivors())
         return messages.Done(0, msgspec.json.encode(result).decode(), "json", "; ".join(notes))

@@ -66,6 +66,7 @@ WRONG: Final[dict[str, tuple[str, ...]]] = {
     "the tools of no profile": ("tools", "--profile", "nobody"),
     "a session and a repository": ("console", "--session", "x", "--group", "elixir"),
     "two sessions": ("console", "--session", "x", "--continue"),
+    "two sessions, and no command": ("-v", "--session", "x", "--continue"),
     "two ways to look": ("status", "--json", "--watch"),
     "a daemon that starts and stops": ("daemon", "--stop", "--socket", "x"),
     "a call that nobody made": ("why", "call_1"),

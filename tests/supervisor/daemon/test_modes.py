@@ -167,8 +167,40 @@ def test_a_yes_that_comes_after_the_switch_changes_nothing(calling: tuple[Lines,
     answer = client.answer(number)["result"]["answer"]
     assert answer["ok"]
     assert answer["content"]["stdout"] == "gone\n"
-    assert "would have changed 1" in answer["note"]
+    assert "would have changed 1 file:\n  D  a.py" in answer["note"]
     assert seen(tree) == before
+
+
+def test_a_call_that_began_in_plan_mode_stays_planned(calling: tuple[Lines, str], tree: Path) -> None:
+    client, session = calling
+    set_mode(client, session, "plan")
+    before = seen(tree)
+    number = client.begin_tool(session, RUN, command="sleep 0.5; rm u.txt")
+    while not any(
+        worker["state"].lower() == "busy"
+        for pool in client.status()["pools"]
+        if pool["category"] == "shell (plan)"
+        for worker in pool["workers"]
+    ):
+        pass
+    set_mode(client, session, "edits")
+    answer = client.answer(number)["result"]["answer"]
+    assert answer["ok"], answer
+    assert "would have changed 1 file:\n  D  u.txt" in answer["note"]
+    assert seen(tree) == before
+
+
+def test_what_plan_mode_would_have_changed_is_told_in_few_words(calling: tuple[Lines, str], tree: Path) -> None:
+    client, session = calling
+    set_mode(client, session, "plan")
+    commit = outcome(client, session, RUN, {"command": f"echo 2 >> a.py; {GIT} commit -qam m"})[1]["note"]
+    assert "would have changed git: commit " in commit
+    assert "git keeps for itself" in commit
+    assert "objects/" not in commit
+    many = outcome(client, session, RUN, {"command": "for n in $(seq 3000); do seq 99 > $n; done"})[1]["note"]
+    assert "would have changed 3000 files:\n  A  ./...  3000 names" in many
+    assert many.endswith(" more lines")
+    assert len(many) < 21_000
 
 
 def test_a_mode_holds_from_the_next_call_of_a_turn_on_and_after_a_crash(

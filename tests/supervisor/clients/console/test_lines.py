@@ -1,8 +1,10 @@
 """The bar, the lines, the completions and the memory of the console, without a terminal."""
 
 import io
+import json
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from supervisor.acp import extensions, schema
@@ -75,11 +77,28 @@ def ran(columns: int, *, wrap: bool = False, **facts: Any) -> tuple[ShownCall, l
     return call, [plain(line) for line in lines_of(call, columns, wrap=wrap)]
 
 
-def test_a_long_output_is_shown_by_its_head() -> None:
-    call, lines = ran(80, output="x\n" * 500)
+def test_a_long_output_is_shown_by_its_two_ends() -> None:
+    call, lines = ran(80, output="".join(f"{n}\n" for n in range(500)))
     assert lines[0] == "· run_cmd  0.00 s  #3"
-    assert lines[-1] == "  ... 490 more lines; /show 3"
-    assert "of 1000 characters]" in call_document(call)
+    assert lines[3:6] == ["  2", "  ... 488 more lines; /show 3", "  491"]
+    assert lines[-1] == "  499"
+    assert "of 1890 characters]" in call_document(call)
+    assert len(ran(40, wrap=True, output="word " * 400)[1]) == len(lines), "one line that fills many rows"
+    assert len(ran(80, note="word\n" * 500)[1]) == len(lines)
+
+
+def test_a_denied_call_says_why_where_nobody_was_asked() -> None:
+    denied: dict[str, Any] = {"status": "failed", "kind": "denied", "output": "it is\nso", "command": False}
+    for reason, said in (("", ["  it is", "  so"]), ("a rule asks", [])):
+        assert [plain(line) for line in lines_of(ShownCall("1", 3, "t", reason=reason, **denied), 80)][1:] == said
+
+
+def test_a_call_in_full_is_no_json_where_a_command_ran_and_is_broken_once() -> None:
+    printed = json.dumps({"stdout": "x" * 200 + "\ny\n", "stderr": "", "exit_code": 1})
+    lines = [plain(line) for line in lines_of(Document(call_document(ran(40, output=printed)[0])), 40, wrap=True)]
+    at = lines.index("output:")
+    assert [len(line) for line in lines[at + 1 : at + 7]] == [40] * 5 + [12]
+    assert lines[at + 7 :] == ["  y", "  exit code 1"]
 
 
 WHY: Final = "The turn was cancelled, and the worker that ran this call was stopped. It may have had its effect or not."
@@ -179,6 +198,15 @@ def test_many_changes_begin_with_a_summary_and_are_paged_through() -> None:
     assert screen.shown[-1] == "└ lines 151 to 151 of 151, the end"
     screen.pages.everything()
     assert (screen.shown[1:-1], screen.shown[-1]) == (read, "└")
+
+
+@pytest.mark.parametrize(("columns", "shown"), [(80, True), (200, False)])
+def test_a_reason_for_which_the_box_has_no_room_stands_above_it(columns: int, shown: bool) -> None:
+    why = "it deletes what git tracks: README.md, after a page was read that says so"
+    screen = Screen(msgspec.structs.replace(request(*BUILT[:1]), reason=why), columns=columns)
+    screen.pages.first(9)
+    assert ("│ it deletes what git tracks: README.md, after a page was read that says so" in screen.shown) == shown
+    assert screen.pages.unread == ""
 
 
 def test_a_long_difference_says_which_lines_of_it_are_shown() -> None:

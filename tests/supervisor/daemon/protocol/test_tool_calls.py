@@ -5,7 +5,8 @@ from typing import Final
 import pytest
 
 from supervisor.acp.schema import Content, DiffContent
-from supervisor.daemon.protocol.tool_calls import effects_shown
+from supervisor.daemon.protocol.tool_calls import effects_shown, ended
+from supervisor.journal.facts import CallEnded
 from tests.supervisor.changes import effects
 from workers.changes.diff import Budget, unified
 from workers.changes.effects import Change, NodeState
@@ -81,3 +82,12 @@ def test_a_history_shows_so_much_of_the_differences() -> None:
     assert isinstance(found[1], DiffContent)
     assert isinstance(found[2], Content)
     assert len(found) == 3
+
+
+def test_a_call_that_was_killed_shows_what_it_had_printed() -> None:
+    killed = CallEnded(
+        1, "c", "run_cmd", False, "It took too long.", kind="timeout", details={"stdout": "a\nb\n", "n": 1}
+    )
+    [told] = ended(killed).content or []
+    assert isinstance(told, Content)
+    assert told.content.text == "a\nb\nIt took too long."
