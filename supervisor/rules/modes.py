@@ -11,8 +11,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from supervisor.display.git_words import git_words, own_part
 from supervisor.rules.change_kinds import kinds_of
-from supervisor.rules.git_changes import only_adds
+from supervisor.rules.git_changes import in_git, only_adds
 from supervisor.rules.judge_effects import Verdict, count_changed, essential_changes, protected_changes, summary, unmade
 from supervisor.rules.rule import ChangeKind, Mode, quoted
 from workers.changes.effects import Change, Effects
@@ -30,6 +31,7 @@ _ALWAYS_ASKED: Final[Mapping[ChangeKind, str]] = MappingProxyType(
     {"link-outside": "links that lead outside", "special": "special files", "setuid": "set-user-ID bits"}
 )
 _GONE: Final = frozenset({"deleted", "replaced"})
+_STASH: Final = frozenset({".git/refs/stash", ".git/logs/refs/stash"})
 _TOLD: Final = 6
 _WIDTH: Final = 100
 
@@ -72,8 +74,8 @@ def _exceptions(effects: Effects, tree: InTree) -> Iterator[str]:
     may_be_tracked = [each for each in effects.changes if each.tracked or (tree.index_unseen and not each.ignored)]
     if gone := [change for change in may_be_tracked if change.what in _GONE]:
         yield f"it deletes what git tracks{' or may track' * tree.index_unseen}: {_names(gone)}"
-    if lost := [change for path, change in essential_changes(effects) if not only_adds(path, change.what)]:
-        yield f"it takes away what git keeps: {_names(lost)}"
+    if lost := _lost(effects):
+        yield f"it takes away what git keeps: {', '.join(lost)}"
     if any(change.tracked and change.what not in _GONE for change in effects.changes):
         yield "git would no longer track files that stay"
     for kind, words in _ALWAYS_ASKED.items():
@@ -81,6 +83,30 @@ def _exceptions(effects: Effects, tree: InTree) -> Iterator[str]:
             yield f"it makes {words}: {_names(found)}"
     if effects.traffic:
         yield f"{summary(effects)}, and it used the network"
+
+
+def _lost(effects: Effects) -> list[str]:
+    """Return what git keeps and would not have any more, in its words or by name; nothing of a stash that is popped."""
+    essential = essential_changes(effects)
+    popped = any(not in_git(path) for path, _change in essential)
+    named = {each.new for each in effects.git}
+    refs = [each for each in effects.git if each.kind == "moved" and not each.new]
+    lost = [
+        change
+        for path, change in essential
+        if (not only_adds(path, change.what) or _is_shorter_log(path, change))
+        and not (popped and path in _STASH)
+        and not (refs and own_part(path) in {"refs", "logs"})
+    ]
+    stash = "refs/stash" if popped else ""
+    refs = [each for each in refs if each.old not in named and (each.name != stash or each.repository)]
+    return [*filter(None, [git_words(refs, _TOLD)]), *filter(None, [_names(lost)])]
+
+
+def _is_shorter_log(path: str, change: Change) -> bool:
+    """Say whether git's log of a reference, from which commits can be found again, loses lines."""
+    before, after = change.before, change.after
+    return own_part(path) == "logs" and before is not None and after is not None and after.size < before.size
 
 
 def _names(changes: list[Change]) -> str:

@@ -155,6 +155,7 @@ class GitChange(_EffectsRecord, frozen=True):
     old: Annotated[str, msgspec.Meta(max_length=64)] = ""
     """The object's name, empty where there was none."""
     new: Annotated[str, msgspec.Meta(max_length=64)] = ""
+    """Of HEAD, the commit that it is at where that was there before."""
     files: int | None = None
     """That differ; None where it takes more than a look to know."""
     repository: _Path = ""

@@ -6,7 +6,7 @@ innermost repository around it; git's own directory to none. Where nothing is kn
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -65,8 +65,8 @@ class GitIgnore:
                 return True
         return False
 
-    def untracks(self, path: str, data: bytes) -> bool:
-        """Say whether an index at `path` that becomes `data` no longer has what is there, or may not."""
+    def untracks(self, path: str, data: bytes, gone: Container[str] = ()) -> bool:
+        """Say whether an index at `path` that becomes `data` no longer has what is there and not `gone`, or may not."""
         *top, directory, name = ("", *path.split("/"))
         top = top[1:]
         if (directory, name) != (_GIT, "index"):
@@ -74,7 +74,8 @@ class GitIgnore:
         before, after = self._index(tuple(top)), entries_of(data)
         if before is None or after is None:
             return before is not after
-        return any(self._is_there((*top, os.fsdecode(each))) for each in before.keys() - after.keys())
+        left = ((*top, *os.fsdecode(each).split("/")) for each in before.keys() - after.keys())
+        return any(self._is_there(each) and "/".join(each) not in gone for each in left)
 
     def _directory(self, parts: Place) -> _Directory:
         known = len(parts)

@@ -8,7 +8,7 @@ import hashlib
 import os
 import stat
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from workers.changes.effects import CHANGES, Change, Effects, GitChange, NodeSta
 from workers.changes.readable import HEAD, Compared, Readable, binary, compare, encoding_of, left_out, too_large
 from workers.tree.git_config import GitConfigs
 from workers.tree.git_ignore import GitIgnore
+from workers.tree.git_index import entries_of
 from workers.tree.protected import Protection, protection_of
 from workers.treediff.comparison import Difference
 from workers.treediff.folded_names import fold, folder_of
@@ -82,7 +83,9 @@ def build_effects(
     found = [_change(each, first, since_ns, protection(each), leaves) for each in differences]
     if ignore is not None:
         pairs = zip(differences, found, strict=True)
-        found = [_of_git(each, one, ignore, contents[1]) for each, one in pairs]
+        gone = frozenset(each.path for each in differences if each.after is None)
+        behind = _left_behind(differences, gone, git, contents[1])
+        found = [_of_git(each, one, ignore, contents[1], gone, behind) for each, one in pairs]
     changes = _with_moves(found)
     everything = hashlib.sha256()
     for change in sorted(changes, key=_by_path):
@@ -108,14 +111,37 @@ def build_effects(
     )
 
 
-def _of_git(difference: Difference, change: Change, ignore: GitIgnore, after: Content) -> Change:
-    """Return a change with what git says of the name."""
+def _of_git(
+    difference: Difference,
+    change: Change,
+    ignore: GitIgnore,
+    after: Content,
+    gone: frozenset[str],
+    behind: Container[str],
+) -> Change:
+    """Return a change with what git says of the name; `gone` is what is deleted, `behind` what a switch left so."""
     if _ignored(difference, ignore):
         return msgspec.structs.replace(change, ignored=True)
-    gone = change.what in ("deleted", "replaced") and ignore.tracks(difference.path)
-    if change.what == "modified" and difference.after is not None and difference.path.endswith(".git/index"):
-        gone = ignore.untracks(difference.path, after(difference.path, difference.after, _LARGEST_INDEX) or b"")
-    return msgspec.structs.replace(change, tracked=True) if gone else change
+    path = difference.path
+    tracked = change.what in ("deleted", "replaced") and path not in behind and ignore.tracks(path)
+    if change.what == "modified" and difference.after is not None and path.endswith(".git/index"):
+        tracked = ignore.untracks(path, after(path, difference.after, _LARGEST_INDEX) or b"", gone)
+    return msgspec.structs.replace(change, tracked=True) if tracked else change
+
+
+def _left_behind(
+    differences: Sequence[Difference], gone: frozenset[str], git: Sequence[GitChange], after: Content
+) -> frozenset[str]:
+    """Return what is deleted because HEAD is at another commit that was there before, whose index has not got it.
+
+    The commit that HEAD was at still has it.
+    """
+    if not any(each.kind == "head" and each.new and not each.repository for each in git):
+        return frozenset()
+    index = next((each for each in differences if each.path == ".git/index" and each.after is not None), None)
+    data = (after(index.path, index.after, _LARGEST_INDEX) or b"") if index is not None and index.after else b""
+    entries = entries_of(data)
+    return gone - {os.fsdecode(each) for each in entries} if entries else frozenset()
 
 
 def _ignored(difference: Difference, ignore: GitIgnore) -> bool:

@@ -104,11 +104,20 @@ class _GitDirectory:
             else:
                 found = GitChange("head", spoken(heads[1])[0], repository=where, unread=not heads[1])
                 new = "" if heads[1].startswith("refs/") else heads[1]
-                yield self._with_obeyed(found, known, head or "", new)
+                found = self._with_obeyed(found, known, head or "", new)
+                yield msgspec.structs.replace(found, new=self._known_commit(heads[1], packed))
         if "packed-refs" in names and len(packed[1]) != self._count_packed():
             yield GitChange("odd", "packed-refs", repository=where, unread=True)
         if "index" in names:
             yield from (each for each in self._index(where) if not commits or each.obeyed or each.unread)
+
+    def _known_commit(self, head: str, packed: Sequence[Mapping[str, str]]) -> str:
+        """Return the commit that HEAD is at, where a branch named it before or it is a loose object that was there."""
+        if head.startswith("refs/"):
+            was, now = (self._value(head, packed[at], now=bool(at)) for at in (0, 1))
+            return was if was and was == now else ""
+        is_new = f"{self._path}/objects/{head[:2]}/{head[2:]}" in self._after
+        return head if head and not is_new and self._objects.commit(head) is not None else ""
 
     def _moved(self, ref: str, old: str, new: str, where: str, *, is_head: bool, base: str = "") -> GitChange:
         """Return what became of a reference; a new one begins at `base`."""

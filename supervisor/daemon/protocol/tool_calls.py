@@ -177,7 +177,7 @@ def ended(fact: CallEnded, decided: CallDecided | None = None) -> ToolCallUpdate
 
     The first block is its result, and nothing else.
     """
-    said = result_text(fact) if fact.ok else "\n".join([*_printed(fact), fact.content])
+    said = result_text(fact) if fact.ok else "\n".join([*_written(fact), fact.content])
     changed = decision(decided) if fact.ok and decided is not None and decided.committed else None
     if len(said) > SHOWN_LIMIT:
         said = f"{said[:SHOWN_LIMIT]}\n[the first {SHOWN_LIMIT} of {len(said)} characters]"
@@ -194,7 +194,7 @@ def ended(fact: CallEnded, decided: CallDecided | None = None) -> ToolCallUpdate
     )
 
 
-def _printed(fact: CallEnded) -> Iterator[str]:
+def _written(fact: CallEnded) -> Iterator[str]:
     """Yield what a call that failed had printed until then, the end of each stream."""
     for stream in ("stdout", "stderr", OUTPUT):
         if said := str(fact.details.get(stream, "")).rstrip("\n"):

@@ -49,6 +49,14 @@ ROWS: Final[dict[str, Row]] = {
         "asked",
     ),
     "a branch deleted": (RUN, {"command": "git update-ref -d HEAD"}, "asked", "asked"),
+    "another branch checked out": (RUN, {"command": "git switch -q other"}, "made", "asked"),
+    "the same, and a file deleted": (RUN, {"command": "rm a.py; git switch -q other"}, "asked", "asked"),
+    "a branch without a commit": (RUN, {"command": "git switch -q --orphan new"}, "asked", "asked"),
+    "a branch renamed": (RUN, {"command": "git branch -m other another"}, "made", "asked"),
+    "another branch deleted": (RUN, {"command": "git branch -qD other"}, "asked", "asked"),
+    "a stash popped": (RUN, {"command": "git stash pop -q"}, "made", "asked"),
+    "a stash dropped": (RUN, {"command": "git stash drop -q"}, "asked", "asked"),
+    "logs of references emptied": (RUN, {"command": "git reflog expire --expire=now --all"}, "asked", "asked"),
     "an object deleted": (RUN, {"command": "rm -f $(find .git/objects -type f | head -1)"}, "asked", "asked"),
     "a hook": (RUN, {"command": "echo echo > .git/hooks/pre-commit"}, "asked", "asked"),
     "what an editor obeys": (RUN, {"command": "mkdir .vscode; echo {} > .vscode/tasks.json"}, "asked", "asked"),
@@ -79,6 +87,12 @@ def tree(daemon: DaemonProcess) -> Path:
     git(root, "init", "-q")
     git(root, "add", "-A")
     git(root, "commit", "-qm", "first")
+    git(root, "checkout", "-qb", "other")
+    git(root, "rm", "-qr", "d")
+    git(root, "commit", "-qm", "without d")
+    git(root, "checkout", "-q", "-")
+    (root / "a.py").write_text("a = 1\na = 3\n")
+    git(root, "stash", "-q")
     (root / "u.txt").write_text("untracked\n")
     return root
 

@@ -201,6 +201,7 @@ def test_what_an_index_tracks_no_more(made: str, change: str, untracked: bool, t
         data = (tmp_path / "after").read_bytes()
         assert ignore.untracks(".git/index", data) is untracked
         assert not ignore.untracks("after", data)
+        assert not (data.startswith(b"DIRC") and made == "" and ignore.untracks(".git/index", data, {"x.o", "l"}))
 
 
 def test_hostile_patterns_take_no_time() -> None:
