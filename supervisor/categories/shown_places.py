@@ -31,6 +31,7 @@ _PARTS_BY_SIGN: Final = (
         "conda-meta",
         ("ssl/cert.pem", "ssl/openssl.cnf", "x86_64-conda-linux-gnu", "aarch64-conda-linux-gnu", "etc/fonts"),
     ),
+    ("Cellar", ("etc/ca-certificates", "etc/openssl@3/cert.pem", "etc/openssl@3/openssl.cnf")),
     ("Cellar", ("Cellar", "opt", "Caskroom", "Homebrew", "Frameworks")),  # Homebrew
 )
 """Further parts, where a sign of the kind is there."""
@@ -176,6 +177,7 @@ def parts_of(real: str, kept: HiddenPlaces) -> tuple[str, ...]:
     refuse(real, kept)
     above, packages, _ = f"{real}/".partition(_PACKAGES)
     if packages:
+        refuse(above + packages.rstrip("/"), kept)
         return (above + packages.rstrip("/"),)
     prefix, name = os.path.split(real)
     if name in _PROGRAM_DIRECTORIES and _is_prefix(prefix, kept):

@@ -39,6 +39,8 @@ _MISE_FILES: Final = (
     *(".mise.toml", "mise.toml", "mise.local.toml"),
 )
 """Of a root, what counts most last (mise.jdx.dev, "Configuration")."""
+_OF_PLUGINS: Final = ("bin", ".npm/bin", ".mix/escripts")
+"""Where those of Node.js and Elixir put programs, besides the usual place."""
 _PLUGINS: Final[Mapping[str, str]] = MappingProxyType(
     {"nodejs": "node", "golang": "go", "nodejs-lts": "node", "python3": "python"}
 )
@@ -61,8 +63,10 @@ def programs_behind(directory: str, root: str, home: str, person: Mapping[str, s
 
 def _directories_of(installed: Path) -> list[Path]:
     """Return where an installed version has its programs: in one directory, or as some plugins do, in several."""
-    if installed.name == "bin" or os.path.isdir(installed / "bin"):
-        return [installed if installed.name == "bin" else installed / "bin"]
+    if installed.name == "bin":
+        return [installed]
+    if os.path.isdir(installed / "bin"):
+        return [each for each in (installed / one for one in _OF_PLUGINS) if os.path.isdir(each)]
     return sorted(each for each in installed.glob("*/bin") if os.path.isdir(each))[:_VERSIONS_AT_MOST] or [installed]
 
 

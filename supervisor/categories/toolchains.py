@@ -36,7 +36,7 @@ KNOWN: Final = "known"
 _KNOWN: Final = (
     *("$CARGO_HOME/bin", "$PYENV_ROOT/shims", "$RBENV_ROOT/shims", "$NODENV_ROOT/shims", "$GOENV_ROOT/shims"),
     *("$ASDF_DATA_DIR/shims", "$MISE_DATA_DIR/shims", "$VOLTA_HOME/bin", "$NVM_DIR/versions/node/*/bin"),
-    *("$FNM_DIR/node-versions/*/installation/bin", "~/.fnm/node-versions/*/installation/bin"),
+    *("$FNM_DIR/aliases/default/bin", "$FNM_DIR/node-versions/*/installation/bin", "~/.fnm/aliases/default/bin"),
     *("$BUN_INSTALL/bin", "$DENO_INSTALL/bin", "$PNPM_HOME", "$SDKMAN_DIR/candidates/*/current/bin", "$GOPATH/bin"),
     *("/usr/local/go/bin", "~/sdk/go*/bin", "~/.local/bin", "$UV_PYTHON_INSTALL_DIR/cpython-*/bin"),
     *("~/miniforge3/bin", "~/mambaforge/bin", "~/miniconda3/bin", "~/anaconda3/bin", "~/micromamba/bin"),

@@ -96,8 +96,11 @@ def check_programs(settings: Settings, root: str) -> list[CheckResult]:
             _ADVICE if why.startswith("it ") else "",
         )
         for place, why in found.refused
-        if place not in {f"{real}/{each}" for each in _OWN}
+        if place not in {f"{real}/{each}" for each in _OWN} and not why.endswith(_NOT_THERE)
     ]
+    missing = [place for place, why in found.refused if why.endswith(_NOT_THERE)]
+    if missing:
+        refused.append(CheckResult("not there", "ok", f"Nothing is lost by them: {_listed(missing)}."))
     hidden = _hidden(asked.programs, settings.variable("PATH"), dict(found.refused))
     return [as_unicode(each) for each in (*asked.programs.values(), *asked.directories, *hidden, *refused)]
 
@@ -117,6 +120,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(one_line(each, 60) for each in names[:_TOLD]) + more
 
 
+_NOT_THERE: Final = " is not there"
 _ADVICE: Final = (
     "\nA directory of programs alone can be named in `toolchains` of [shell]; move programs out of a directory that "
     "holds settings, or take it out of the PATH."

@@ -38,3 +38,9 @@ def test_what_a_person_keeps_in_local_is_no_part_of_its_programs(tmp_path: Path)
         (tmp_path / ".local" / each).mkdir(parents=True)
     found = parts_of(f"{tmp_path}/.local/bin", HiddenPlaces(str(tmp_path), ()))
     assert found == (f"{tmp_path}/.local/bin",)
+
+
+def test_packages_among_which_a_home_lies_are_not_shown(tmp_path: Path) -> None:
+    (home := tmp_path.resolve() / "node_modules/me").mkdir(parents=True)
+    with pytest.raises(NotShown, match="a home"):
+        parts_of(str(home / "x/bin"), HiddenPlaces(str(home), ()))

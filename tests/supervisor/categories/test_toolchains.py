@@ -613,6 +613,22 @@ ELSEWHERE = [
         {},
         [".rustup/toolchains/beta-x86/bin", ".cargo/bin"],
     ),
+    (
+        "what npm has installed for a version of asdf's",
+        [f".asdf/installs/nodejs/22.0.0/{x}" for x in ("bin/node", ".npm/bin/cowsay", ".npm/lib/x")]
+        + [".asdf/shims/node"],
+        {},
+        [".asdf/installs/nodejs/22.0.0/bin", ".asdf/installs/nodejs/22.0.0/.npm/bin"],
+    ),
+    (
+        "the version that fnm starts with",
+        [
+            *(f"f/node-versions/{v}/installation/bin/node" for v in ("v20", "v22")),
+            "f/aliases/default -> ../node-versions/v20/installation",
+        ],
+        {"FNM_DIR": "~/f"},
+        ["f/node-versions/v20/installation/bin", "f/node-versions/v22/installation/bin"],
+    ),
     ("Go", ["g/bin/gopls"], {"GOPATH": "~/g:~/h"}, ["g/bin"]),
     ("a relative one", ["go/bin/gopls"], {"GOPATH": "g"}, ["go/bin"]),
     ("a home of settings", [".ssh/bin/x"], {"CARGO_HOME": "~/.ssh"}, []),

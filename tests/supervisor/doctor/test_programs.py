@@ -44,6 +44,7 @@ def test_directories_are_told_with_what_is_found_in_them(told: tuple[Path, dict[
     assert rows[f"{home}/tools/bin"] == CheckResult(f"{home}/tools/bin", "ok", "Found there: jq.")
     assert rows[f"{home}/root/node_modules/.bin"].detail == "Found there: tsc."
     assert "/usr/bin" not in rows
+    assert rows["not there"] == CheckResult("not there", "ok", "Nothing is lost by them: /no/such.")
 
 
 def test_it_can_be_read_in_80_columns(told: tuple[Path, dict[str, CheckResult]]) -> None:
@@ -61,7 +62,6 @@ REASONS = [
     ("dune", "/.config/x/bin/dune is not found by commands: it lies in .config"),
     ("HOME/.config/x/bin", ".config, where settings and credentials are kept. Not found there: dune."),
     (".", "relative"),
-    ("/no/such", "not there"),
     ("HOME", "a home"),
     ("HOME/root/.venv", "/gone is not there. Make it anew: python3 -m venv --clear .venv"),
 ]

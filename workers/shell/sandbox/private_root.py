@@ -41,9 +41,9 @@ AUTHORITIES: Final = "/etc/strongroom/authorities.pem"
 OF_ETC: Final = (
     *("alternatives", "ca-certificates", "crypto-policies", "debian_version", "gai.conf", "ld.so.cache", "ld.so.conf"),
     *("ld.so.conf.d", "localtime", "lsb-release", "magic", "mime.types", "os-release", "pki/tls/certs", "protocols"),
-    *("services", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone", "fonts", "perl", "R"),
-    *("java-*/security", "java-*/*.properties", "java-*/*.cfg", "maven/m2.conf", "maven/logging", "php/*/cli"),
-    "php/*/mods-available",
+    *("services", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone", "fonts", "perl/XML", "perl/Net", "R/ldpaths"),
+    *("R/Renviron", "R/Makeconf", "java-*/security", "java-*/*.properties", "java-*/*.cfg", "maven/m2.conf"),
+    "maven/logging",
 )
 """What of /etc is shown, where it is there, as patterns: it holds no secret, and programs do not start without it."""
 
