@@ -9,6 +9,7 @@ signal nobody: it stays in a PID namespace of its own.
 import fnmatch
 import glob
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -88,6 +89,7 @@ _BLANK: Final = "/dev/.blank"
 GIT_SETTINGS: Final = "/dev/.gitconfig"
 """Instead of the machine's own."""
 _OURS: Final = NO_SUID | NO_DEVICES
+_ESCAPED: Final = re.compile(r"\\([0-7]{3})")
 _PERSONS: Final = 1000
 """The first number of a user who is a person (login.defs(5))."""
 _MB: Final = 8
@@ -103,12 +105,14 @@ def build(layout: Layout) -> None:
     """
     os.umask(0o022)
     mounts.keep_to_ourselves()
+    os.listdir(os.path.dirname(HOME))
+    found = _found((*layout.hidden, *map(glob.escape, not_for_everybody("/etc"))))
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+        found += elsewhere(found, file)
     mounts.bind("/", _BASE, READ_ONLY | _OURS)
     _devices(layout)
     mounts.bind("/proc", _BASE + layout.machines_proc, READ_ONLY | _OURS | NO_PROGRAMS)
     _run()
-    os.listdir(os.path.dirname(HOME))
-    found = _found((*layout.hidden, *map(glob.escape, not_for_everybody("/etc"))))
     ways = [path for path in found if _hide(path, _needed(layout))]
     for path in layout.toolchains:
         if any(within(path, way) for way in ways):
@@ -223,6 +227,25 @@ def _found(hidden: Iterable[str]) -> list[str]:
         if not kept or not within(path, kept[-1]):
             kept.append(path)
     return kept
+
+
+def elsewhere(paths: Iterable[str], mounted: Iterable[str]) -> list[str]:
+    """Return where else these paths are seen: what they lie on may be mounted twice.
+
+    `mounted` are the lines of /proc/self/mountinfo (proc_pid_mountinfo(5)).
+    """
+    places: list[tuple[str, str, str]] = []
+    for fields in (line.split(" ") for line in mounted):
+        top, at = (_ESCAPED.sub(lambda found: chr(int(found[1], 8)), each).rstrip("/") for each in fields[3:5])
+        places.insert(0, (fields[2], top, at))  # of two at one place the last one is seen
+    found = []
+    for path in paths:
+        holds = [each for each in places if within(path, each[2] or "/")]
+        device, top, at = max(holds, key=lambda each: len(each[2]))
+        lies = top + path[len(at) :] or "/"
+        again = [to + lies[len(other) :] for its, other, to in places if its == device and within(lies, other or "/")]
+        found += [each.rstrip("/") for each in again if each.rstrip("/") not in (path, "")]
+    return found
 
 
 def not_for_everybody(top: str) -> Iterator[str]:

@@ -18,7 +18,7 @@ from tests.hostile_worker import hostile_command
 from tests.raw_worker import RawWorker
 from tests.workers.shell.conftest import effects_of, open_shell, python, shell
 from tests.workers.shell.sandbox.test_locks import attack
-from workers.shell.sandbox.machine_root import HIDDEN, OF_RUN, not_for_everybody
+from workers.shell.sandbox.machine_root import HIDDEN, OF_RUN, elsewhere, not_for_everybody
 
 HIDES = ("/etc/hostname",)
 """What an operator hides here."""
@@ -26,26 +26,6 @@ ROWS = (
     *(each._replace(held=Held(shell=MACHINE.get(each.name, each.held.shell))) for each in of("shell", DOORS)),
     *ON_THE_MACHINE,
 )
-
-
-@pytest.fixture(scope="module")
-def place() -> Iterator[Path]:
-    """A directory that commands see."""
-    for parent in ("/srv", "/opt", str(Path(__file__).parents[4])):
-        if os.access(parent, os.W_OK) and not parent.startswith(("/home/", "/root/", "/tmp/", str(Path.home()) + "/")):
-            place = Path(tempfile.mkdtemp(prefix="strongroom-test-", dir=parent))
-            break
-    else:
-        pytest.skip("this user can write nowhere but where commands do not see it")
-    yield place
-    shutil.rmtree(place)
-
-
-@pytest.fixture(scope="module")
-def root(place: Path) -> Path:
-    (place / "root").mkdir()
-    (place / "root" / "a.txt").write_text("alpha\n")
-    return place / "root"
 
 
 @pytest.fixture(scope="module")
@@ -278,3 +258,33 @@ def test_what_services_keep_to_themselves_is_found(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("password")
     found = {os.path.relpath(each, tmp_path) for each in not_for_everybody(str(tmp_path))}
     assert found == {"password", "deep/key", "closed"}
+
+
+MOUNTED = (
+    """
+22 1 8:1 / / rw - ext4 /dev/sda1 rw
+23 22 8:2 / /home rw - ext4 /dev/sda2 rw
+24 22 8:2 / /mnt/a\\040copy rw - ext4 /dev/sda2 rw
+25 22 8:1 / /chroot rw - ext4 /dev/sda1 rw
+26 22 8:2 /bob /srv/bob rw - ext4 /dev/sda2 rw
+27 22 8:3 /@ /btrfs rw - btrfs /dev/sdb rw
+28 22 8:3 /@/var /var rw - btrfs /dev/sdb rw
+29 22 0:5 / /proc rw - proc proc rw
+""".strip()
+    .replace("\\\\", "\\")
+    .splitlines()
+)
+ELSEWHERE = {
+    "/home": ["/mnt/a copy"],
+    "/home/bob/.ssh": ["/mnt/a copy/bob/.ssh", "/srv/bob/.ssh"],
+    "/srv/bob/.ssh": ["/home/bob/.ssh", "/mnt/a copy/bob/.ssh"],
+    "/etc/shadow": ["/chroot/etc/shadow"],
+    "/var/lib/sss": ["/btrfs/var/lib/sss"],
+    "/btrfs": [],
+    "/proc/kcore": [],
+}
+
+
+@pytest.mark.parametrize("path", ELSEWHERE)
+def test_what_is_mounted_twice_is_hidden_twice(path: str) -> None:
+    assert sorted(elsewhere([path], MOUNTED)) == ELSEWHERE[path]
