@@ -71,6 +71,18 @@ def go_module(name: str, text: str = "func One() int { return 1 }") -> bytes:
     return made.getvalue()
 
 
+def go_sums(name: str) -> str:
+    """Return what go.sum says of such a module (golang.org/x/mod/sumdb/dirhash, "Hash1")."""
+    with zipfile.ZipFile(io.BytesIO(go_module(name))) as archive:
+        whole = {path: archive.read(path) for path in archive.namelist()}
+    said = []
+    for where, files in (("", whole), ("/go.mod", {"go.mod": _go_mod(name).encode()})):
+        listed = "".join(f"{hashlib.sha256(files[path]).hexdigest()}  {path}\n" for path in sorted(files))
+        digest = base64.b64encode(hashlib.sha256(listed.encode()).digest()).decode()
+        said.append(f"example.org/{name} v1.0.0{where} h1:{digest}\n")
+    return "".join(said)
+
+
 def _go_mod(name: str) -> str:
     return f"module example.org/{name}\n\ngo 1.19\n"
 

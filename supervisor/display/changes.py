@@ -58,7 +58,7 @@ _STAGES: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
         "turn": "A yes lets the model go on with this turn; a no ends it. You are not asked again in this turn.",
         "network": "A yes rehearses it with connections to the hosts that are named. What it sends there cannot be "
         "taken back. What it would change here is asked about after that, unless it is what installs change: packages, "
-        "lock files and dependencies.",
+        "lock files, dependencies, what git ignores, and of a build what it builds.",
     }
 )
 

@@ -4,8 +4,9 @@ Rule: data, and pure functions over it. A command that is not understood install
 it has tried the network. What an install changes is as an install's only where nothing else is changed at all.
 """
 
+import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -13,6 +14,7 @@ from supervisor.rules.change_kinds import kinds_of
 from supervisor.rules.judge_effects import exact_path
 from supervisor.rules.rule import ChangeKind, Rule
 from supervisor.rules.started_programs import HARMLESS, simple_commands
+from supervisor.system.locked_packages import Locked
 from workers.changes.effects import Change, Effects, is_folded
 
 
@@ -24,23 +26,48 @@ class _Installer(NamedTuple):
     """A pattern."""
     subcommands: str
     """Each of one or two words that fetch packages, with commas between; "" stands for none at all."""
+    locked: str = ""
+    """The same of those that fetch what a lock file names, where it is not here; "x ." is x with no more words."""
+    builds: str = ""
+    """The same of those of them that run what they have fetched."""
 
 
+_NPX: Final = "npx"
 _INSTALLERS: Final = (
     _Installer(
-        "npm", "npm|pnpm", "install,i,in,add,ci,clean-install,ic,install-test,it,update,up,upgrade,dedupe,import"
+        *("npm", "npm", "install,i,in,add,it,install-test,update,up,upgrade,dedupe,import"),
+        locked="install .,i .,in .,add .,ci,clean-install,ic",
     ),
-    _Installer("npm", "yarn|yarnpkg", ",install,add,up,upgrade,dedupe"),
+    _Installer("npm", "pnpm", "install,i,add,ci,it,install-test,update,up,upgrade,dedupe,import,dlx", builds="dlx"),
+    _Installer("npm", "yarn|yarnpkg", ",install,add,up,upgrade,dedupe,dlx", builds="dlx"),
     _Installer("npm", "bun", "install,i,add,a,ci,update"),
+    _Installer("npm", "npx|bunx", "", locked="*", builds="*"),
     _Installer("pypi", r"pip[0-9.]*", "install,download,wheel"),
-    _Installer("pypi", "uv", "sync,add,lock,pip install,pip sync,pip compile,tool install"),
-    _Installer("pypi", "poetry|pdm|pipenv", "install,add,update,lock,sync"),
-    _Installer("crates", "cargo", "fetch,add,update,install,generate-lockfile,vendor"),
-    _Installer("go", "go", "get,install,mod download,mod tidy,mod vendor"),
+    _Installer(
+        *("pypi", "uv", "add,lock,pip install,pip sync,pip compile,tool install,tool run"),
+        *("sync,run", "run,tool run"),
+    ),
+    _Installer("pypi", "uvx", "*", builds="*"),
+    _Installer("pypi", "pipx", "install,run,upgrade,inject", builds="run"),
+    _Installer("pypi", "poetry|pdm", "add,update,lock", "install,sync"),
+    _Installer("pypi", "pipenv", "install,add,update,lock,sync"),
+    _Installer(
+        *("crates", "cargo", "add,update,install,generate-lockfile,vendor"),
+        *("fetch,build,b,test,t,run,r,check,c,bench,doc,d,clippy,rustc,fix,tree,metadata,nextest run",),
+        "build,b,test,t,run,r,check,c,bench,doc,d,clippy,rustc,fix,nextest run",
+    ),
+    _Installer(
+        *("go", "go", "get,install,mod tidy,mod vendor"),
+        *("mod download,build,test,run,vet,list,generate", "build,test,run,vet,generate"),
+    ),
 )
 """Sources: each program's own help."""
 
-_OFFLINE: Final = frozenset({"--offline", "--no-index", "--help", "-h", "--version"})
+_OFFLINE: Final = frozenset(["--offline", "--no-index", "--no-install", "--no", "--help", "-h", "--version"])
+_MORE: Final = frozenset(["--with", "--with-requirements", "--from", "--upgrade", "-U"])
+"""What makes uv fetch more than a lock file names."""
+_CLEAN: Final = frozenset(["ci", "clean-install", "ic"])
+_YES: Final = frozenset(["-y", "--yes", "-q", "--quiet"])
 _PYTHON: Final = re.compile(r"python[0-9.]*|pypy[0-9.]*")
 _ENVIRONMENTS: Final = re.compile(rf"/bin/(?:{_PYTHON.pattern})")
 _INTERPRETER: Final = re.compile(rf"(?:/(?!\.\.?/)[^/]+)*/bin/(?:{_PYTHON.pattern})")
@@ -64,8 +91,23 @@ _NAMING: Final = frozenset(
     ["package.json", "pyproject.toml", "Pipfile", "Cargo.toml", "go.mod", "METADATA", ".package-lock.json"]
 )
 """Manifests, and what says of installed packages which they are."""
+_TARGET: Final = "target"
+"""Where cargo builds."""
 _ORDINARY: Final[frozenset[ChangeKind]] = frozenset({"content"})
 _OF_PACKAGES: Final[frozenset[ChangeKind]] = frozenset({"content", "mode", "executable", "program", "link", "deletion"})
+
+
+class Fetch(NamedTuple):
+    """One simple command that fetches packages."""
+
+    registry: str
+    program: str
+    """As it was written."""
+    command: str
+    """For people."""
+    locked: Locked | None
+    """What it fetches only where it is not here; None where it fetches whatever is here."""
+    builds: bool
 
 
 class Install(NamedTuple):
@@ -77,50 +119,110 @@ class Install(NamedTuple):
     """The first one's words, for people."""
     alone: bool
     """Nothing else is run beside it."""
+    locked: tuple[Locked, ...] = ()
+    """What it fetches only where it is not here."""
+    always: bool = True
+    """It fetches whatever is here."""
+    builds: bool = False
+    """It runs what it has fetched: what it prints is not a package manager's alone."""
 
 
 def install_of(tool: str, arguments: str) -> Install | None:
     """Return what a call installs; None where it is no install, or is not understood. `arguments` are raw JSON."""
     commands = simple_commands(tool, arguments)
-    found: list[tuple[str, str, str]] = []
-    others = 0
+    found: list[Fetch] = []
+    others, place = 0, ""
     for words in commands or ():
         program, rest = words[0].rpartition("/")[2], words[1:]
         if _PYTHON.fullmatch(program) and rest[:1] == ["-m"] and len(rest) > 1:
             program, rest = rest[1], rest[2:]
-        if registry := _registry(program, rest):
-            found.append((registry, words[0], " ".join((program, *rest[:1]))))
+        if fetch := _fetch(program, rest, words[0], place):
+            found.append(fetch)
+        elif words[0] == "cd":
+            place = _joined(place, rest)
         else:
             others += words[0] not in HARMLESS
     if not found:
         return None
     registries, programs = (tuple(dict.fromkeys(column)) for column in list(zip(*found, strict=True))[:2])
-    return Install(registries, programs, found[0][2], not others)
+    locked = tuple(each.locked for each in found if each.locked is not None)
+    always, builds = any(each.locked is None for each in found), any(each.builds for each in found)
+    return Install(registries, programs, found[0].command, not others, locked, always, builds)
 
 
-def _registry(program: str, words: Sequence[str]) -> str:
-    """Return the registry that a simple command fetches packages from; "" where it fetches none."""
+def _joined(place: str, words: Sequence[str]) -> str:
+    """Return where `cd` leads, relative to the root; what is not known stays where it was."""
+    to = posixpath.normpath(posixpath.join(place, words[0])) if len(words) == 1 else place
+    return place if to.startswith(("/", "..")) else to.removeprefix(".").removeprefix("/") if to == "." else to
+
+
+def _fetch(program: str, words: Sequence[str], written: str, place: str) -> Fetch | None:
+    """Return what a simple command fetches; None where it fetches nothing, or that is not understood."""
     if not _OFFLINE.isdisjoint(words):
-        return ""
-    plain = [word for word in words if not word.startswith("-")]
-    said = {" ".join(plain[:number]) for number in (1, 2)}
-    for registry, programs, subcommands in _INSTALLERS:
-        if re.fullmatch(programs, program) and said & {*subcommands.split(",")}:
-            return registry
-    return ""
+        return None
+    plain = [word for word in words if not word.startswith(("-", "+"))]
+    for row in _INSTALLERS:
+        if not re.fullmatch(row.programs, program):
+            continue
+        named = {" ".join(plain[:number]) for number in (1, 2)} | ({"*"} if plain else set())
+        no_more = {f"{plain[0]} ."} if len(plain) == 1 else set()
+        if row.locked == "*" and plain and plain[0][0] in "./":
+            return None  # a program by its path
+        command, builds = " ".join((program, *plain[:1])), bool(row.builds and named & {*row.builds.split(",")})
+        if row.locked and (named | no_more) & {*row.locked.split(",")}:
+            return Fetch(row.registry, written, command, _locked(row, program, plain, words, place), builds)
+        if row.subcommands and named & {*row.subcommands.split(",")}:
+            return Fetch(row.registry, written, command, None, builds)
+    return None
+
+
+def _locked(row: _Installer, program: str, plain: Sequence[str], words: Sequence[str], place: str) -> Locked | None:
+    if row.locked == "*":
+        by_name = not words[0].startswith("-") or words[0] in _YES
+        return Locked(_NPX, place, program, plain[0]) if by_name and "/" not in plain[0] else None
+    if row.registry == "pypi" and not _MORE.isdisjoint(words):
+        return None
+    outputs = _outputs(words, place) if row.registry == "go" and plain[0] == "build" else ()
+    return Locked(row.registry, place, f"{program} {plain[0]}", clean=plain[0] in _CLEAN, outputs=outputs)
+
+
+def _outputs(words: Sequence[str], place: str) -> tuple[str, ...]:
+    """Return what `go build` may write: what it is told, or else what a directory of the words is called."""
+    found = [words[at + 1] for at, word in enumerate(words[:-1]) if word == "-o"]
+    found = found or [posixpath.basename(word) for word in words[1:] if word.startswith(".")]
+    paths = [posixpath.normpath(posixpath.join(place, each)) for each in found]
+    return tuple(each for each in paths if not each.startswith(("/", "..")))
 
 
 # --- what it may change -----------------------------------------------------------------------------------------------
 
 
-def only_installs(effects: Effects, registries: Sequence[str]) -> bool:
+def only_installs(
+    effects: Effects, registries: Sequence[str], *, builds: bool = False, outputs: Container[str] = ()
+) -> bool:
     """Say whether effects are those of installs from these registries, and no others.
 
     Those are: package directories and all beneath them, lock files, manifests in which dependencies alone change, and
-    what git ignores and nobody obeys; without second names, special files, set-user-ID bits and links to the outside,
-    but for that of an environment to its interpreter.
+    what git ignores and nobody obeys; without special files, set-user-ID bits, second names but among what git
+    ignores, and links to the outside, but for that of an environment to its interpreter. Of what `builds` also what it
+    builds, where such programs put it, and programs at `outputs`.
     """
-    return _only_folded(effects, registries) and all(_of_install(each, registries) for each in effects.changes)
+    built = {each.path for each in effects.changes if each.ignored or (builds and _is_built(each, registries))}
+    others = [each for each in effects.changes if each.path not in outputs or not _is_program(each)]
+    plain = all(_of_install(each, registries, built) for each in others)
+    return plain and _only_folded(effects, registries)
+
+
+def _is_program(change: Change) -> bool:
+    """Say whether a change is a new program, or a newer one of the same kind, and nothing else."""
+    plain = not (change.meanwhile or change.same_as or change.linked or change.withheld)
+    was_one = change.before is None or (change.before.kind == "file" and bool(change.before.mode & 0o111))
+    seen = change.diff or change.protected or change.level or change.script or change.what not in {"added", "modified"}
+    return plain and was_one and not seen and kinds_of(change) <= {"content", "program"}
+
+
+def _is_built(change: Change, registries: Sequence[str]) -> bool:
+    return "crates" in registries and change.path.split("/")[0] == _TARGET
 
 
 def _only_folded(effects: Effects, registries: Sequence[str]) -> bool:
@@ -150,12 +252,14 @@ def _is_called(part: str, name: str) -> bool:
     return part == name or (name[0] == "*" and part.endswith(name[1:]) and len(part) >= len(name))
 
 
-def _of_install(change: Change, registries: Sequence[str]) -> bool:
+def _of_install(change: Change, registries: Sequence[str], built: Container[str]) -> bool:
     path, kinds = exact_path(change), kinds_of(change)
-    if change.meanwhile or change.same_as or change.linked or change.withheld:
+    if change.meanwhile or change.withheld:
         return False
-    if change.ignored and not change.protected and not change.level:
-        return kinds <= _OF_PACKAGES
+    if change.path in built and not change.protected and not change.level:
+        return kinds <= _OF_PACKAGES and (not change.same_as or change.same_as in built)
+    if change.same_as or change.linked:
+        return False
     if top := _package_directory(path, registries):
         kinds = kinds - {"link-outside"} if _is_interpreter(change, path[len(top) :]) else kinds
         is_top = top == path and any(each and each.kind != "dir" for each in (change.before, change.after))

@@ -122,7 +122,8 @@ class ChangeAttempt:
         Of one that failed, and of whatever runs beside one, all is shown, and is foreign text.
         """
         went_well = self.effects is not None and not self.effects.exit_code
-        return self.network and went_well and self.wanted is not None and self.wanted.install.alone
+        install = self.wanted.install if self.wanted is not None else None
+        return self.network and went_well and install is not None and install.alone and not install.builds
 
     @property
     def foreign(self) -> bool:

@@ -196,7 +196,7 @@ class Execution:
         """
         if attempt.wanted is not None or attempt.network or attempt.undoes or self._plans:
             return None
-        attempt.wanted = wanted = self._rules.wanted_network(attempt.call)
+        attempt.wanted = wanted = await self._rules.wanted_network(attempt.call)
         if wanted is None:
             return None
         attempt.verdict = self._rules.judge_install(attempt.call, wanted)

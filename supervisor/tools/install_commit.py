@@ -75,6 +75,7 @@ async def _commit(
         if stage is not None and isinstance(ended, CallEnded) and ended.ok:
             try:
                 await trio.to_thread.run_sync(stage.move_in)
+                await rules.remember(attempt.wanted)
             except OSError as error:
                 _log.warning("an install hands not all on: %s", error)
         return ended

@@ -5,8 +5,10 @@ judged like any, and of an install that fails nothing is kept. After foreign tex
 """
 
 import datetime as dt
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from supervisor.categories.registries import Registry
 from supervisor.config.profiles import Profile
 from supervisor.display.escape import one_line
 from supervisor.display.proposed_effects import size
@@ -14,12 +16,16 @@ from supervisor.rules.installers import Install, covers, install_of, only_instal
 from supervisor.rules.judge_effects import Verdict
 from supervisor.rules.rule import Rule
 from supervisor.rules.rule_sentence import sentence
+from supervisor.system.locked_packages import built, lacking, remember
+from supervisor.system.package_caches import PackageCaches
 from supervisor.tools.exfiltration.exposure import SeenText
 from workers.changes.effects import Effects
 
 UPLOAD: Final = 4_000_000
 """Bytes that an install may send: a request for each of thousands of packages."""
 _WIDTH: Final = 80
+_NAMED: Final = 3
+"""Packages that are named in a question."""
 FAILED: Final = "it failed, so nothing of what it had changed is kept"
 INSTALLED: Final = Verdict("allow", "an install that may use the network: packages, lock files and dependencies alone")
 
@@ -32,15 +38,46 @@ class WantedNetwork(NamedTuple):
     """Those of its registries, and what else the profile names that is no registry: it may reach no more."""
     rule: Rule
     """What a yes for longer would allow."""
+    lacking: tuple[str, ...] = ()
+    """Packages that it fetches because they are not here."""
+    outputs: tuple[str, ...] = ()
+    """Programs that it may build."""
 
     def reason(self, seen: SeenText) -> str:
         """Return why a person is asked, a clause."""
         wants = f"{one_line(self.install.command, _WIDTH)} wants {', '.join(self.places)}"
-        return "; ".join(filter(None, (wants, seen.uploads.told(), f"it may send {size(self.upload(seen))}")))
+        may = f"it may send {size(self.upload(seen))}"
+        return "; ".join(filter(None, (wants, self._told(), seen.uploads.told(), may)))
+
+    def _told(self) -> str:
+        """Return which packages are not here, a clause."""
+        named = [one_line(each, _WIDTH) for each in self.lacking[:_NAMED]]
+        more = [f"{len(self.lacking) - _NAMED} more"] if len(self.lacking) > _NAMED else []
+        return f"not here: {', '.join([*named, *more])}" if named else ""
+
+    def needed(self, root: str, caches: PackageCaches | None, registries: Iterable[Registry]) -> "WantedNetwork | None":
+        """Return it with the packages that are not here; None where all are. Blocks."""
+        places = dict(_places(caches, registries))
+        found = tuple(name for each in self.install.locked for name in lacking(each, root, places))
+        outputs = tuple(path for each in self.install.locked for path in built(each, root))
+        return self._replace(lacking=found, outputs=outputs) if found or self.install.always else None
+
+    def remember(self, root: str, caches: PackageCaches | None, registries: Iterable[Registry]) -> None:
+        """Remember what it had no need of: it has gone well. Blocks.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        for each in self.install.locked:
+            remember(each, root, dict(_places(caches, registries)))
 
     def upload(self, seen: SeenText) -> int:
         """Return how many bytes it may send."""
         return max(UPLOAD, seen.uploads.limit)
+
+
+def _places(caches: PackageCaches | None, registries: Iterable[Registry]) -> Iterable[tuple[str, str]]:
+    return caches.places((each.name, each.url) for each in registries) if caches is not None else ()
 
 
 def wanted_network(profile: Profile, tool: str, arguments: str, today: dt.date) -> WantedNetwork | None:
@@ -65,4 +102,5 @@ def allowing(rules: list[Rule], wanted: WantedNetwork, today: dt.date) -> Verdic
 def settles(verdict: Verdict, wanted: WantedNetwork, effects: Effects) -> bool:
     """Say whether the yes to its network settles what an install changed: where nobody is to be asked otherwise."""
     asks = verdict.decision == "ask" and verdict.rule is None
-    return asks and only_installs(effects, wanted.install.registries)
+    builds = wanted.install.builds
+    return asks and only_installs(effects, wanted.install.registries, builds=builds, outputs=wanted.outputs)

@@ -8,6 +8,9 @@ it was, and each is stored before anything happens under it.
 import datetime as dt
 from typing import Any, Final
 
+import trio
+
+from supervisor.categories.registries import Registry
 from supervisor.config.profiles import Profile
 from supervisor.config.source_tree import tree_top
 from supervisor.display.escape import one_line
@@ -23,6 +26,7 @@ from supervisor.rules.shipped import or_shipped
 from supervisor.rules.started_programs import started_by
 from supervisor.rules.suggest import suggested_rule
 from supervisor.system.off_loop import off_loop
+from supervisor.system.package_caches import PackageCaches
 from supervisor.tools.approval import ApprovalDecision
 from supervisor.tools.call_policy import COMMANDS
 from supervisor.tools.installs import WantedNetwork, allowing, wanted_network
@@ -110,9 +114,26 @@ class SessionRules:
         found = allowing([*self.services.rules, *self._by_people(today)], wanted, today)
         return found or Verdict("ask", "")
 
-    def wanted_network(self, call: CallStarted) -> WantedNetwork | None:
-        """Return what a call wants of the network, if it is a known install."""
-        return wanted_network(self.profile, call.tool, effective(call), _today())
+    async def wanted_network(self, call: CallStarted) -> WantedNetwork | None:
+        """Return what a call wants of the network, if it is a known install and not all of it is here."""
+        wanted = wanted_network(self.profile, call.tool, effective(call), _today())
+        if wanted is None or not wanted.install.locked:
+            return wanted
+        return await trio.to_thread.run_sync(wanted.needed, *self._packages_here)
+
+    async def remember(self, wanted: WantedNetwork) -> None:
+        """Remember what an install that has gone well had no need of.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        if wanted.install.locked:
+            await trio.to_thread.run_sync(wanted.remember, *self._packages_here)
+
+    @property
+    def _packages_here(self) -> tuple[str, PackageCaches | None, tuple[Registry, ...]]:
+        root = self.profile.root if self._root is None else self._root.place
+        return root, self.services.caches, self.profile.registries
 
     def unlisted(self, call: CallStarted) -> str:
         """Return the program that a call starts, where [shell] does not list it and no rule lets it start."""

@@ -15,7 +15,7 @@ import pytest
 
 from supervisor.journal.facts import CallDecided, CallEnded
 from tests.daemon_process import ASK, DaemonProcess, Lines, scripted
-from tests.registry_server import Fault, RegistryServer
+from tests.registry_server import Fault, RegistryServer, go_sums
 from tests.supervisor.command import Home
 from tests.supervisor.histories import call
 
@@ -220,6 +220,39 @@ def test_what_a_package_s_script_leaves_in_caches_counts_for_no_install_that_has
         _, facts = site.run(site.root(), look, option=option)
         content = of(facts, CallEnded)[0].content
         assert [each for each in ("content-v2", "index-v5", "pip", "bun") if f"{each}/" in content] == seen, content
+
+
+BUILDS: Final = {"cargo": ["cargo build", "cargo run"], "go": ["go build ./...", "go run ."]}
+
+
+@pytest.mark.parametrize("program", BUILDS)
+def test_a_build_is_asked_about_beforehand_where_it_lacks_packages(site: Site, program: str) -> None:
+    if shutil.which(program) is None or not all(map(shutil.which, ("cc", "ld"))):
+        pytest.skip(f"no {program}, or nothing to link with")
+    files = {name: text.replace("tiny", "early") for name, text in LOCKED[program].files.items()}
+    if program == "go":
+        files["go.mod"] += "\nrequire example.org/early v1.0.0\n"
+        files["go.sum"] = go_sums("early")
+    roots = site.root(), site.root()
+    for root in roots:
+        for name, text in {**files, ".gitignore": "target/\n"}.items():
+            (root / name).parent.mkdir(exist_ok=True)
+            (root / name).write_text(text)
+        subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    questions, facts = site.run(roots[0], *BUILDS[program], profile="code")
+    if "sparse" in of(facts, CallEnded)[0].content:
+        pytest.skip("this cargo knows no sparse index")
+    assert all('"exit_code":0' in each.content for each in of(facts, CallEnded)), of(facts, CallEnded)
+    assert len(questions) == 1, questions
+    assert f"{program} build wants" in questions[0]
+    assert "not here: " in questions[0]
+    assert "early" in questions[0]
+    for each in (roots[0] / "Cargo.lock", *roots[0].glob("go.*")):
+        if each.exists():
+            shutil.copy(each, roots[1])
+    questions, facts = site.run(roots[1], *BUILDS[program], profile="code")
+    assert questions == []
+    assert all('"exit_code":0' in each.content for each in of(facts, CallEnded)), of(facts, CallEnded)
 
 
 def test_a_yes_for_always_holds_for_the_next_install_there(site: Site) -> None:

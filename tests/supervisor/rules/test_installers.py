@@ -74,6 +74,31 @@ def test_what_is_not_listed_is_no_install_s() -> None:
     assert not only_installs(Effects((WANTED[0][0],), {"added": 2}, b"", left_out={"added": 1}), ["pypi"])
 
 
+PROGRAM: Final = NodeState("file", 0o755)
+BUILT: Final = {
+    "what cargo builds": (changed("+ target/debug/app"), True),
+    "its second name": (changed("+ target/debug/app", same_as="target/debug/deps/app"), True),
+    "a second name of another": (changed("+ target/debug/app", same_as="src/main.rs"), False),
+    "a set-user-ID bit": (changed("+ target/debug/app", withheld=0o4000), False),
+    "another directory": (changed("+ core/target/x"), False),
+    "a program": (Change("bin/app", "added", None, PROGRAM), True),
+    "a newer one": (Change("bin/app", "modified", PROGRAM, PROGRAM), True),
+    "what was none": (Change("bin/app", "modified", NodeState("file", 0o644), PROGRAM), False),
+    "a text": (Change("bin/app", "added", None, PROGRAM, diff="+#!/bin/sh"), False),
+    "a program of another name": (Change("bin/other", "added", None, PROGRAM), False),
+    "a link": (link("bin/app", "/bin/sh"), False),
+    "what is obeyed": (Change("bin/app", "added", None, PROGRAM, level="told"), False),
+}
+
+
+@pytest.mark.parametrize(("one", "its"), BUILT.values(), ids=BUILT)
+def test_a_build_changes_what_it_builds_besides(one: Change, its: bool) -> None:
+    deps = changed("+ target/debug/deps/app")
+    found = Effects((one, deps), {"added": 2}, b"")
+    assert only_installs(found, ["crates"], builds=True, outputs=("bin/app",)) is its
+    assert not only_installs(found, ["crates"])
+
+
 FOLDED: Final = {
     "all of it, among packages": ((FoldedNames("web/node_modules", {"added": 3}, b""),), True),
     "but one": ((FoldedNames("web/node_modules", {"added": 2}, b""),), False),
@@ -118,7 +143,15 @@ COMMANDS: Final = {
     "cd web && pnpm i > /dev/null": (("npm",), True),
     "go mod download; ./run": (("go",), False),
     "npm test": None,
-    "cargo build": None,
+    "cargo build": (("crates",), True),
+    "cd core && cargo +nightly test --locked": (("crates",), True),
+    "go test ./... | tail": (("go",), False),
+    "npx --no-install tape": None,
+    "npx ./tool": None,
+    "npx tape": (("npm",), True),
+    "uv run pytest": (("pypi",), True),
+    "cargo": None,
+    "go vet --offline": None,
     "npm install --offline": None,
     "npm install --help": None,
     "python3 -m": None,
@@ -135,3 +168,19 @@ COMMANDS: Final = {
 def test_installs_are_known_by_their_words(command: str) -> None:
     install = install_of("run_cmd", json.dumps({"command": command}))
     assert (install and (install.registries, install.alone)) == COMMANDS[command]
+
+
+OUTPUTS: Final = {
+    "go build -o bin/app ./cmd/x": ("bin/app",),
+    "cd web && go build ./cmd/tool": ("web/tool",),
+    "go build -o ../app": (),
+    "go build -o /bin/app": (),
+    "go test ./...": (),
+}
+
+
+@pytest.mark.parametrize("command", OUTPUTS)
+def test_what_go_builds_is_known_by_its_words(command: str) -> None:
+    install = install_of("run_cmd", json.dumps({"command": command}))
+    assert install is not None
+    assert install.locked[0].outputs == OUTPUTS[command]

@@ -42,8 +42,8 @@ REACHED: Final = {
 
 
 @pytest.mark.parametrize("command", REACHED)
-def test_an_install_may_reach_its_registries_and_no_others(command: str) -> None:
-    wanted = rules().wanted_network(run(command))
+async def test_an_install_may_reach_its_registries_and_no_others(command: str) -> None:
+    wanted = await rules().wanted_network(run(command))
     assert (wanted and wanted.places) == REACHED[command]
 
 
@@ -52,7 +52,7 @@ JUDGED: Final = [
     ("no rule", (), "pip install x", "ask"),
     ("a rule", (ALLOW,), "pip install x", "allow"),
     ("a rule that has expired", (Rule("allow", registries=("pypi",), until=PAST),), "pip install x", "ask"),
-    ("a rule of another program", (ALLOW,), "uv sync", "ask"),
+    ("a rule of another program", (ALLOW,), "uv add y", "ask"),
     ("a rule of one of two registries", (Rule("allow", registries=("pypi",)),), "npm ci && pip install x", "ask"),
     ("beside something else", (ALLOW,), "pip install x; ./run", "ask"),
     ("a denial", (ALLOW, Rule("deny", network=True)), "pip install x", "deny"),
@@ -62,9 +62,11 @@ JUDGED: Final = [
 
 
 @pytest.mark.parametrize(("of", "command", "decision"), [row[1:] for row in JUDGED], ids=[row[0] for row in JUDGED])
-def test_a_rule_lets_exactly_its_installs_use_the_network(of: tuple[Rule, ...], command: str, decision: str) -> None:
+async def test_a_rule_lets_exactly_its_installs_use_the_network(
+    of: tuple[Rule, ...], command: str, decision: str
+) -> None:
     judging, call = rules(*of), run(command)
-    wanted = judging.wanted_network(call)
+    wanted = await judging.wanted_network(call)
     assert wanted is not None
     assert judging.judge_install(call, wanted).decision == decision
 
@@ -78,10 +80,10 @@ SETTLED: Final = [
 
 
 @pytest.mark.parametrize(("verdict", "changed", "settled"), SETTLED)
-def test_a_yes_to_an_install_settles_packages_of_which_no_rule_speaks(
+async def test_a_yes_to_an_install_settles_packages_of_which_no_rule_speaks(
     verdict: Verdict, changed: str, settled: bool
 ) -> None:
-    wanted = rules().wanted_network(run("pip install x"))
+    wanted = await rules().wanted_network(run("pip install x"))
     assert wanted is not None
     assert settles(verdict, wanted, effects(changed)) is settled
 

@@ -1,0 +1,262 @@
+"""Packages that a project's lock file names, and that neither the root nor a cache of ours has.
+
+Rule: a look, and no more: what cannot be read, or is not understood, lacks nothing, for then the command is asked about
+when it has tried the network. What lock files name for other systems is never fetched: what was still not here after a
+command had gone well is remembered as not needed for such a one, and is no reason to ask before the next.
+"""
+
+import base64
+import glob
+import json
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from supervisor.system.safe_files import read_bytes
+
+_LARGEST: Final = 2**25
+"""Bytes of a lock file that is read."""
+_MOST: Final = 20_000
+"""Packages of one, and names that are remembered."""
+_MEMBERS: Final = 200
+_NAME: Final = re.compile(r"[A-Za-z0-9@_.+~!/-]{1,200}")
+_UNNEEDED: Final = ".unneeded"
+
+_PACKAGE: Final = re.compile(
+    r'^\[\[package\]\]\nname = "([^"\n]+)"\nversion = "([^"\n]+)"(?:\nsource = ("[^"\n]+"|\{[^\n]+\}))?', re.MULTILINE
+)
+"""Of Cargo.lock, uv.lock, poetry.lock and pdm.lock."""
+_DEPENDENCIES: Final = re.compile(r"^dependencies = \[\n((?: [^\n]+\n)*)\]", re.MULTILINE)
+_SUM: Final = re.compile(r"^(\S+) (v[^\s/]+) h1:", re.MULTILINE)
+_REQUIRED: Final = re.compile(r"^(?:require)?[ \t]+([\w.~-]+\.[\w.~/-]+) (v[\w.+-]+)[ \t]*(// indirect)?", re.MULTILINE)
+_OF_NODE: Final = ("dependencies", "devDependencies", "optionalDependencies")
+_OF_CARGO: Final = ("dependencies", "dev-dependencies", "build-dependencies")
+_MODULE: Final = re.compile(r"^module (?:[\w.~/-]*/)??([\w.~-]+)(?:/v\d+)?$", re.MULTILINE)
+"""Its last name is what a program is called."""
+_REPLACED: Final = re.compile(r"([\w.~/-]+)(?: v\S+)? => \.{0,2}/")
+
+
+class Locked(NamedTuple):
+    """What a command fetches where it is lacking."""
+
+    kind: str
+    """A key of `_READERS`."""
+    directory: str
+    """Where it runs, relative to the root; "" is the root."""
+    group: str
+    """Commands that need the same packages."""
+    program: str = ""
+    """For npx, what it is to run."""
+    clean: bool = False
+    """It removes what is installed first."""
+    outputs: tuple[str, ...] = ()
+    """What it may build, relative to the root, as its words say."""
+
+
+class _Place(NamedTuple):
+    directories: tuple[str, ...]
+    """Where it runs, and those above it up to the root."""
+    cache: str
+    """A cache of the registry's packages; "" where there is none."""
+
+
+class _Found(NamedTuple):
+    lacking: list[str]
+    direct: frozenset[str] = frozenset()
+    """Names that the project itself asks for."""
+
+
+def lacking(locked: Locked, root: str, caches: Mapping[str, str]) -> list[str]:
+    """Return the packages that a command has to fetch, as they are called; blocks.
+
+    Args:
+        locked: the command.
+        root: a path that leads to the root.
+        caches: name of a cache -> its directory.
+    """
+    found = _look(locked, root, caches)
+    cache = caches.get(locked.kind, "")
+    known = set(_lines(f"{cache}{_UNNEEDED}")) if cache and found.lacking else set()
+    others = {each.partition("\t")[2] for each in known}
+    return [
+        each
+        for each in found.lacking
+        if f"{locked.group}\t{each}" not in known and (each not in others or each.rpartition("@")[0] in found.direct)
+    ]
+
+
+def built(locked: Locked, root: str) -> tuple[str, ...]:
+    """Return the programs that a command may build, relative to the root; blocks."""
+    module = _MODULE.search(_text(f"{root}/{locked.directory}/go.mod")) if locked.kind == "go" else None
+    named = (f"{locked.directory}/{module[1]}".removeprefix("/"),) if module is not None else ()
+    return (*locked.outputs, *named)
+
+
+def remember(locked: Locked, root: str, caches: Mapping[str, str]) -> None:
+    """Remember what is still not here, after a command has gone well. Blocks.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if not (cache := caches.get(locked.kind, "")):
+        return
+    known = dict.fromkeys(_lines(f"{cache}{_UNNEEDED}"))
+    new = [f"{locked.group}\t{each}" for each in _look(locked, root, caches).lacking]
+    if {*new} - known.keys():
+        lines = [*known, *(each for each in new if each not in known)][-_MOST:]
+        draft = f"{cache}{_UNNEEDED}.{os.getpid()}"
+        with open(draft, "w", encoding="utf-8") as file:
+            file.write("".join(f"{each}\n" for each in lines))
+        os.replace(draft, f"{cache}{_UNNEEDED}")
+
+
+def _look(locked: Locked, root: str, caches: Mapping[str, str]) -> _Found:
+    parts = locked.directory.split("/") if locked.directory else []
+    above = tuple("/".join((root, *parts[:count])) for count in range(len(parts), -1, -1))
+    with suppress(OSError, ValueError, RecursionError, TypeError, AttributeError, KeyError):
+        found = _READERS[locked.kind](_Place(above, caches.get(locked.kind, "")), locked)
+        named = [each for each in found.lacking if _NAME.fullmatch(each)]
+        return found._replace(lacking=list(dict.fromkeys(named))[:_MOST])
+    return _Found([])
+
+
+# --- a reader for each kind of lock file ------------------------------------------------------------------------------
+
+
+def _crates(place: _Place, _locked: Locked) -> _Found:
+    if any(
+        "replace-with" in _text(f"{each}/.cargo/config{end}") for each in place.directories for end in ("", ".toml")
+    ):
+        return _Found([])  # vendored, or wherever else it says
+    here = _nearest(place, "Cargo.lock")
+    if here is None:
+        return _Found(list(_wanted_crates(place)))
+    text = _text(f"{here}/Cargo.lock")
+    kept = {name for _, _, names in os.walk(f"{place.cache}/cache") for name in names} if place.cache else set()
+    named, direct = [], set()
+    for found in _PACKAGE.finditer(text):
+        name, version, source = found.groups()
+        if source is None:
+            below = _DEPENDENCIES.search(text, found.end(), (text.find("\n[[", found.end()) + 1) or len(text))
+            direct |= {line.strip(' ",').partition(" ")[0] for line in below[1].splitlines()} if below else set()
+        elif source.startswith(('"registry+', '"sparse+')) and f"{name}-{version}.crate" not in kept:
+            named.append(f"{name}@{version}")
+    return _Found(named, frozenset(direct))
+
+
+def _wanted_crates(place: _Place) -> Iterator[str]:
+    """Yield the crates that manifests want, where there is no lock file."""
+    here = _nearest(place, "Cargo.toml")
+    tops = [tomllib.loads(_text(f"{here}/Cargo.toml"))] if here is not None else []
+    for top in tops[:1]:
+        members = (each for each in top.get("workspace", {}).get("members", ()) if "**" not in each)
+        found = (each for member in members for each in glob.iglob(f"{here}/{member}/Cargo.toml"))
+        tops += [tomllib.loads(_text(each)) for each in islice(found, _MEMBERS)]
+    tables = [each for top in tops for each in (top, top.get("workspace", {}))]
+    for table in tables:
+        for name, value in (pair for key in _OF_CARGO for pair in table.get(key, {}).items()):
+            if isinstance(value, str) or not ({"path", "workspace"} & value.keys()):
+                yield name
+
+
+def _modules(place: _Place, _locked: Locked) -> _Found:
+    here = _nearest(place, "go.mod")
+    if here is None or os.path.exists(f"{here}/vendor/modules.txt"):
+        return _Found([])
+    text = _text(f"{here}/go.mod")
+    replaced = set(_REPLACED.findall(text))
+    required = [each for each in _REQUIRED.findall(text) if each[0] not in replaced]
+    sums = _SUM.findall(_text(f"{here}/go.sum")) or [each[:2] for each in required]
+    wanted = [(name, version) for name, version in sums if not _is_kept_module(place.cache, name, version)]
+    return _Found([f"{n}@{v}" for n, v in wanted], frozenset(name for name, _, other in required if not other))
+
+
+def _is_kept_module(cache: str, name: str, version: str) -> bool:
+    escaped = re.sub("[A-Z]", lambda letter: f"!{letter[0].lower()}", name)
+    return bool(cache) and os.path.exists(f"{cache}/{escaped}/@v/{version}.zip")
+
+
+def _nodes(place: _Place, locked: Locked) -> _Found:
+    here = _nearest(place, "package.json")
+    if here is None:
+        return _Found([])
+    manifest = json.loads(_text(f"{here}/package.json"))
+    wanted = {name: each for key in _OF_NODE for name, each in manifest.get(key, {}).items()}
+    text = _text(f"{here}/package-lock.json") or _text(f"{here}/npm-shrinkwrap.json")
+    packages: Mapping[str, Any] = json.loads(text).get("packages", {}) if text else {}
+    top = packages.get("", {})
+    said = {name: each for key in _OF_NODE for name, each in top.get(key, {}).items()}
+    new = [name for name, each in wanted.items() if said.get(name) != each and "file:" not in str(each)]
+    named = [name for name in new if text or not os.path.exists(f"{here}/node_modules/{name}")]
+    named += [
+        f"{path.rpartition('node_modules/')[2]}@{each.get('version', '')}"
+        for path, each in packages.items()
+        if path and "resolved" in each and not each.get("link") and not _is_installed(place, here, path, each, locked)
+    ]
+    return _Found(named, frozenset(wanted))
+
+
+def _is_installed(place: _Place, here: str, path: str, locked: Mapping[str, Any], how: Locked) -> bool:
+    if not how.clean:
+        return os.path.exists(f"{here}/{path}/package.json")
+    kind, _, digest = str(locked.get("integrity", "")).partition(" ")[0].partition("-")
+    name = base64.b64decode(digest).hex()
+    return bool(place.cache and name) and os.path.exists(
+        f"{place.cache}/content-v2/{kind}/{name[:2]}/{name[2:4]}/{name[4:]}"
+    )
+
+
+def _programs(place: _Place, locked: Locked) -> _Found:
+    there = any(os.path.exists(f"{each}/node_modules/.bin/{locked.program}") for each in place.directories)
+    return _Found([] if there or not locked.program else [locked.program])
+
+
+def _wheels(place: _Place, _locked: Locked) -> _Found:
+    here = _nearest(place, "pyproject.toml")
+    if here is None:
+        return _Found([])
+    text = next(filter(None, (_text(f"{here}/{name}") for name in ("uv.lock", "poetry.lock", "pdm.lock"))), "")
+    if not text:
+        manifest = tomllib.loads(_text(f"{here}/pyproject.toml"))
+        groups = manifest.get("project", {}).get("dependencies", []), *manifest.get("dependency-groups", {}).values()
+        wanted = [re.split(r"[^\w.-]", str(each), maxsplit=1)[0] for group in groups for each in group]
+        poetrys = manifest.get("tool", {}).get("poetry", {}).get("dependencies", {})
+        return _Found([*wanted, *(each for each in poetrys if each != "python")])
+    lib = f"{here}/.venv/lib"
+    sites = [f"{lib}/{each}/site-packages" for each in (os.listdir(lib) if os.path.isdir(lib) else ())]
+    there = {_distribution(name.removesuffix(".dist-info")) for each in sites for name in os.listdir(each)}
+    named = [(name, version) for name, version, source in _PACKAGE.findall(text) if "virtual" not in source]
+    return _Found([f"{n}@{v}" for n, v in named if _distribution(f"{n}-{v}") not in there])
+
+
+def _distribution(name: str) -> str:
+    return re.sub(r"[-_.]+", "_", name).casefold()
+
+
+_READERS: Final[Mapping[str, Callable[[_Place, Locked], _Found]]] = MappingProxyType(
+    {"crates": _crates, "go": _modules, "npm": _nodes, "npx": _programs, "pypi": _wheels}
+)
+
+# --- files that anybody may have written ------------------------------------------------------------------------------
+
+
+def _nearest(place: _Place, name: str) -> str | None:
+    return next((each for each in place.directories if os.path.exists(f"{each}/{name}")), None)
+
+
+def _text(path: str) -> str:
+    """Return what is in a regular file; "" where there is none, or too much."""
+    try:
+        return read_bytes(Path(path), _LARGEST).decode("utf-8", "replace").replace("\r\n", "\n")
+    except (OSError, ValueError):
+        return ""
+
+
+def _lines(path: str) -> Iterable[str]:
+    return _text(path).splitlines()

@@ -1,0 +1,169 @@
+"""What of a lock file is not here, by what lies in the root and in caches; and what was no need the last time."""
+
+import base64
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from supervisor.system.locked_packages import Locked, lacking, remember
+
+CARGO: Final = """# made by cargo
+version = 3
+
+[[package]]
+name = "app"
+version = "0.1.0"
+dependencies = [
+ "serde",
+]
+
+[[package]]
+name = "serde"
+version = "1.0.1"
+source = "registry+https://example.org/index"
+checksum = "00"
+dependencies = [
+ "windows-sys 0.1.0",
+]
+
+[[package]]
+name = "windows-sys"
+version = "0.1.0"
+source = "sparse+https://example.org/"
+
+[[package]]
+name = "mine"
+version = "0.1.0"
+source = "git+https://example.org/mine#00"
+"""
+MANIFEST: Final = '[package]\nname = "app"\nversion = "0.1.0"\n[dependencies]\n'
+MODULE: Final = (
+    "module example.org/app\n\ngo 1.19\n\nrequire (\n\texample.org/Tiny v1.0.0\n\texample.org/x v1.0.0 // indirect\n)\n"
+)
+SUMS: Final = (
+    "example.org/Tiny v1.0.0 h1:aa=\nexample.org/Tiny v1.0.0/go.mod h1:aa=\nexample.org/x v1.0.0/go.mod h1:aa=\n"
+)
+DIGEST: Final = b"\x01\x23\x45\x67"
+INTEGRITY: Final = f"sha512-{base64.b64encode(DIGEST).decode()}"
+OF_TINY: Final = {"version": "1.0.0", "resolved": "https://example.org/tiny.tgz", "integrity": INTEGRITY}
+
+
+def lock(dependencies: Mapping[str, str], **packages: Any) -> str:
+    return json.dumps({"packages": {"": {"dependencies": dependencies}, **packages}})
+
+
+def manifest(**dependencies: str) -> str:
+    return json.dumps({"name": "app", "dependencies": dependencies})
+
+
+TINY: Final = {
+    "package.json": manifest(tiny="^1"),
+    "package-lock.json": lock({"tiny": "^1"}, **{"node_modules/tiny": OF_TINY, "node_modules/here": {"link": True}}),
+}
+UV: Final = (
+    '[[package]]\nname = "app"\nversion = "1"\nsource = { virtual = "." }\n\n'
+    '[[package]]\nname = "my.tool"\nversion = "2.0"\nsource = { registry = "https://example.org" }\n'
+)
+HERE: Final = "example.org/!tiny/@v/v1.0.0.zip"
+PROJECT: Final = '[project]\nname = "app"\ndependencies = ["tiny>=1", "small[x]"]\n'
+
+
+class Row(NamedTuple):
+    """A root, and what a command in it lacks."""
+
+    locked: Locked
+    files: Mapping[str, str]
+    lacks: list[str]
+    cached: tuple[str, ...] = ()
+
+
+BUILD: Final = Locked("crates", "core/src", "cargo build")
+GO: Final = Locked("go", "", "go build")
+NPM: Final = Locked("npm", "web", "npm install")
+CI: Final = Locked("npm", "", "npm ci", clean=True)
+RUN: Final = Locked("pypi", "", "uv run")
+NPX: Final = Locked("npx", "web", "npx", "tape")
+CRATES: Final = ["serde@1.0.1", "windows-sys@0.1.0"]
+ROWS: Final = {
+    "crates": Row(BUILD, {"Cargo.lock": CARGO}, CRATES),
+    "crates above": Row(BUILD, {"core/Cargo.toml": MANIFEST, "Cargo.lock": CARGO}, CRATES),
+    "crates, one of them cached": Row(BUILD, {"Cargo.lock": CARGO}, CRATES[1:], ("cache/i-1/serde-1.0.1.crate",)),
+    "crates that are vendored": Row(
+        BUILD, {"Cargo.lock": CARGO, ".cargo/config.toml": '[source.crates-io]\nreplace-with = "vendored"\n'}, []
+    ),
+    "a manifest alone": Row(BUILD, {"core/Cargo.toml": f'{MANIFEST}serde = "1"\nmine = {{ path = "x" }}'}, ["serde"]),
+    "a manifest of nothing": Row(BUILD, {"Cargo.toml": MANIFEST}, []),
+    "a workspace": Row(
+        BUILD,
+        {"Cargo.toml": '[workspace]\nmembers = ["libs/*"]\n', "libs/a/Cargo.toml": f'{MANIFEST}rand = "1"\n'},
+        ["rand"],
+    ),
+    "no cargo at all": Row(BUILD, {}, []),
+    "modules": Row(GO, {"go.mod": MODULE, "go.sum": SUMS}, ["example.org/Tiny@v1.0.0"]),
+    "modules without sums": Row(GO, {"go.mod": MODULE}, ["example.org/Tiny@v1.0.0", "example.org/x@v1.0.0"]),
+    "a module that is cached": Row(GO, {"go.mod": MODULE, "go.sum": SUMS}, [], (HERE,)),
+    "modules that are vendored": Row(GO, {"go.mod": MODULE, "go.sum": SUMS, "vendor/modules.txt": ""}, []),
+    "a module beside": Row(GO, {"go.mod": f"{MODULE}replace example.org/Tiny => ./tiny\n"}, ["example.org/x@v1.0.0"]),
+    "no module at all": Row(GO, {"go.sum": SUMS}, []),
+    "a package": Row(NPM, TINY, ["tiny@1.0.0"]),
+    "a package that is there": Row(NPM, {**TINY, "node_modules/tiny/package.json": ""}, []),
+    "a package that is new": Row(NPM, {**TINY, "package.json": manifest(tiny="^1", new="^2")}, ["new", "tiny@1.0.0"]),
+    "no lock file": Row(NPM, {"package.json": manifest(tiny="^1")}, ["tiny"]),
+    "no lock file, and it is there": Row(NPM, {"package.json": manifest(a="1"), "node_modules/a/x": ""}, []),
+    "nothing wanted": Row(NPM, {"package.json": "{}"}, []),
+    "made anew": Row(CI, {**TINY, "node_modules/tiny/package.json": ""}, ["tiny@1.0.0"]),
+    "made anew from a cache": Row(CI, TINY, [], ("content-v2/sha512/01/23/4567",)),
+    "a distribution": Row(RUN, {"pyproject.toml": "", "uv.lock": UV}, ["my.tool@2.0"]),
+    "one that is there": Row(
+        RUN,
+        {"pyproject.toml": "", "uv.lock": UV, ".venv/lib/python3/site-packages/my_tool-2.0.dist-info/RECORD": ""},
+        [],
+    ),
+    "what a project wants": Row(RUN, {"pyproject.toml": PROJECT}, ["tiny", "small"]),
+    "no project": Row(RUN, {}, []),
+    "a program": Row(NPX, {}, ["tape"]),
+    "a program that is there": Row(NPX, {"node_modules/.bin/tape": ""}, []),
+    "a lock file that is none": Row(NPM, {"package.json": "[[[", "package-lock.json": "{"}, []),
+    "names that are none": Row(BUILD, {"Cargo.lock": CARGO.replace('"serde"', '"a b; do it\\u202e"')}, CRATES[1:]),
+}
+
+
+def laid_out(tmp_path: Path, row: Row) -> tuple[str, dict[str, str]]:
+    root, cache = tmp_path / "root", tmp_path / "cache"
+    for place, text in {
+        **{root / name: text for name, text in row.files.items()},
+        **{cache / name: "" for name in row.cached},
+    }.items():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    return str(root), {row.locked.kind: str(cache)}
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+def test_what_is_not_here_is_known_from_the_lock_file(tmp_path: Path, row: Row) -> None:
+    root, caches = laid_out(tmp_path, row)
+    assert lacking(row.locked, root, caches) == row.lacks
+    if row.cached:
+        assert lacking(row.locked, root, {}) != row.lacks
+
+
+def test_what_was_no_need_is_none_the_next_time_but_for_another_command_s_own(tmp_path: Path) -> None:
+    root, caches = laid_out(tmp_path, ROWS["crates"])
+    remember(BUILD, root, caches)
+    assert lacking(BUILD, root, caches) == []
+    test = BUILD._replace(group="cargo test")
+    assert lacking(test, root, caches) == ["serde@1.0.1"]
+    assert lacking(test, root, {}) == CRATES
+    remember(test, root, caches)
+    remember(test, root, caches)
+    assert lacking(test, root, caches) == []
+    assert len((tmp_path / "cache.unneeded").read_text().splitlines()) == 4
+
+
+def test_a_pipe_and_a_large_file_hold_up_nobody(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "Cargo.lock")
+    assert lacking(BUILD._replace(directory=""), str(tmp_path), {}) == []
