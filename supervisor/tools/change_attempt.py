@@ -30,17 +30,14 @@ from supervisor.system.off_loop import off_loop
 from supervisor.tools import outcomes
 from supervisor.tools.approval import ApprovalDecision
 from supervisor.tools.call_context import CallContext
-from supervisor.tools.call_policy import COMMANDS
 from supervisor.tools.catalog import Offer
 from supervisor.tools.commit_fate import settle, settled
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.installs import WantedNetwork
-from supervisor.tools.services import ChangeServices
 from supervisor.tools.session_rules import SessionRules
 from supervisor.undo.packs import PackStore
 from supervisor.undo.promise import PackBudget, breaks_promise, losses
 from workers.changes.effects import UPLOAD, Change, Effects, What, is_folded
-from workers.shell.shell_inputs import ENDS_S
 from workers.tree.drafts import drafts_in
 from workers.wire import messages
 
@@ -55,12 +52,6 @@ _SYNCED_AT_ONCE: Final = 2**20
 
 _LEFT_OUT: Final = "not recorded"
 _UNDECIDED: Final = Verdict("ask", "")
-
-
-class _Timed(msgspec.Struct):
-    """What of a command's arguments says how long it may take."""
-
-    timeout_s: float | None = None
 
 
 class Next(Enum):
@@ -220,17 +211,6 @@ class ChangeAttempt:
 def raw_arguments(call: CallStarted) -> bytes:
     """Return a call's arguments as a worker is sent them."""
     return (effective(call) or "{}").encode("utf-8", "surrogatepass")
-
-
-def call_s(call: CallStarted, services: ChangeServices) -> float | None:
-    """Return the seconds that a command's call may take where it asks for more than the usual; None where not."""
-    try:
-        wanted = msgspec.json.decode(raw_arguments(call), type=_Timed).timeout_s
-    except (msgspec.DecodeError, UnicodeError, RecursionError):  # its worker says what is wrong
-        return None
-    if call.tool not in COMMANDS or wanted is None or wanted <= services.timeout_s:
-        return None
-    return min(wanted, services.max_timeout_s) + ENDS_S
 
 
 def recorded_effects(effects: Effects) -> Effects:

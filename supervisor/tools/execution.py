@@ -28,7 +28,7 @@ from supervisor.tools.approval import ApprovalDecision, Approvals
 from supervisor.tools.availability import no_answer
 from supervisor.tools.call_context import CallContext
 from supervisor.tools.catalog import Offer
-from supervisor.tools.change_attempt import ChangeAttempt, Next, call_s, discard, raw_arguments
+from supervisor.tools.change_attempt import ChangeAttempt, Next, discard, raw_arguments
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.exfiltration.origins import explained, obeyed, words_of
 from supervisor.tools.installs import FAILED, INSTALLED, settles
@@ -128,11 +128,12 @@ class Execution:
     async def _rehearse(self, attempt: ChangeAttempt) -> ChangeAttempt | CallEnded:
         call, offer = attempt.call, attempt.offer
         attempt.planned = self._plans
-        seconds, category = call_s(call, self._services), offer.category + PLAN * attempt.planned
+        arguments, category = raw_arguments(call), offer.category + PLAN * attempt.planned
+        seconds = self._services.call_s(call.tool, arguments)
         try:
             proposal = await self._pools.pool(category).propose(
                 offer.name,
-                raw_arguments(call),
+                arguments,
                 timeout=seconds,
                 output=attempt.show,
                 network=attempt.network,
@@ -360,11 +361,12 @@ class Execution:
     async def _run_on_root(self, attempt: ChangeAttempt) -> CallEnded:
         """Run a call that cannot be rehearsed on the root itself."""
         call, offer = attempt.call, attempt.offer
-        seconds = call_s(call, self._services)
+        arguments = raw_arguments(call)
+        seconds = self._services.call_s(call.tool, arguments)
         try:
             answer = await self._pools.pool(offer.category).call(
                 offer.name,
-                raw_arguments(call),
+                arguments,
                 effect=True,
                 timeout=seconds,
                 output=attempt.show,

@@ -7,13 +7,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+import msgspec
+
 from supervisor.categories.web import WebConfig
 from supervisor.journal.agent_files import AgentFiles
 from supervisor.rules.rule import Rule
 from supervisor.rules.store import RuleStore
 from supervisor.system.descendants import Orphans
 from supervisor.system.package_caches import PackageCaches
+from supervisor.tools.call_policy import COMMANDS
 from supervisor.undo.packs import PackStore
+from workers.shell.shell_inputs import ENDS_S
+
+
+class _Timed(msgspec.Struct):
+    """What of a command's arguments says how long it may take."""
+
+    timeout_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -44,3 +54,13 @@ class ChangeServices:
     """What approved installs have fetched."""
     agent_files: AgentFiles | None = None
     """The files that agents wrote, in any session."""
+
+    def call_s(self, tool: str, arguments: bytes) -> float | None:
+        """Return the seconds that a command's call may take where it asks for more than the usual; None where not."""
+        try:
+            wanted = msgspec.json.decode(arguments, type=_Timed).timeout_s
+        except (msgspec.DecodeError, UnicodeError, RecursionError):  # its worker says what is wrong
+            return None
+        if tool not in COMMANDS or wanted is None or wanted <= self.timeout_s:
+            return None
+        return min(wanted, self.max_timeout_s) + ENDS_S

@@ -92,8 +92,7 @@ def run(
     attempts = Attempts(
         engine.layout.root, engine.calls and engine.calls(group), machine_root.own_number(engine.layout)
     )
-    child = group.fork()
-    if child == 0:
+    if (child := group.fork()) == 0:
         try:
             os.umask(umask)
             _become(engine, file, arguments, (to_out, to_err, to_failed), attempts.theirs)
