@@ -44,6 +44,7 @@ FROM_WORKERS: Final = {
     "workers.search.search_inputs",
     "workers.shell.cache_table",
     "workers.shell.shell_inputs",
+    "workers.shell.shell_line",
     "workers.web.web_inputs",
 }
 """The package itself holds nothing: who imports it wants to know where it lies."""

@@ -6,27 +6,14 @@ stands before it. The sandbox is what binds a command; this only says what a rul
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 
 from workers.catalog import find_tool
+from workers.shell.shell_line import Word, simple_commands_of
 
-_LENGTH: Final = 2**16
-"""Characters of a text that is read."""
-_BLANKS: Final = " \t"
-_OPERATORS: Final = re.compile(r"&&|\|\||\||;|\n")
-_ENDS: Final = frozenset({";", "\n"})
-"""After these a command need not follow."""
-
-_HARMLESS_REDIRECTION: Final = re.compile(r"(?:[0-9]*>&[0-9]+|(?:&>|[0-9]*>)>?[ \t]*/dev/null)(?=[ \t\n;|&]|\Z)")
-"""Joins two outputs, or throws one away."""
-
-_WORD: Final = re.compile(r"""(?:[^\s"'\\$`;&|<>()\x00-\x1f\x7f]|'[^'\x00]*'|"[^"\\$`\x00]*"|\\[^\n\x00])+""")
-"""A word in which a shell substitutes nothing but names of files."""
-_QUOTES: Final = re.compile(r"""'([^']*)'|"([^"]*)"|\\(.)""", re.DOTALL)
-_QUOTING: Final = frozenset("'\"\\")
 _NAME: Final = re.compile(r"[A-Za-z0-9_./+@%:,-]+")
 """What the first word of a simple command consists of, once its quotes are gone; so no assignment and no pattern."""
 
@@ -55,8 +42,6 @@ _FIND_RUNS: Final = frozenset(["-exec", "-execdir", "-ok", "-okdir"])
 _SUBCOMMAND: Final = re.compile(r"[a-z][a-z-]*")
 _AMENDS: Final = "--am"
 """As short as git takes `--amend`."""
-_EXPANDS: Final = re.compile(r"""^(?:[^'"\\]|'[^']*'|"[^"]*"|\\.)*?[*?\[{~]""", re.DOTALL)
-"""A word that a shell may put others in place of, and so `--amend`."""
 
 
 class _CommandArguments(msgspec.Struct):
@@ -100,7 +85,7 @@ def simple_commands(tool: str, arguments: str) -> list[list[str]] | None:
     return [[word.text for word in words] for words in commands]
 
 
-def _launches(words: Sequence["_Word"]) -> bool:
+def _launches(words: Sequence[Word]) -> bool:
     """Say whether a simple command runs another one, by its words."""
     program = words[0].text.rpartition("/")[2]
     if program in _SHELLS:
@@ -108,7 +93,7 @@ def _launches(words: Sequence["_Word"]) -> bool:
     return program in _LAUNCHERS or (program == "find" and any(each.text in _FIND_RUNS for each in words))
 
 
-def _programs(commands: Sequence[Sequence["_Word"]]) -> tuple[str, ...] | None:
+def _programs(commands: Sequence[Sequence[Word]]) -> tuple[str, ...] | None:
     """Return the programs, each once, in the order of their names' first place; None where one is not known."""
     found: dict[str, None] = {}
     for words in commands:
@@ -120,7 +105,7 @@ def _programs(commands: Sequence[Sequence["_Word"]]) -> tuple[str, ...] | None:
     return tuple(found) or None
 
 
-def _git(commands: Sequence[Sequence["_Word"]]) -> tuple[str, ...] | None:
+def _git(commands: Sequence[Sequence[Word]]) -> tuple[str, ...] | None:
     """Return the subcommands of git, each once; `commit --amend` is one of its own.
 
     None where they are not known, because one does not stand right behind the name.
@@ -132,22 +117,14 @@ def _git(commands: Sequence[Sequence["_Word"]]) -> tuple[str, ...] | None:
         if program.text != GIT or not words or not _SUBCOMMAND.fullmatch(words[0].text):
             return None
         subcommand = words[0].text
-        if subcommand == "commit" and any(each.in_shell and _EXPANDS.search(each.raw) for each in words):
+        if subcommand == "commit" and any(each.expands for each in words):
             return None
         amends = subcommand == "commit" and any(each.text.startswith(_AMENDS) for each in words)
         found[f"{subcommand} --amend" if amends else subcommand] = None
     return tuple(found)
 
 
-class _Word(NamedTuple):
-    text: str
-    """Without its quotes."""
-    raw: str
-    in_shell: bool
-    """Whether a shell reads it."""
-
-
-def _commands(tool: str, arguments: str) -> list[list[_Word]] | None:
+def _commands(tool: str, arguments: str) -> list[list[Word]] | None:
     """Return the words of each simple command; None where they are not known."""
     row = find_tool(tool)
     if row is None or not row.runs:
@@ -157,48 +134,5 @@ def _commands(tool: str, arguments: str) -> list[list[_Word]] | None:
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
     if row.runs == "program":
-        return [[_Word(each, each, in_shell=False) for each in (given.command, *given.args)]] if given.command else None
-    if len(given.command) > _LENGTH:
-        return None
-    commands: list[list[_Word]] = []
-    for words in _simple_commands(given.command):
-        if words is None:
-            return None
-        commands.append(words)
-    return commands or None
-
-
-def _simple_commands(text: str) -> Iterator[list[_Word] | None]:
-    """Yield the words of each simple command; None, at last, for what is not understood."""
-    at, wants = 0, False
-    words: list[_Word] = []
-    while at < len(text):
-        if text[at] in _BLANKS:
-            at += 1
-            continue
-        if found := _HARMLESS_REDIRECTION.match(text, at):
-            at = found.end()
-        elif operator := _OPERATORS.match(text, at):
-            if not words and operator[0] != "\n":
-                yield None
-                return
-            wants = operator[0] not in _ENDS or (wants and operator[0] == "\n" and not words)
-            if words:
-                yield words
-            at, words = operator.end(), []
-        elif text[at] != "#" and (word := _WORD.match(text, at)):
-            words.append(_Word(_unquoted(word[0]), word[0], in_shell=True))
-            at, wants = word.end(), False
-        else:
-            yield None
-            return
-    if wants:
-        yield None
-    elif words:
-        yield words
-
-
-def _unquoted(word: str) -> str:
-    if _QUOTING.isdisjoint(word):
-        return word
-    return _QUOTES.sub(lambda quote: next(filter(None, quote.groups()), ""), word)
+        return [[Word(each, each, in_shell=False) for each in (given.command, *given.args)]] if given.command else None
+    return simple_commands_of(given.command)
