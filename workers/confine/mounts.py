@@ -46,15 +46,15 @@ def new(kind: str, target: str, flags: int = 0, data: str = "") -> None:
     _mount(kind, target, kind, flags, data)
 
 
-def bind(source: str, target: str, flags: int = 0) -> None:
+def bind(source: str, target: str, flags: int = 0, *, beneath: bool = True) -> None:
     """Show a file, or a directory with all that is mounted beneath it, at `target` as well; add `flags` there.
 
     Raises:
-        OSError: the kernel refuses.
+        OSError: the kernel refuses; EINVAL, something is mounted `beneath` and shall not be shown.
     """
-    _mount(source, target, "", _BIND | _RECURSIVE)
+    _mount(source, target, "", _BIND | (_RECURSIVE if beneath else 0))
     if flags:
-        restrict(target, flags, recursive=True)
+        restrict(target, flags, recursive=beneath)
 
 
 def restrict(target: str, flags: int, *, recursive: bool = False) -> None:

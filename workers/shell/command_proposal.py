@@ -15,6 +15,7 @@ import re
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -26,6 +27,7 @@ from workers.shell.command_line import exit_result, not_started
 from workers.shell.command_overlay import CommandLayer, CommandOverlay
 from workers.shell.command_runner import MARGIN_S, CommandRunner
 from workers.shell.copies.command_copy import CommandCopy, CopyInSandbox
+from workers.shell.look import ShownOnce, looking
 from workers.shell.no_input import remarks
 from workers.shell.own_programs import own_directories
 from workers.shell.run.attempts import remark
@@ -89,6 +91,14 @@ def run_command(
             return _run_program(context, guarded, file, arguments)[0]
         except CannotRehearse as error:
             raise ToolError("resource_limit", f"Nothing was run: {error}.") from error
+    if not context.network and (eyes := looking(engine, file, arguments)):
+        once = ShownOnce(context.output)
+        with suppress(CannotRehearse):
+            result, ended = _run_program(msgspec.structs.replace(context, output=once.show), eyes, file, arguments)
+            if not ended.refused:
+                return result
+        context = msgspec.structs.replace(context, output=once.show_again)
+        engine = msgspec.structs.replace(engine, timeout_s=max(_SHORTEST_S, min(granted, until - time.monotonic())))
     why = ""
     for make in _layers(engine):
         try:

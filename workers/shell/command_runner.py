@@ -25,6 +25,7 @@ class Filter(NamedTuple):
     """Of system calls, assembled once: as it is put on a command."""
 
     plain: tuple[Instruction, ...]
+    """Empty where nothing runs unless the worker can be asked."""
     notifying: tuple[Instruction, ...] = ()
     """The same, asking the worker about sockets (`workers.shell.run.attempts`); empty where it is not to be asked."""
 
@@ -71,6 +72,8 @@ class CommandRunner(msgspec.Struct, frozen=True):
     place: Place
     overlay_filter: Filter
     """The same where an overlay of the root is shown."""
+    look_filter: Filter
+    """The same for a command that only looks (`workers.shell.look`)."""
     network: Network | None = None
     """What a command is given besides once a person has said so; None where the profile names no hosts."""
     own: tuple[str, ...] = ()

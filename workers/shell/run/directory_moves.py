@@ -70,7 +70,7 @@ def wanted(pid: int, number: int, arguments: tuple[int, ...], root: str) -> Move
     names: list[str] = []
     try:
         for place, text in zip(places, texts, strict=True):
-            directory, last = os.path.split(_text(pid, text).rstrip("/"))
+            directory, last = os.path.split(text_at(pid, text).rstrip("/"))
             opened.append(_parent(pid, place, directory))
             names.append(last)
             if last in ("", ".", "..") or not (len(names) > 1 or _is_directory(last, opened[0])):
@@ -127,7 +127,7 @@ def _parent(pid: int, place: int, directory: str) -> int:
         return _beneath(there, directory)
 
 
-def _text(pid: int, address: int) -> str:
+def text_at(pid: int, address: int) -> str:
     """Read a path of a process's memory."""
     with closing(os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)) as memory:
         return os.fsdecode(os.pread(memory, _PATH, address).split(b"\0", 1)[0])

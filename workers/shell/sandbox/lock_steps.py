@@ -14,6 +14,7 @@ import msgspec
 
 from workers.confine import landlock, limits, namespaces, privileges, seccomp
 from workers.confine.steps import STEPS, Enforced, ProtectionUnavailable, Step, StepContext
+from workers.errors import CannotRehearse
 from workers.shell.run import attempts
 from workers.shell.run.command import NotStarted, try_locks
 from workers.shell.sandbox import command_mounts, machine_root, private_root
@@ -133,6 +134,8 @@ def _seccomp(context: StepContext) -> str:
     engine: CommandRunner = context.prepared.engine
     tell = engine.filter.notifying and context.prepared.keep
     if not tell or not attempts.hand_over(engine.filter.notifying, *context.prepared.keep):
+        if not engine.filter.plain:
+            raise CannotRehearse("the kernel cannot ask the worker")
         seccomp.install(engine.filter.plain)
     return "seccomp"
 

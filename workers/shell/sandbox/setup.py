@@ -34,6 +34,7 @@ from workers.shell import command_proposal  # noqa: F401 - of the tools, importe
 from workers.shell.command_line import SYSTEM_PATH
 from workers.shell.command_runner import CommandRunner, Filter, Network
 from workers.shell.copies.copy_locks import COPY_WORKER, in_copies
+from workers.shell.look import TOLD
 from workers.shell.run.attempts import ASKS_ITS_NUMBER, notify_sockets
 from workers.shell.run.command import NotStarted, try_locks
 from workers.shell.run.directory_moves import NOTIFY
@@ -96,6 +97,7 @@ def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
         Filter(_filter((*SHELL.denies, *ON_THE_ROOT_ITSELF))),
         show_root_itself,
         Filter(_filter(SHELL.denies), _filter((*_LOCKS, notify_sockets(FAMILIES), *NOTIFY))),
+        Filter((), _filter((*_LOCKS, *ON_THE_ROOT_ITSELF, notify_sockets(FAMILIES), *TOLD))),
         _network(start, inputs),
         inputs.own,
         inputs.venv_problem,
@@ -150,6 +152,7 @@ def _on_the_machine(engine: CommandRunner) -> CommandRunner:
     )
     environment = {**engine.environment, "GIT_CONFIG_SYSTEM": machine_root.GIT_SETTINGS}
     filters = {"filter": Filter(plain, _filter(tells)), "overlay_filter": Filter(plain, _filter((*tells, *NOTIFY)))}
+    filters["look_filter"] = Filter((), _filter((*tells, *TOLD)))
     return msgspec.structs.replace(engine, environment=environment, network=None, **filters)
 
 
