@@ -25,7 +25,7 @@ from workers.shell.sandbox.private_root import in_memory
 from workers.tool import Replaced, ResultWithNote
 from workers.tree.attributes import INTERNAL, attributes_of, set_attributes
 from workers.tree.git_index import INDEX, is_index, same
-from workers.tree.root import DIRECTORY, HANDLE, closing, open_beneath
+from workers.tree.root import DIRECTORY, closing, open_beneath
 from workers.treediff import overlay
 from workers.wire.messages import PIECE
 
@@ -184,7 +184,6 @@ class CommandOverlay(CommandLayer):
             caches = CacheLayers(engine.layout.caches, layers, online=engine.online)
             stack.callback(caches.close)
             stack.callback(self._rehearsal.layer.close)
-            self._root_path, self._root_device = engine.layout.root, os.fstat(root).st_dev
             told = {**caches.variables, **engine.environment}
             engine = msgspec.structs.replace(
                 engine, place=self._show, filter=engine.overlay_filter, hold=self._hold, environment=told
@@ -196,17 +195,9 @@ class CommandOverlay(CommandLayer):
         """Return the overlay's own."""
         return self._rehearsal.layer
 
-    def _hold(self, pid: int) -> bool:
+    def _hold(self, mounts: int) -> None:
         """Keep the overlay until it is let go of: to free what the kernel remembers of its files takes 2 us each."""
-        try:
-            root = os.open(f"/proc/{pid}/root{self._root_path}", HANDLE)
-        except OSError:
-            return False
-        if os.fstat(root).st_dev == self._root_device:
-            os.close(root)
-            return False
-        self._held.callback(os.close, root)
-        return True
+        self._held.callback(os.close, mounts)
 
     def _show(self, path: str) -> None:
         """Show the overlay as the root: the `Place` of this command.

@@ -16,6 +16,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -93,6 +94,7 @@ def run_command(
             raise ToolError("resource_limit", f"Nothing was run: {error}.") from error
     if not context.network and (eyes := looking(engine, file, arguments)):
         once = ShownOnce(context.output)
+        eyes = msgspec.structs.replace(eyes, hold=lambda mounts: context.later(partial(os.close, mounts)))
         with suppress(CannotRehearse):
             result, ended = _run_program(msgspec.structs.replace(context, output=once.show), eyes, file, arguments)
             if not ended.refused:

@@ -3,6 +3,7 @@
 Rule: data, read from `wire.Start` and what the supervisor found; nothing here has been looked for.
 """
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -80,8 +81,8 @@ class CommandRunner(msgspec.Struct, frozen=True):
     """As in `ShellInputs`."""
     venv_problem: str = ""
     """Why the root's own virtual environment cannot work; empty where it can, or is none."""
-    hold: Callable[[int], bool] = lambda _pid: True
-    """Keeps what the process of a command sees as the root, so that its end waits for no unmounting; says whether."""
+    hold: Callable[[int], None] = os.close
+    """Takes a descriptor of a command's mount namespace: as long as it is open, nothing is unmounted."""
     lacks_machine: bool = False
     """Whether commands were to see the machine, and this system does not let them."""
     ports: tuple[int, ...] = ()

@@ -109,6 +109,8 @@ def _place(look: Look) -> Callable[[str], None]:
 
 
 def _is_special(path: str) -> bool:
+    if within(path, "/proc"):  # it may ask what the root is mounted as
+        return True
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):

@@ -163,6 +163,11 @@ def test_the_root_is_read_only_even_where_nobody_watches(tmp_path: Path) -> None
     assert os.listdir(tmp_path) == ["a"]
 
 
+def test_who_asks_what_is_mounted_is_told_of_a_rehearsal(worker: RawWorker, root: Path) -> None:
+    lines = [line.split() for line in ran(propose(worker, "cat /proc/self/mounts"))[0].splitlines()]
+    assert [line[3].split(",")[0] for line in lines if line[1] == str(root)] == ["rw"]
+
+
 def test_with_nobody_to_ask_everything_is_rehearsed(tmp_path: Path) -> None:
     with open_shell(tmp_path, command=worker_command(ASKED_ALREADY), forked=False) as worker:
         assert ran(propose(worker, DEVICE))[0] not in (device(tmp_path) + "\n", "")

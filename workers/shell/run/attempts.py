@@ -66,8 +66,10 @@ ASKS_ITS_NUMBER: Final = Notify("getpid")
 """The row that tells of processes that ask for their number."""
 
 
-def hand_over(program: tuple[Instruction, ...], descriptor: int) -> bool:
+def hand_over(program: tuple[Instruction, ...], descriptor: int, *more: int) -> bool:
     """Install a filter that asks, and send its listener over the socket `descriptor`; say whether it could be had.
+
+    With it goes what `more` are, which the caller closes.
 
     Where it could not, nothing is installed. Whether a listener can be sent is tried before there is one: from then on
     the command needs it.
@@ -81,7 +83,7 @@ def hand_over(program: tuple[Instruction, ...], descriptor: int) -> bool:
     except OSError:
         return False
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fileno=os.dup(descriptor)) as to_worker:
-        socket.send_fds(to_worker, [b"l"], [listener])
+        socket.send_fds(to_worker, [b"l"], [listener, *more])
     os.close(listener)
     return True
 
@@ -123,6 +125,8 @@ class Attempts:
         """Where the result of a directory's move is read -> the call that waits for it."""
         self._socket, self._theirs = socket.socketpair()
         self._listener = -1
+        self.mounts = -1
+        """The mount namespace of the command, where it has one of its own; whoever takes it closes it."""
         self._counts: dict[str, int] = {}
         self.left_out = 0
         """How many are not among those that are told."""
@@ -171,13 +175,14 @@ class Attempts:
 
     def _take_listener(self) -> bool:
         try:
-            _, descriptors, _, _ = socket.recv_fds(self._socket, 1, 1)
+            _, descriptors, _, _ = socket.recv_fds(self._socket, 1, 2)
         except OSError:
             return False
         if not descriptors:  # there is none to be had
             return False
-        self._listener = descriptors[0]
-        os.set_inheritable(self._listener, False)
+        for each in descriptors:
+            os.set_inheritable(each, False)
+        self._listener, self.mounts = (*descriptors, -1)[:2]
         return True
 
     def _answer_one(self, poll: select.poll) -> None:

@@ -114,6 +114,8 @@ def run(
     finally:
         group.end(attempts.close)
         attempts.close()
+        if attempts.mounts >= 0:
+            engine.hold(attempts.mounts)
         if proxy:
             proxy.close()
         _close(out, err, failed)

@@ -56,7 +56,6 @@ class CommandMonitor:
         self._now = self._began = time.monotonic()
         self._deadline = self._now + engine.timeout_s
         self._look = self._now + _FIRST_LOOK
-        self._held = False
         self._shared = shared_memory()
 
     def until_the_end(self) -> Ended:
@@ -99,7 +98,6 @@ class CommandMonitor:
         if self._now < self._look:
             return ""
         self._look = self._now + _LOOK_EVERY
-        self._held = self._held or self._engine.hold(self._child)
         self._group.reap()
         limits = self._engine.start.limits
         pids, most = self._group.pids(), limits.memory_mb * _MEGABYTE

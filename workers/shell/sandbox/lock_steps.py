@@ -133,7 +133,8 @@ def _landlock(context: StepContext) -> str:
 def _seccomp(context: StepContext) -> str:
     engine: CommandRunner = context.prepared.engine
     tell = engine.filter.notifying and context.prepared.keep
-    if not tell or not attempts.hand_over(engine.filter.notifying, *context.prepared.keep):
+    own = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC) if tell else -1
+    if not tell or not attempts.hand_over(engine.filter.notifying, *context.prepared.keep, own):
         if not engine.filter.plain:
             raise CannotRehearse("the kernel cannot ask the worker")
         seccomp.install(engine.filter.plain)
