@@ -197,8 +197,13 @@ def load(allowed: tuple[Allow, ...], machine: str = kernel.MACHINE) -> None:
     install(assemble(allowed, machine))
 
 
-def install(program: tuple[Instruction, ...]) -> None:
-    """Hand an assembled program to the kernel.
+def packed(program: Iterable[Instruction]) -> bytes:
+    """Return a program as the kernel takes it."""
+    return b"".join([_INSTRUCTION.pack(*instruction) for instruction in program])
+
+
+def install(program: tuple[Instruction, ...] | bytes) -> None:
+    """Hand an assembled program to the kernel, packed or not.
 
     Raises:
         OSError: the kernel refuses, or a thread could not be included.
@@ -208,7 +213,7 @@ def install(program: tuple[Instruction, ...]) -> None:
         raise OSError(errno.EBUSY, f"thread {left_out} could not be included", "seccomp")
 
 
-def install_with_listener(program: tuple[Instruction, ...]) -> int:
+def install_with_listener(program: tuple[Instruction, ...] | bytes) -> int:
     """Hand a program that notifies to the kernel; return the descriptor on which somebody else answers.
 
     No signal but a deadly one interrupts a call that has been taken up, where the kernel can do that (Linux 5.19): a
@@ -223,8 +228,8 @@ def install_with_listener(program: tuple[Instruction, ...]) -> int:
     return _install(program, flags)
 
 
-def _install(program: tuple[Instruction, ...], flags: int) -> int:
-    code = b"".join([_INSTRUCTION.pack(*instruction) for instruction in program])
+def _install(program: tuple[Instruction, ...] | bytes, flags: int) -> int:
+    code = program if isinstance(program, bytes) else packed(program)
     buffer = ctypes.create_string_buffer(code, len(code))
-    header = struct.pack("@HP", len(program), ctypes.addressof(buffer))
+    header = struct.pack("@HP", len(code) // _INSTRUCTION.size, ctypes.addressof(buffer))
     return kernel.syscall("seccomp", kernel.SECCOMP, _SET_MODE_FILTER, flags, header)

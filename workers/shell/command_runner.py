@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 import msgspec
 
 from workers.confine.confinements import Confinement
-from workers.confine.seccomp import Instruction
 from workers.confine.steps import Step
 from workers.shell.run.attempts import Answer
 from workers.shell.run.process_group import NamespaceGroup, ProcessGroup
@@ -23,11 +22,11 @@ MARGIN_S: Final = 1.0
 
 
 class Filter(NamedTuple):
-    """Of system calls, assembled once: as it is put on a command."""
+    """Of system calls, assembled and packed once: as it is put on a command."""
 
-    plain: tuple[Instruction, ...]
+    plain: bytes
     """Empty where nothing runs unless the worker can be asked."""
-    notifying: tuple[Instruction, ...] = ()
+    notifying: bytes = b""
     """The same, asking the worker about sockets (`workers.shell.run.attempts`); empty where it is not to be asked."""
 
 

@@ -5,31 +5,16 @@ system's own tools is left out: what is decided about `git` is about the system'
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 _DIRECTORIES: Final = (".venv/bin", "venv/bin", "node_modules/.bin")
 
-_SYSTEMS: Final = (
-    *(
-        "git",
-        "sh",
-        "bash",
-        "env",
-        "ls",
-        "cat",
-        "cp",
-        "mv",
-        "rm",
-        "mkdir",
-        "touch",
-        "ln",
-        "find",
-        "grep",
-        "sed",
-        "xargs",
-    ),
-    *("chmod", "head", "tail", "cut", "tr", "wc", "sudo"),
+_SYSTEMS: Final = frozenset(
+    {
+        *("git", "sh", "bash", "env", "ls", "cat", "cp", "mv", "rm", "mkdir", "touch", "ln", "find", "grep", "sed"),
+        *("xargs", "chmod", "head", "tail", "cut", "tr", "wc", "sudo"),
+    }
 )
 """No package brings one of these."""
 
@@ -45,8 +30,18 @@ def own_directories(root: str, held: str, named: Sequence[str]) -> list[str]:
     return [
         f"{root}/{each}"
         for each in dict.fromkeys((*_DIRECTORIES, *named))
-        if not any(os.path.lexists(f"{held}/{each}/{name}") for name in _SYSTEMS)
+        if _SYSTEMS.isdisjoint(_names(f"{held}/{each}"))
     ]
+
+
+def _names(directory: str) -> Collection[str]:
+    """Return what lies in a directory, which need not be there; where nobody may tell, what is not to be there."""
+    try:
+        return os.listdir(directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+    except OSError:
+        return _SYSTEMS
 
 
 def own_program(name: str, root: str, held: str, named: Sequence[str]) -> str:

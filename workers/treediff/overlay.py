@@ -28,6 +28,8 @@ _FLAGS: Final = 0x02 | 0x04  # MS_NOSUID | MS_NODEV
 _PLAIN: Final = re.compile(r"/[^,:\\\x00-\x20]*")
 """Paths that need no escaping among the mount's options."""
 
+_ESCAPE: Final = re.compile(rb"\\([0-7]{3})")
+
 _REASONS: Final[Mapping[int, str]] = MappingProxyType(
     {
         errno.ENODEV: "the kernel has no overlay file system",
@@ -99,14 +101,15 @@ def _refuse_mounts_below(root: int) -> None:
     try:
         top = os.readlink(f"/proc/self/fd/{root}")
         with open("/proc/self/mountinfo", "rb") as file:
-            points = [os.fsdecode(line.split(b" ")[4]) for line in file]
+            points = [line.split(b" ", 5)[4] for line in file]
     except OSError as error:
         raise CannotRehearse("/proc does not say what is mounted beneath the root") from error
-    beneath = top.rstrip("/") + "/"
+    beneath = os.fsencode(top.rstrip("/") + "/")
     for escaped in points:
-        point = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), escaped)
+        point = _ESCAPE.sub(lambda match: bytes((int(match[1], 8),)), escaped) if b"\\" in escaped else escaped
         if point.startswith(beneath):
-            raise CannotRehearse(f"another file system is mounted in the root, at {point[len(beneath) :]!r}")
+            inner = os.fsdecode(point.removeprefix(beneath))
+            raise CannotRehearse(f"another file system is mounted in the root, at {inner!r}")
 
 
 def is_whiteout(status: os.stat_result) -> bool:

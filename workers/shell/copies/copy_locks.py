@@ -45,7 +45,7 @@ _OF_EVERY_WORKER: Final[Mapping[str, Step]] = MappingProxyType(dict(STEPS))
 def _filter() -> Filter:
     """Return what a command may not do, and for what the worker is asked; there is no filter without that."""
     rows: tuple[Deny | Notify, ...] = (*IN_A_COPY, notify_sockets(FAMILIES), *map(Notify, ASKED_IN_A_COPY))
-    return Filter((), denylist.assemble(rows, kernel.MACHINE))
+    return Filter(b"", seccomp.packed(denylist.assemble(rows, kernel.MACHINE)))
 
 
 def in_copies(engine: CommandRunner, copies: str) -> CommandRunner:

@@ -28,7 +28,6 @@ from workers import kernel
 from workers.changes.effects import ATTEMPT, ATTEMPTS, Attempt
 from workers.confine import seccomp
 from workers.confine.denylist import IsNot, Notify
-from workers.confine.seccomp import Instruction
 from workers.confine.syscalls import NUMBERS
 from workers.shell.run.directory_moves import begin, wanted
 
@@ -66,7 +65,7 @@ ASKS_ITS_NUMBER: Final = Notify("getpid")
 """The row that tells of processes that ask for their number."""
 
 
-def hand_over(program: tuple[Instruction, ...], descriptor: int, *more: int) -> bool:
+def hand_over(program: bytes, descriptor: int, *more: int) -> bool:
     """Install a filter that asks, and send its listener over the socket `descriptor`; say whether it could be had.
 
     With it goes what `more` are, which the caller closes.

@@ -28,7 +28,7 @@ from workers.confine.command_policy import (
 )
 from workers.confine.denylist import Deny, IsNot, Notify
 from workers.confine.probe import ATTEMPTS, try_doors
-from workers.confine.seccomp import ARCHITECTURES, Instruction
+from workers.confine.seccomp import ARCHITECTURES, packed
 from workers.confine.steps import Enforced, Prepared
 from workers.shell import command_proposal  # noqa: F401 - of the tools, imported before nothing can be imported any more
 from workers.shell.command_line import SYSTEM_PATH
@@ -97,7 +97,7 @@ def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
         Filter(_filter((*SHELL.denies, *ON_THE_ROOT_ITSELF))),
         show_root_itself,
         Filter(_filter(SHELL.denies), _filter((*_LOCKS, notify_sockets(FAMILIES), *NOTIFY))),
-        Filter((), _filter((*_LOCKS, *ON_THE_ROOT_ITSELF, notify_sockets(FAMILIES), *TOLD))),
+        Filter(b"", _filter((*_LOCKS, *ON_THE_ROOT_ITSELF, notify_sockets(FAMILIES), *TOLD))),
         _network(start, inputs),
         inputs.own,
         inputs.venv_problem,
@@ -152,7 +152,7 @@ def _on_the_machine(engine: CommandRunner) -> CommandRunner:
     )
     environment = {**engine.environment, "GIT_CONFIG_SYSTEM": machine_root.GIT_SETTINGS}
     filters = {"filter": Filter(plain, _filter(tells)), "overlay_filter": Filter(plain, _filter((*tells, *NOTIFY)))}
-    filters["look_filter"] = Filter((), _filter((*tells, *TOLD)))
+    filters["look_filter"] = Filter(b"", _filter((*tells, *TOLD)))
     return msgspec.structs.replace(engine, environment=environment, network=None, **filters)
 
 
@@ -213,8 +213,8 @@ _OPEN_IN_A_COPY: Final = tuple(
 )
 
 
-def _filter(denies: tuple[Deny | Notify, ...]) -> tuple[Instruction, ...]:
-    return denylist.assemble(denies, kernel.MACHINE)
+def _filter(denies: tuple[Deny | Notify, ...]) -> bytes:
+    return packed(denylist.assemble(denies, kernel.MACHINE))
 
 
 def _try_doors(engine: CommandRunner, opens: Sequence[str]) -> Iterable[messages.Door]:
