@@ -20,7 +20,7 @@ from workers.confine.denylist import Has, Is, Notify
 from workers.confine.syscalls import NUMBERS
 from workers.errors import CannotRehearse
 from workers.shell.command_runner import CommandRunner
-from workers.shell.look_table import PROGRAMS, Look, look_of
+from workers.shell.look_table import PROGRAMS, LookPlan, look_of
 from workers.shell.own_programs import own_program
 from workers.shell.run.attempts import KERNEL
 from workers.shell.run.directory_moves import text_at
@@ -79,7 +79,7 @@ def looking(engine: CommandRunner, file: str, arguments: Sequence[bytes]) -> Com
     )
 
 
-def _look(file: str, texts: list[str]) -> Look | None:
+def _look(file: str, texts: list[str]) -> LookPlan | None:
     """Return what a program looks at, or the line that it is, as a shell, given."""
     if os.path.basename(file) in _SHELLS and texts[1:2] == ["-c"] and len(texts) == 3:  # noqa: PLR2004 - with the line
         commands = simple_commands_of(texts[2])
@@ -88,7 +88,7 @@ def _look(file: str, texts: list[str]) -> Look | None:
     return look_of(commands) if commands else None
 
 
-def _place(look: Look) -> Callable[[str], None]:
+def _place(look: LookPlan) -> Callable[[str], None]:
     """Return what shows the root read-only, unless what the command names is there and no file, directory or link."""
 
     def show(path: str) -> None:
@@ -99,8 +99,8 @@ def _place(look: Look) -> Callable[[str], None]:
         left = _MOST
         for directory in look.directories:
             for name in look.names:
-                at = os.path.join(path, directory, name)
-                for each in glob.iglob(at) if glob.has_magic(name) else (at,):
+                at = os.path.join(glob.escape(os.path.join(path, directory)), name)
+                for each in glob.iglob(at):
                     left -= 1
                     if left < 0 or _is_special(each):
                         raise CannotRehearse(_MORE)

@@ -5,6 +5,7 @@ rehearsed (`workers.shell.look`). A row says which arguments are worth the try, 
 opens files that its words do not name, for reading from a FIFO takes something from whoever writes there.
 """
 
+import glob
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -49,17 +50,17 @@ _PATTERNS: Final = {name: re.compile(pattern, re.DOTALL) for name, pattern in _L
 PROGRAMS: Final = frozenset(_LOOKS)
 
 
-class Look(NamedTuple):
+class LookPlan(NamedTuple):
     """A command that only looks."""
 
     programs: frozenset[str]
     names: tuple[str, ...]
-    """Words that may name files, or patterns of such; a word stands here once more for each part that may."""
+    """Patterns of files that words may name; a word stands here once more for each part of it that may."""
     directories: tuple[str, ...]
     """Where the command goes on from: none but the first where it changes no directory."""
 
 
-def look_of(commands: Sequence[Sequence[Word]]) -> Look | None:
+def look_of(commands: Sequence[Sequence[Word]]) -> LookPlan | None:
     """Return what simple commands look at; None where one of them may do more."""
     names: list[str] = []
     directories = ["."]
@@ -72,8 +73,10 @@ def look_of(commands: Sequence[Sequence[Word]]) -> Look | None:
             texts if program.text == "cd" else [each for at, each in enumerate(texts) if texts[at - 1 : at] == ["-C"]]
         )
         directories += [os.path.join(directories[-1], each) for each in moves]
-        names += [name for each in texts for name in {each, each[2:], each.partition("=")[2]} if name]
-    return Look(frozenset(words[0].text for words in commands), tuple(names), tuple(directories))
+        for each in words:
+            parts = {each.text, each.text[2:], each.text.partition("=")[2]} - {""}
+            names += parts if each.expands else map(glob.escape, parts)
+    return LookPlan(frozenset(words[0].text for words in commands), tuple(names), tuple(directories))
 
 
 def _unclear(word: Word) -> bool:

@@ -68,8 +68,8 @@ def test_a_line_looks_or_is_rehearsed(line: str, looks: bool) -> None:
 
 
 def test_each_word_that_may_name_a_file_is_told_with_where_it_is_looked_up() -> None:
-    commands = simple_commands_of("cd d && cd ../e && git -C /f log --x=one -ftwo three")
+    commands = simple_commands_of("cd d && cd ../e && git -C /f log --x=one -ftwo three 'f?ur' fi*e")
     look = look_of(commands or [])
     assert look is not None
-    assert {"one", "two", "three", "../e"} < set(look.names)
+    assert {"one", "two", "three", "../e", "f[?]ur", "fi*e"} < set(look.names)
     assert look.directories == (".", "./d", "./d/../e", "/f")
