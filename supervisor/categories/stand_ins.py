@@ -88,7 +88,8 @@ def _plugins(manager: Path, root: str, home: str, person: Mapping[str, str]) -> 
     wanted = _wanted_tools(root, home)
     found = []
     for plugin in sorted(installs.iterdir()):
-        told = [person.get(f"{each}_{plugin.name.upper()}_VERSION", "").split() for each in ("ASDF", "MISE")]
+        name = plugin.name.upper().replace("-", "_")
+        told = [person.get(f"{each}_{name}_VERSION", "").split() for each in ("ASDF", "MISE")]
         asked = told[0] or told[1] or wanted.get(_PLUGINS.get(plugin.name, plugin.name), ())
         chosen = [each for word in asked if (each := _installed(plugin, word))]
         found += chosen or [each for each in (_newest(plugin, ""),) if each]

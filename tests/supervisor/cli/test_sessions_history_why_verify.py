@@ -183,7 +183,7 @@ def test_a_destroyed_journal_is_an_error(tampered: Strongroom) -> None:
 
 def test_tools_are_listed_for_people(strongroom: Strongroom) -> None:
     out = strongroom.run("tools").out
-    assert out.startswith("read_file(path, offset, limit)\n    Read a UTF-8 text file")
+    assert out.startswith("read_file(path, offset?, limit?)\n    Read a UTF-8 text file")
     assert "list_directory" not in out
 
 
