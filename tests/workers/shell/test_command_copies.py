@@ -393,6 +393,7 @@ PATHS: Final[dict[str, tuple[str, str, str]]] = {
     "to the root": ("cd {root} && echo 1 > n && cat {root}/n n", "1\n", ""),
     "below it": ("cd '{root}/d' && ls && pwd", "b.txt\n{root}/d\n", ""),
     "of git": ("git -C {root} rev-parse --show-toplevel || pwd", "{root}\n", ""),
+    "in a variable": ("cat $HERE/b.txt; echo 1 > ${TWO#*:}/n && cat d/n", "beta\n1\n", ""),
     "another that begins alike": ("cd {root}2 2>/dev/null || echo no", "no\n", ""),
     "as a text": ("echo {root} > n && cat n", "{root}\n", ""),
     "written there": ("echo 1 >> {root}/n", "", "paths that begin with {root} lead to the root itself"),
@@ -406,7 +407,8 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RawWorker, P
     root = tmp_path_factory.mktemp("paths") / "root"
     (root / "d").mkdir(parents=True)
     (root / "d" / "b.txt").write_text("beta\n")
-    with open_shell(root, limits=LIMITS, copies=str(root.parent / "copies"), copy_mb=8) as opened:
+    given = (("HERE", f"{root}/d"), ("TWO", f"/usr:{root}/d"))
+    with open_shell(root, limits=LIMITS, copies=str(root.parent / "copies"), copy_mb=8, environment=given) as opened:
         yield opened, root
 
 

@@ -17,8 +17,6 @@ from workers.shell.shell_inputs import HOME
 from workers.tree.root import DIRECTORY, closing, open_beneath
 
 _OWN_PLACES: Final = (HOME, "/tmp", os.path.dirname(AUTHORITIES))  # noqa: S108 - private
-_OWN: Final = re.compile(rf"(?<![^\s=:'\"])(?:{'|'.join(map(re.escape, _OWN_PLACES))})(?![^/\s:'\"])")
-"""Paths of its own among a command's variables."""
 _BEFORE: Final = rb"(\A|(?:\A|[;&|({\n])\s*(?:cd|pushd)\s+(?:--\s+)?['\"]?|\s-C\s*['\"]?)"
 """What stands before a path that a program is given as a whole, or that a shell changes to."""
 _AFTER: Final = rb"(?=[/'\"\s;&|)]|\Z)"
@@ -33,8 +31,9 @@ _DENIED: Final = re.compile(r"permission denied|eacces|\[errno 13\]", re.IGNOREC
 
 def moved(environment: Mapping[str, str], root: str, places: CopyPlaces) -> Mapping[str, str]:
     """Return variables for a command whose root, home and temporary files lie elsewhere than in the sandbox."""
-    own = dict(zip(_OWN_PLACES, (places.home, places.tmp, places.etc), strict=True))
-    found = {name: _OWN.sub(lambda match: own[match[0]], value) for name, value in environment.items()}
+    own = {root: places.root, **dict(zip(_OWN_PLACES, (places.home, places.tmp, places.etc), strict=True))}
+    named = re.compile(rf"(?<![^\s=:'\"])(?:{'|'.join(map(re.escape, own))})(?![^/\s:'\"])")
+    found = {name: named.sub(lambda match: own[match[0]], value) for name, value in environment.items()}
     path = (
         places.root + each.removeprefix(root) if within(each, root) else each for each in environment["PATH"].split(":")
     )

@@ -364,7 +364,7 @@ def test_it_finds_what_every_program_expects(name: str, worker: RawWorker) -> No
 ENVIRONMENT = """
 HOME=/home/agent USER=agent LOGNAME=agent SHELL=/bin/sh LANG=C.UTF-8 TMPDIR=/tmp TERM=dumb NO_COLOR=1
 GIT_TERMINAL_PROMPT=0 GIT_OPTIONAL_LOCKS=0 CARGO_HOME=/home/agent/.cargo CARGO_NET_RETRY=0 npm_config_fetch_retries=0
-npm_config_prefer_offline=true PIP_RETRIES=0
+pnpm_config_fetch_retries=0 npm_config_prefer_offline=true PIP_RETRIES=0
 """
 
 
