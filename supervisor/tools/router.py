@@ -55,6 +55,7 @@ _UNAVAILABLE: Final = (
 )
 
 
+_ALONE: Final = "it sees the root and the system's programs alone"
 _PRIVATE: Final = "it sees the system's programs and not this machine: that view cannot be had here"
 
 
@@ -179,12 +180,17 @@ class Router:
         return decided
 
     def _view(self, call: CallStarted) -> str:
-        """Return what a command would see, where that may be the machine, in words for the question."""
-        if self._profile.view != "machine" or call.tool not in self.offers or call.tool not in call_policy.COMMANDS:
+        """Return what a command would see, in words for the question about its text."""
+        profile = self._profile
+        if call.tool not in self.offers or call.tool not in call_policy.COMMANDS:
             return ""
+        if profile.view != "machine":
+            return _ALONE if call.tool in profile.ask else ""
+        if profile.network:
+            return f"{_ALONE}, for the profile names hosts in `network`"
         seen = self._pools.pool(self.offers[call.tool].category).workers.view
-        seen = "private" if self._profile.copies else seen
-        whole = "nothing" if self._profile.root == "/" else "nothing outside of the root"
+        seen = "private" if profile.copies else seen
+        whole = "nothing" if profile.root == "/" else "nothing outside of the root"
         return {"machine": f"it sees this machine and can change {whole}", "private": _PRIVATE}.get(seen, "")
 
     async def run(self, call: CallStarted, context: CallContext) -> CallEnded:

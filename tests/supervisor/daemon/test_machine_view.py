@@ -15,7 +15,9 @@ TOUCH: Final = "touch /etc/strongroom-door /strongroom-door"
 
 @pytest.fixture(scope="module")
 def root(stopped: DaemonProcess) -> Path:
-    stopped.configure('[profiles.looks]\nroot = "."\ntools = ["run_cmd"]\n')
+    looks = 'root = "."\ntools = ["run_cmd"]'
+    hosts = f'{looks}\nview = "machine"\nnetwork = ["packages.example:443"]'
+    stopped.configure(f"[profiles.looks]\n{looks}\n[profiles.hosts]\n{hosts}\n")
     (stopped.folder / "root").mkdir()
     return stopped.folder / "root"
 
@@ -74,7 +76,7 @@ def test_what_strongroom_keeps_is_hidden(client: Lines, root: Path, daemon: Daem
 def test_another_profile_does_not_and_is_offered_no_way_out(client: Lines, root: Path) -> None:
     session = client.new_session(root, profile="looks", model="offline")
     review, result = asked_and_run(client, session, f"cat /proc/{os.getpid()}/comm; ls /var/log")
-    assert "machine" not in review["reason"]
+    assert review["reason"].endswith("; it sees the root and the system's programs alone")
     assert not review.get("escalation", False)
     assert result["stdout"] == ""
     assert view(client, "looks", str(root)) == "private"
@@ -120,3 +122,10 @@ def test_whoever_cannot_say_so_is_not_offered_it(root: Path, daemon: DaemonProce
         session = client.new_session(root, profile="operator", model="offline")
         _, result = asked_and_run(client, session, "touch /usr/strongroom-door")
     assert result["exit_code"] == 1
+
+
+def test_with_a_network_it_does_not_see_the_machine_either_and_may_be_let_out(client: Lines, root: Path) -> None:
+    session = client.new_session(root, profile="hosts", model="offline")
+    review, result = asked_and_run(client, session, f"cat /proc/{os.getpid()}/comm")
+    assert review["reason"].endswith("alone, for the profile names hosts in `network`")
+    assert (review["escalation"], result["stdout"]) == (True, "")
