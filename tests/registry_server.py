@@ -13,10 +13,17 @@ import tarfile
 import zipfile
 from typing import Any, Final, Literal
 
+from tests.authority import TLS_FAULTS, Authority
 from tests.loopback import Loopback
 
-Fault = Literal["", "500", "404", "cut", "silent"]
+Fault = Literal[
+    "", "500", "403", "404", "cut", "silent", "mute", "html", "digest", "redirect", "endless",
+    "wrong_name", "self_signed", "expired",
+]  # fmt: skip
+"""How it answers: the last ones are rows of `TLS_FAULTS`; "mute" says nothing before TLS."""
 
+HOST: Final = "registry.test"
+"""What its certificate is for."""
 NAMES: Final = ("tiny", "small", "little", "early", "late")
 """Of the packages that it has."""
 _TEXT: Final = "print('tiny')\n"
@@ -88,10 +95,11 @@ def _go_mod(name: str) -> str:
 
 
 class RegistryServer(Loopback):
-    """Serves; `asked` are the paths that were."""
+    """Serves, over TLS who asks for that; `asked` are the paths that were."""
 
-    def __init__(self) -> None:
+    def __init__(self, authority: Authority | None = None) -> None:
         super().__init__()
+        self._authority = authority
         self.asked: list[str] = []
         self.fault: Fault = ""
         self.scripts: dict[str, str] = {}
@@ -106,6 +114,16 @@ class RegistryServer(Loopback):
 
     def serve(self, connection: socket.socket, _what: Any) -> None:
         """Answer one request."""
+        if self.fault == "mute":
+            self._closing.wait()
+        elif self._authority is not None and connection.recv(1, socket.MSG_PEEK) == b"\x16":
+            context = self._authority.context(HOST, self.fault if self.fault in TLS_FAULTS else "")
+            with context.wrap_socket(connection, server_side=True) as secured:
+                self._serve(secured)
+        else:
+            self._serve(connection)
+
+    def _serve(self, connection: socket.socket) -> None:
         head = b""
         while b"\r\n\r\n" not in head:  # an audit has a body, which nobody reads
             if not (more := connection.recv(2**14)):
@@ -117,14 +135,25 @@ class RegistryServer(Loopback):
         if self.fault == "silent":
             self._closing.wait()
             return
-        if self.fault in ("500", "404"):
+        if self.fault.isdigit():
             status, body = int(self.fault), b"no"
+        if self.fault == "html":
+            kind, body = "text/html", b"<html><form action=/login>Sign in</form></html>"
+        if self.fault == "digest" and body[:2] in (b"PK", b"\x1f\x8b"):
+            body = body[:-1] + b"x"
+        if self.fault == "redirect":
+            status, body = 302, b""
         kept = len(body) // 2 if self.fault == "cut" else len(body)
         fields = [
             f"content-type: {kind}",
             f"content-length: {len(body)}",
             f'etag: "{hashlib.sha256(body).hexdigest()}"',
+            "location: https://elsewhere.invalid/" if self.fault == "redirect" else "server: test",
         ]
+        if self.fault == "endless":
+            connection.sendall(f"HTTP/1.1 200 X\r\ncontent-type: {kind}\r\n\r\n".encode())
+            while True:
+                connection.sendall(b" " * 2**16)
         lines = (f"HTTP/1.1 {status} X", *fields, "connection: close", "", "")
         connection.sendall("\r\n".join(lines).encode() + body[:kept])
 
@@ -140,6 +169,7 @@ class RegistryServer(Loopback):
         entry["cksum"] = hashlib.sha256(crate(name)).hexdigest()
         module = f"/go/example.org/{name}/@v"
         info = json.dumps({"Version": "v1.0.0", "Time": "2024-01-01T00:00:00Z"}).encode()
+        page = f'<!DOCTYPE html><a href="/files/{file}#sha256={hashlib.sha256(wheel(name)).hexdigest()}">{file}</a>'
         found = {
             "/crates/config.json": (_JSON, json.dumps({"dl": f"{self.url}/crates/dl"}).encode()),
             f"/crates/{name[:2]}/{name[2:4]}/{name}": ("text/plain", json.dumps(entry).encode()),
@@ -148,7 +178,7 @@ class RegistryServer(Loopback):
             f"{module}/v1.0.0.info": (_JSON, info),
             f"{module}/v1.0.0.mod": ("text/plain", _go_mod(name).encode()),
             f"{module}/v1.0.0.zip": ("application/zip", go_module(name)),
-            f"/simple/{name}/": ("text/html", f'<!DOCTYPE html><a href="/files/{file}">{file}</a>'.encode()),
+            f"/simple/{name}/": ("text/html", page.encode()),
             f"/files/{file}": ("application/zip", wheel(name)),
             f"/{name}": (_JSON, json.dumps(document).encode()),
             f"/{name}/-/{name}-1.0.0.tgz": ("application/octet-stream", package),

@@ -172,7 +172,8 @@ class Broker:
                 raise ConnectionRefusal(
                     "address_not_allowed",
                     f"Address not allowed: {wanted.host} is at {ascii(address[:64])[1:-1]}, which is {why}. "
-                    "Only public addresses are connected to, unless [web] resolve in config.toml names another.",
+                    "Only public addresses are connected to, unless [web] resolve in config.toml names another or "
+                    "[registries] a mirror.",
                 )
         return found
 

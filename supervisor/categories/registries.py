@@ -6,10 +6,13 @@ must be told to use it is made from the mirror's URL. No URL here holds a passwo
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import msgspec
 from msgspec import Meta
+
+if TYPE_CHECKING:
+    from workers.url import Url
 
 PREFIX: Final = "registry:"
 """Of a preset's name in `network`."""
@@ -125,19 +128,28 @@ class RegistriesConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str | None, Meta(description="Of cargo: a sparse index.", examples=["https://crates.example.org/index"])
     ] = None
     go: Annotated[str | None, Meta(description="Of go: GOPROXY.", examples=["https://go.example.org"])] = None
+    pip: Annotated[str | None, Meta(description="The same as `pypi`.")] = None
+    cargo: Annotated[str | None, Meta(description="The same as `crates`.")] = None
     deb: Annotated[str | None, Meta(description="Of apt.", examples=["http://deb.example.org/debian"])] = None
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             if (given := getattr(self, name)) is not None:
-                _place(name, given)
+                _parsed(name, given)
+        for name, other in _OTHER_NAMES.items():
+            if getattr(self, name) is not None and getattr(self, other) is not None:
+                raise ValueError(f"`{name}` and `{other}` name the same registry: leave one out.")
 
     def registry(self, name: str) -> Registry:
         """Return the registry that a preset stands for: the mirror, where one is configured."""
-        mirror = getattr(self, name)
+        mirror = getattr(self, name) or getattr(self, _OTHER_NAMES.get(name, name))
         if mirror is None:
             return Registry(name, PRESETS[name])
-        return Registry(name, (_place(name, mirror), *_BESIDES.get(name, ())), mirror.rstrip("/"))
+        found = _parsed(name, mirror)
+        return Registry(name, (f"{found.host}:{found.port}", *_BESIDES.get(name, ())), str(found).rstrip("/"))
+
+
+_OTHER_NAMES: Final[Mapping[str, str]] = MappingProxyType({"pypi": "pip", "crates": "cargo"})
 
 
 def registries_named(network: Iterable[str], mirrors: RegistriesConfig) -> tuple[Registry, ...]:
@@ -153,8 +165,8 @@ def registries_named(network: Iterable[str], mirrors: RegistriesConfig) -> tuple
     return tuple(map(mirrors.registry, names))
 
 
-def _place(name: str, url: str) -> str:
-    """Return where a mirror is, "host:port".
+def _parsed(name: str, url: str) -> "Url":
+    """Return where a mirror is, in normal form.
 
     Raises:
         ValueError: the URL is none, or one that no command may be told; it is not repeated, as it may hold a password.
@@ -163,13 +175,13 @@ def _place(name: str, url: str) -> str:
 
     if "@" in url:
         raise ValueError(
-            f"the URL of `{name}` holds a name or a password, which every command would see. Leave it out: a registry "
-            "that wants one cannot be used, but one that lets this machine in without."
+            f"the URL of `{name}` holds a name or a password, which every command would see, and no command is given "
+            "any. Name a mirror that lets this machine in without, such as a caching one on it that logs in by itself."
         )
     try:
-        found = parse(url, host_or_address)
+        found = parse(url.removeprefix("sparse+"), host_or_address)
     except UrlError as error:
         raise ValueError(f"the URL of `{name}`: {error}") from None
     if "?" in url or "#" in url or any(each in url for each in "\"'$\\{}"):
         raise ValueError(f"the URL of `{name}` has more than a host, a port and a path: leave it out.")
-    return f"{found.host}:{found.port}"
+    return found

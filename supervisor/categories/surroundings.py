@@ -59,7 +59,7 @@ def survey(
     found, packages = _with_user_packages(found, kept)
     variables = language_of(person) | prefixes | rustup | packages | absolute_variables(env, kept.root)
     identity = git_identity(kept.home, person.get("XDG_CONFIG_HOME", ""))
-    files = tuple(_certificates(kept, person))
+    files = tuple(each for each in certificates_of(person) if not (kept.root and within(each, kept.root)))
     surroundings = Surroundings(found.shown, found.path, found.own, tuple(variables.items()), identity, files, problem)
     return Survey(surroundings, tuple(refused.items()))
 
@@ -141,10 +141,8 @@ def _with_user_packages(found: Toolchains, kept: HiddenPlaces) -> tuple[Toolchai
     return found._replace(shown=(*found.shown, *packages)), {"PYTHONUSERBASE": base}
 
 
-def _certificates(kept: HiddenPlaces, person: Mapping[str, str]) -> Iterator[str]:
+def certificates_of(person: Mapping[str, str]) -> Iterator[str]:
     """Yield the files of certificates that the person names; of these the certificates alone go in."""
     for each in dict.fromkeys(person.get(name, "") for name in CERTIFICATES):
         if os.path.isabs(each) and os.path.isfile(each) and os.access(each, os.R_OK):
-            real = os.path.realpath(each)
-            if not (kept.root and within(real, kept.root)):
-                yield real
+            yield os.path.realpath(each)

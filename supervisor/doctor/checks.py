@@ -3,7 +3,7 @@
 Rule: a protection counts when a door was tried from inside a worker and stayed shut, not when a system call said
 yes; a library counts when it could be imported. What is only wished for is `degraded`; what Strongroom needs is
 `missing`. Whatever is missing, the rest is tried all the same: nothing here is imported that needs more than msgspec.
-Nothing is sent anywhere unless it was asked for.
+Nothing is sent anywhere unless it was asked for, but to mirrors that the configuration names.
 """
 
 import os
@@ -20,6 +20,7 @@ from supervisor.config.config_keys import DEFAULT_MODEL
 from supervisor.config.settings import Settings
 from supervisor.doctor.libraries import CORE, LibraryCheck, check_libraries, try_libraries
 from supervisor.doctor.places import check_places, daemon_of
+from supervisor.doctor.registries import RegistryChecks
 from supervisor.doctor.table import CheckResult
 from supervisor.pool.cgroup import CONTROLLERS, CgroupInfo, inspect_cgroup, problem_of
 
@@ -36,6 +37,7 @@ def run_checks(
         tell: is told what is being tried.
     """
     tell("the system")
+    registries = RegistryChecks(settings)
     trying = try_libraries()
     core = list(islice(trying, len(CORE)))  # the others are imported meanwhile
     places = [*check_places(settings, problem), _cgroups(settings)]
@@ -46,7 +48,8 @@ def run_checks(
         tried = list(_workers(settings, tell))
     tell("the libraries")
     libraries = [*core, *trying]
-    results = [*_system(), *check_libraries(libraries), *places, *explain_missing_libraries(tried, libraries)]
+    results = [*_system(), *check_libraries(libraries), *places, *registries.results()]
+    results += explain_missing_libraries(tried, libraries)
     if model and without:
         results.append(CheckResult("model", "missing", f"no model can be used without {without}", "See above."))
     elif model:

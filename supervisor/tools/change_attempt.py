@@ -170,6 +170,11 @@ class ChangeAttempt:
         )
         await self.context.record(msgspec.structs.replace(decided, **more))
 
+    def network_notes(self) -> list[str]:
+        """Return what is said of its connections."""
+        told = () if self.effects is None else self.effects.traffic
+        return [f"network: {traffic(told)}"] if told else []
+
     async def commit(self, proposal: PendingProposal, pools: Pools, rules: SessionRules) -> "ChangeAttempt | CallEnded":
         """Keep what a commit replaces, record the decision, and commit; return the call's end.
 
@@ -190,8 +195,7 @@ class ChangeAttempt:
             return outcomes.worker_answered(call, kept)
         pack, left_out = kept
         notes = [f"Note: {self.cannot_undo}."] if self.cannot_undo else []
-        if self.effects is not None and self.effects.traffic:
-            notes.append(f"network: {traffic(self.effects.traffic)}")
+        notes += self.network_notes()
         if self.approval is not None and self.approval.remark:
             notes.append(outcomes.remark_sentence(self.approval.remark))
         more, problems = rules.make(call, self.approval, self.rule)

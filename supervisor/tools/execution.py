@@ -221,7 +221,7 @@ class Execution:
         """Keep nothing of an install that failed, and return what it printed."""
         attempt.effects, attempt.verdict = proposal.effects, Verdict("allow", FAILED)
         await attempt.record(committed=False)
-        return with_notes(await self._end_discarded(attempt, proposal), FAILED)
+        return with_notes(await self._end_discarded(attempt, proposal), FAILED, *attempt.network_notes())
 
     async def _end_discarded(self, attempt: ChangeAttempt, proposal: PendingProposal) -> CallEnded:
         """Discard what a rehearsal has changed, and end the call with what it printed."""

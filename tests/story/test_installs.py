@@ -14,14 +14,18 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from supervisor.journal.facts import CallDecided, CallEnded
+from tests.authority import Authority
 from tests.daemon_process import ASK, DaemonProcess, Lines, scripted
 from tests.registry_server import Fault, RegistryServer, go_sums
 from tests.supervisor.command import Home
 from tests.supervisor.histories import call
 
 CONFIG: Final = """
+[web]
+resolve = {{ "registry.test:443" = "127.0.0.1:{port}" }}
+ca_file = "{authority}"
 [registries]
-pypi = "{url}/simple"
+pypi = "https://registry.test/simple"
 npm = "{url}"
 crates = "{url}/crates"
 go = "{url}/go"
@@ -52,13 +56,13 @@ class Site:
         return root
 
     def run(
-        self, root: Path, *commands: list[str] | str, option: str = "allow_once", profile: str = "project"
+        self, root: Path, *commands: list[str] | str, option: str = "allow_once", profile: str = "project", **given: Any
     ) -> tuple[list[str], list[Any]]:
         """Run commands in a session; return what was asked, and the facts."""
         calls = [
-            {"calls": [call("run_cmd", command=each)]}
+            {"calls": [call("run_cmd", command=each, **given)]}
             if isinstance(each, str)
-            else {"calls": [call("exec_shell", command=each[0], args=each[1:])]}
+            else {"calls": [call("exec_shell", command=each[0], args=each[1:], **given)]}
             for each in commands
         ]
         model = scripted(self._folder / f"model-{self._roots}.jsonl", *calls, {"text": "Done."})
@@ -83,8 +87,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("installs")
     home = folder / "home"
     toolchains = ["path"] if sys.base_prefix.startswith("/usr") else [sys.base_prefix, "path"]
-    with RegistryServer() as registry:
-        Home(home, home).configure(CONFIG.format(url=registry.url, toolchains=toolchains))
+    authority = Authority()
+    file = authority.write(folder / "authority.pem")
+    with RegistryServer(authority) as registry:
+        words = {"url": registry.url, "port": registry.port, "authority": file, "toolchains": toolchains}
+        Home(home, home).configure(CONFIG.format(**words))
         with DaemonProcess(home, folder) as daemon:
             yield Site(daemon, registry, folder)
 
@@ -113,7 +120,8 @@ def test_an_install_is_one_question_and_one_run(site: Site, command: list[str], 
     assert ended.ok, ended
     assert '"exit_code":0' in ended.content, ended
     assert len(questions) == 1, questions
-    assert f"wants 127.0.0.1:{site.registry.port}" in questions[0]
+    wanted = {".venv": "registry.test:443", "node_modules": f"127.0.0.1:{site.registry.port}"}[directory]
+    assert f"wants {wanted}" in questions[0]
     assert len(site.registry.asked) == len(set(site.registry.asked)) == 2
     assert list((root / directory).rglob("tiny*"))
     before, decided = of(facts, CallDecided)
@@ -122,19 +130,43 @@ def test_an_install_is_one_question_and_one_run(site: Site, command: list[str], 
     assert {each.after.digest for each in decided.effects.changes if each.after.kind == "file"} - {b""}
 
 
-@pytest.mark.parametrize("fault", ["500", "404", "cut"])
-@pytest.mark.parametrize(("command", "directory"), WAYS.values(), ids=WAYS)
-def test_of_an_install_that_fails_nothing_is_kept(site: Site, command: list[str], directory: str, fault: Fault) -> None:
+FAILS: Final[tuple[tuple[str, Fault, str], ...]] = (
+    ("pip", "500", "with -v it says how that answered"),
+    ("pip", "cut", "with -v it says how that answered"),
+    ("pip", "html", "No matching distribution"),
+    ("pip", "digest", "DO NOT MATCH THE HASHES"),
+    ("pip", "redirect", "elsewhere.invalid"),
+    ("pip", "endless", "did not end within the 3 s"),
+    ("pip", "mute", "registry.test:443 took the connection and answered nothing"),
+    ("pip", "wrong_name", "TLS with registry.test:443 failed: its certificate is for another name"),
+    ("pip", "self_signed", "TLS with registry.test:443 failed: nobody here trusts its certificate's authority"),
+    ("pip", "expired", "TLS with registry.test:443 failed: its certificate has expired"),
+    ("npm", "404", "404"),
+    ("npm", "403", "403"),
+    ("npm", "html", "JSON"),
+    ("npm", "digest", "EINTEGRITY"),
+    ("npm", "silent", "took the connection and answered nothing"),
+)
+"""How a registry fails, and what is said of it."""
+PATIENCE: Final = {"mute": ("--timeout", "1"), "silent": ("--fetch-timeout=1000",)}
+
+
+@pytest.mark.parametrize(("manager", "fault", "said"), FAILS, ids=[f"{row[0]}-{row[1]}" for row in FAILS])
+def test_of_an_install_that_fails_nothing_is_kept(site: Site, manager: str, fault: Fault, said: str) -> None:
+    command, _ = WAYS[manager]
     if shutil.which(command[0]) is None:
         pytest.skip(f"no {command[0]}")
     root = site.root()
     site.registry.fault = fault
-    questions, facts = site.run(root, [*command[:-1], "small"])
-    (ended,) = of(facts, CallEnded)
+    loud = [each for each in command[:-1] if each != "-q"]
+    install = [*loud, *PATIENCE.get(fault, ()), "small"]
+    given: dict[str, Any] = {"timeout_s": 3} if fault == "endless" else {}
+    questions, facts = site.run(root, install, ["sh", "-c", "echo next"], **given)
+    failed, following = of(facts, CallEnded)
     assert len(questions) == 1
-    assert list(root.iterdir()) == []
-    assert ended.ok
-    assert "nothing of what it had changed is kept" in ended.note
+    assert said in f"{failed.content} {failed.note} {failed.details}", failed
+    assert "None of its changes were kept" in failed.content or "nothing of what it had changed is kept" in failed.note
+    assert (list(root.iterdir()), "next" in following.content) == ([], True)
 
 
 @pytest.mark.parametrize(("command", "directory"), WAYS.values(), ids=WAYS)

@@ -33,6 +33,7 @@ from workers.shell.no_input import remarks
 from workers.shell.own_programs import own_directories
 from workers.shell.run.attempts import remark
 from workers.shell.run.command import CommandOutcome, NotStarted, run
+from workers.shell.run.network_remarks import network_remarks
 from workers.shell.sandbox.command_mounts import show_root_itself
 from workers.shell.sandbox.guarded_root import show_guarded_root
 from workers.shell.shell_inputs import granted_s
@@ -190,9 +191,11 @@ def _run_program(
         raise _start_error(error, arguments, engine.venv_problem) from error
     ended = was._replace(stdout=told(was.stdout), stderr=told(was.stderr))
     if ended.ended != "exited":
-        raise _ended(engine, ended, remarks(arguments[-1], ended.stdout, ended.stderr))
+        said = network_remarks(1, was.stdout + was.stderr, was.traffic)
+        raise _ended(engine, ended, [*remarks(arguments[-1], ended.stdout, ended.stderr), *said])
     result, notes = exit_result(ended.code, ended.stdout, ended.stderr, _LIMITS)
     notes += remarks(arguments[-1], ended.stdout, ended.stderr)
+    notes += network_remarks(was.code, was.stdout + was.stderr, was.traffic)
     missed = refusals.lacked(ended.code, ended.stdout, ended.stderr, network=bool(ended.refused))
     if engine.layout.machine:
         notes += refusals.notes(arguments[-1], ended.code, missed, network=bool(ended.refused))
