@@ -1,8 +1,10 @@
-"""Closes what is unused: sessions without clients, workers without sessions, models without either; and old undo packs.
+"""Closes what is unused: sessions without clients, workers without sessions, models without either.
+
+It sweeps the home, too: old undo packs, and copies of commands whose worker was killed.
 
 Rule: what is closed is first taken out of everybody's reach, and only then waited for. Meanwhile the index of sessions
-is kept up with the journal, so that nobody waits for it who lists them; and while nobody works, the chain is
-compared, and memory given back.
+is kept up with the journal, so that nobody waits for it who lists them; and while nobody works, the chain is compared,
+and memory given back.
 """
 
 import logging
@@ -12,6 +14,7 @@ from typing import Final
 
 import trio
 
+from supervisor.categories.shell import sweep_copies
 from supervisor.daemon.sessions.registry import SessionRegistry
 from supervisor.session.resources import OpenPools
 from supervisor.system.garbage import give_back
@@ -39,7 +42,7 @@ class IdleCloser:
     async def run(self) -> None:
         """Clean up now and then, until cancelled."""
         while True:
-            await _tried(self._sweep_packs)
+            await _tried(self._sweep)
             await trio.sleep(_SESSION_IDLE / 4)
             await _tried(self._close_idle)
             await _tried(self._registry.reader.keep_up)
@@ -47,9 +50,11 @@ class IdleCloser:
                 await _tried(self._registry.reader.check_on)
                 await _tried(partial(trio.to_thread.run_sync, give_back))
 
-    async def _sweep_packs(self) -> None:
+    async def _sweep(self) -> None:
         if trio.current_time() >= self._next_look:
-            await trio.to_thread.run_sync(self._registry.resources.packs.tidy)  # fails where no thread can be started
+            resources = self._registry.resources
+            await trio.to_thread.run_sync(resources.packs.tidy)  # fails where no thread can be started
+            await trio.to_thread.run_sync(sweep_copies, resources.settings.home)
             self._next_look = trio.current_time() + _KEPT
 
     async def _close_idle(self) -> None:

@@ -67,3 +67,11 @@ def test_a_daemon_that_can_start_no_thread_goes_on(home: Path, tmp_path: Path, r
         wait_until(lambda: client.status() and "periodic clean-up failed" in daemon.log)
         session = client.new_session(root, model="offline")
         assert client.prompt(session, "hello")["stopReason"] == "end_turn"
+
+
+async def test_copies_of_killed_workers_are_swept_and_nothing_else(registry: SessionRegistry) -> None:
+    copies = registry.resources.settings.home / "copies"
+    (copies / ".strongroom-0123456789abcdef.tmp" / "root" / "d").mkdir(parents=True)
+    (copies / "theirs").mkdir()
+    await IdleCloser(registry)._sweep()
+    assert [each.name for each in copies.iterdir()] == ["theirs"]
