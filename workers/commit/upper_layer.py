@@ -23,7 +23,7 @@ from workers.tree.git_config import GitConfigs
 from workers.tree.git_ignore import GitIgnore
 from workers.tree.git_index import INDEX, gist, is_index
 from workers.tree.root import closing, open_beneath, parent_of, shown
-from workers.treediff.comparison import Comparison, Difference
+from workers.treediff.comparison import NOTHING, Comparison, Difference, Gone
 from workers.treediff.effects_of import Content, build_effects, committable
 from workers.treediff.repository_changes import git_changes
 from workers.treediff.snapshot import KEPT, Node, Ration, open_seen, opened, spoken
@@ -36,7 +36,9 @@ LEFT_BEHIND: Final = 2 * 2**30
 class UpperLayer:
     """One upper layer over one root."""
 
-    def __init__(self, root_fd: int, upper_fd: int, since_ns: int, *, times: bool = False) -> None:
+    def __init__(
+        self, root_fd: int, upper_fd: int, since_ns: int, *, times: bool = False, gone: Gone = NOTHING
+    ) -> None:
         """Take both.
 
         Args:
@@ -45,11 +47,13 @@ class UpperLayer:
                 shall change, and marks what is gone as an overlay does (`overlay`). `close` closes it.
             since_ns: When what is above was begun (time.time_ns): what the root has from later is somebody else's.
             times: Whether another time alone is a change.
+            gone: What is gone without a mark.
         """
         self._root = root_fd
         self._upper = upper_fd
         self._since_ns = since_ns
         self._times = times
+        self._gone = gone
         self._held: list[int] = []
         self._found: tuple[Effects, TreeDiff] | None = None
 
@@ -140,7 +144,9 @@ class UpperLayer:
         if self._found is None:
             above = Ration(LEFT_BEHIND, LEFT_BEHIND, strict=True, keeps=KEPT)
             below = of_root(keeps=KEPT)
-            comparison = Comparison(self._upper, self._root, above=above, below=below, until=until, times=self._times)
+            comparison = Comparison(
+                *(self._upper, self._root), above=above, below=below, until=until, times=self._times, gone=self._gone
+            )
             try:
                 comparison.run()
                 contents = _reader(self._root, ours=False), _reader(self._upper, ours=True)

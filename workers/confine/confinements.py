@@ -26,7 +26,6 @@ _F_GETFL: Final = 3
 _F_DUPFD_CLOEXEC: Final = 1030
 _RENAME_NOREPLACE: Final = 1
 _RENAME_EXCHANGE: Final = 2
-_WHITEOUT: Final = 0o020000
 _ANY_BUT_FIFO: Final = 0o160000
 _ARCH_SET_FS: Final = 0x1002
 _ITIMER_REAL: Final = 0
@@ -136,18 +135,16 @@ SCRATCH: Final = (
     | landlock.MAKE_DIR
     | landlock.MAKE_SYM
     | landlock.MAKE_FIFO
-    | landlock.MAKE_CHAR
     | landlock.REMOVE_FILE
     | landlock.REMOVE_DIR
     | landlock.REFER
 )
-"""Rights to where a layer is made. Of all devices the filter lets through only the one that marks a deleted name."""
+"""Rights to where a layer is made."""
 
 _COMMIT: Final = (
-    # Names of every kind that a call may have changed; no socket and no device but a layer's mark of a deleted name.
+    # Names of every kind that a call may have changed; no socket and no device.
     *_calls("linkat symlinkat readlinkat"),
     Allow("mknodat", (Without(2, _ANY_BUT_FIFO),)),
-    Allow("mknodat", (Only(2, (_WHITEOUT,)), Only(3, (0,)))),
     # Modes, times and attributes.
     *_calls("fchmod fchmodat chmod utimensat"),
     # Content, as fast as the kernel can, holes included; and everything to the disk at once.

@@ -1,9 +1,10 @@
 """An undo: pack and root -> the layer that lies over the root when all is restored, held until it is decided.
 
 Rule: until the commit nothing of the root is touched. The layer is made in a scratch directory outside of every root,
-locked while it is in use; what a killed worker left there is known by its free lock, and goes with the next undo. It is
-as an overlay would have it, made name by name relative to open directories, through no link. A directory that is not of
-the pack is as the root has it. Modes come last, for they may forbid what comes before.
+locked while it is in use; what a killed worker left there is known by its free lock, and goes with the next undo. It
+is as an overlay would have it but for marks of deleted names, made name by name relative to open directories, through
+no link. A directory that is not of the pack is as the root has it. Modes come last, for they may forbid what comes
+before.
 """
 
 import errno
@@ -51,6 +52,8 @@ class RestoredLayer:
     def __init__(self, fd: int, root: Root, content: Content) -> None:
         self.made: set[str] = set()
         """Directories that neither the root nor the pack has."""
+        self.gone: dict[str, set[str]] = {}
+        """Directory -> names in it that shall not be there."""
         self._fd = fd
         self._parents = OpenParents(fd)
         self._root = root
@@ -90,7 +93,8 @@ class RestoredLayer:
             return
         if before is None:
             if entry.parent not in self._covered and step.now is not None:
-                os.mknod(name, stat.S_IFCHR, 0, dir_fd=self._parent(entry))
+                self._directory(entry.parent)
+                self.gone.setdefault(entry.parent, set()).add(name)
         elif before.kind == "file":
             self._file(self._parent(entry), name, step, before)
         else:
@@ -178,7 +182,7 @@ class Restorer(msgspec.Struct, frozen=True):
             scratch = stack.enter_context(scratch_directory(self.scratch, len(plan.steps)))
             upper = RestoredLayer(scratch, root, partial(content, file))
             upper.build(plan.steps.values())
-            layer = UpperLayer(root.fd, os.dup(scratch), since_ns, times=True)
+            layer = UpperLayer(root.fd, os.dup(scratch), since_ns, times=True, gone=upper.gone)
             stack.callback(layer.close)
             effects = layer.effects()
             _check_still(layer.differences, plan, upper.made)

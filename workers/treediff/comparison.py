@@ -17,8 +17,9 @@ new or gone: then it belongs to the last one before it that is not.
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import msgspec
@@ -67,6 +68,10 @@ class _Task(NamedTuple):
     inner: bool
 
 
+Gone = Mapping[str, Collection[str]]
+"""Directory ("" is the top) -> names in it that are gone without a mark: on an overlay itself none can be made."""
+NOTHING: Final[Gone] = MappingProxyType({})
+
 _Step = tuple[Difference | None, _Task | None]
 
 
@@ -74,7 +79,15 @@ class Comparison:
     """One walk over an upper layer and the root; `differences` and `unchanged` are what it finds."""
 
     def __init__(
-        self, upper: int, root: int, *, above: Ration, below: Ration, until: float = math.inf, times: bool = False
+        self,
+        upper: int,
+        root: int,
+        *,
+        above: Ration,
+        below: Ration,
+        until: float = math.inf,
+        times: bool = False,
+        gone: Gone = NOTHING,
     ) -> None:
         """Take the descriptors of both directories, which stay the caller's.
 
@@ -85,6 +98,7 @@ class Comparison:
             below: For those of the latter.
             until: When to give up (time.monotonic).
             times: Whether another time alone is a difference.
+            gone: Names that are gone without a mark.
         """
         self.differences: list[Difference] = []
         self.unchanged: dict[int, tuple[str, Node]] = {}
@@ -95,6 +109,7 @@ class Comparison:
         self._below = below
         self._until = until
         self._times = times
+        self._gone = gone
         self._device = os.fstat(root).st_dev
         self._names = 0
 
@@ -132,7 +147,7 @@ class Comparison:
                 upper = opened.enter_context(closing(os.open(task.path or ".", DIRECTORY, dir_fd=self._upper)))
             if task.lower:
                 lower = opened.enter_context(closing(self._open_lower(task)))
-            above = self._names_of(upper) if task.upper else {}
+            above = dict.fromkeys(self._gone.get(task.path, ()), False) | self._names_of(upper) if task.upper else {}
             names = set(above)
             if task.hides and task.lower:
                 names |= set(self._names_of(lower))

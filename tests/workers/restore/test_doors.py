@@ -51,7 +51,7 @@ OWN = (
         "result = os.listdir(os.open('.', os.O_RDONLY, dir_fd=context.engine.kept))",
     ),
     # Names that no undo makes.
-    Door("a deleted name's mark in the root", Held(restore=L), "os.mknod('made', 0o020000, 0, dir_fd=context.root.fd)"),
+    Door("an overlay's mark in the root", Held(restore=LS), "os.mknod('made', 0o020000, 0, dir_fd=context.root.fd)"),
     Door("a socket", Held(restore=S), "os.mknod('made', 0o140600, dir_fd=context.root.fd)"),
     Door("a socket in the scratch directory", Held(restore=LS),
         "os.mknod('made', 0o140600, dir_fd=context.engine.scratch)"),
@@ -123,7 +123,7 @@ def test_the_probe_finds_every_door_shut_but_those_of_its_work(base: Path) -> No
     ("arguments", "verdict"),
     [
         ((3, 0, stat.S_IFIFO | 0o7777, 0), ALLOW),
-        ((3, 0, stat.S_IFCHR, 0), ALLOW),
+        ((3, 0, stat.S_IFCHR, 0), EPERM),
         ((3, 0, stat.S_IFCHR, os.makedev(1, 3)), EPERM),
         ((3, 0, stat.S_IFCHR | 0o600, 0), EPERM),
         ((3, 0, stat.S_IFBLK, 0), EPERM),
@@ -131,9 +131,7 @@ def test_the_probe_finds_every_door_shut_but_those_of_its_work(base: Path) -> No
         ((3, 0, stat.S_IFREG | 0o600, 0), EPERM),
     ],
 )
-def test_of_devices_only_the_mark_of_a_deleted_name_is_made(
-    machine: str, arguments: tuple[int, ...], verdict: int
-) -> None:
+def test_of_special_files_only_a_fifo_is_made(machine: str, arguments: tuple[int, ...], verdict: int) -> None:
     program = assemble(RESTORE.calls(writable=True), machine)
     assert decided(program, machine, "mknodat", *arguments) == verdict
 

@@ -507,6 +507,15 @@ def test_without_a_lock_no_command_runs_whatever_the_operator_allows(fault: Faul
         assert fault.feature in worker.refusal.message
 
 
+def test_copies_may_lie_on_an_overlay_where_nothing_can_be_marked_as_gone(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "a").write_text("1\n")
+    command = on_a_kernel_with(Fault("", "mknodat", errno.EPERM))
+    with open_shell(tmp_path / "root", copies=str(tmp_path / "copies"), copy_mb=8, command=command) as worker:
+        worker.done("run_cmd", {"command": "mv a b"})
+    assert os.listdir(tmp_path / "root") == ["b"]
+
+
 def test_a_root_that_cannot_lie_below_an_overlay_is_copied_in_the_sandbox(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("1\n")
     command = on_a_kernel_with(Fault("", "fsetxattr", errno.EOPNOTSUPP))

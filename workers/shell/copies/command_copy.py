@@ -68,13 +68,14 @@ class _Copy:
     def layer(self, until: float) -> UpperLayer:
         """Return the layer of what changed, built once."""
         if self._found is None:
+            layer = CopyLayer(self._copy, self._copied, self._upper, until)
             try:
-                CopyLayer(self._copy, self._copied, self._upper, until).build()
+                layer.build()
             except OSError as error:
                 raise CannotRehearse(
                     f"what it left in its copy of the root cannot be told: {error.strerror}"
                 ) from error
-            self._found = UpperLayer(self._root, os.dup(self._upper), self._since_ns)
+            self._found = UpperLayer(self._root, os.dup(self._upper), self._since_ns, gone=layer.gone)
         return self._found
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The upper layer of what a command left in its copy: what is another is moved there, and what is gone is marked.
+"""The upper layer of what a command left in its copy: what is another is moved there, what is gone is listed.
 
 Rule: a name that is the one that was copied (inode and time of change, which no program sets) is as it was. What was
 left out of the copy is not touched through it: a command that removed or made such a name has run on something that is
@@ -33,6 +33,8 @@ class CopyLayer:
             upper: that of an empty one beside it.
             until: when to give up (time.monotonic).
         """
+        self.gone: dict[str, set[str]] = {}
+        """Directory -> names in it that are gone."""
         self._copy = copy
         self._copied = copied
         self._upper = upper
@@ -87,8 +89,8 @@ class CopyLayer:
         for name in known.keys() - there:
             inner = f"{path}/{name}" if path else name
             self._is_same(inner, known[name], None)
-            with closing(self._place(path)) as place:
-                os.mknod(name, stat.S_IFCHR, 0, dir_fd=place)
+            self._make_alike(path)
+            self.gone.setdefault(path, set()).add(name)
         return below
 
     def _is_same(self, path: str, was: CopiedName | None, now: CopiedName | None) -> bool:

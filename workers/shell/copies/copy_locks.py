@@ -123,7 +123,7 @@ def _rlimits(context: StepContext) -> str:
 def _landlock_of_worker(context: StepContext) -> str:
     engine: CommandRunner = context.prepared.engine
     root = context.policy.access(writable=context.start.writable) | landlock.EXECUTE
-    copies = (engine.copies, context.policy.access(writable=True) | landlock.MAKE_CHAR)  # marks of what is gone
+    copies = (engine.copies, context.policy.access(writable=True))
     return _restrict((*_system(engine.layout), copies), Beneath(context.start.root_fd, root))
 
 
