@@ -83,13 +83,17 @@ def is_directory(seen: Node | None) -> bool:
 
 
 def obstacle(root: int, differences: Sequence[Difference]) -> str:
-    """Return why these differences could not be committed to the root; empty where nothing is known to prevent it."""
+    """Return why these differences could not be committed to the root; empty where nothing is known to prevent it.
+
+    Directories of an overlay with something below have one link (ovl_getattr of fs/overlayfs/inode.c). Those that are
+    in one lower layer alone show by nothing that they cannot be renamed: their commit fails, and is taken back.
+    """
     kind = _kind_of(root) if differences else ""
     if kind in _EXCHANGE_NOTHING:
         return f"the root's file system ({kind}) cannot exchange names"
     for path, before, after, inner in differences if kind == _OVERLAY else ():
-        if is_directory(before) and not is_directory(after) and not inner:
-            return f"the root lies on an overlay itself, which cannot let a directory go in one step ({path!r})"
+        if before is not None and before.links == 1 and is_directory(before) and not is_directory(after) and not inner:
+            return f"the root lies on an overlay itself, which cannot let a directory of its lower layers go ({path!r})"
     return ""
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tests.workers.commit.namespaces import Rehearsing
 from tests.workers.commit.snapshot import snapshot
 from workers.changes.diff import TEXT
-from workers.changes.effects import Change, Committed, Conflicted, Effects, NodeState
+from workers.changes.effects import Change, CommitFailed, Committed, Conflicted, Effects, NodeState
 from workers.errors import CannotRehearse, TooMuch
 from workers.treediff import comparison
 from workers.treediff.effects_of import TOLD
@@ -395,8 +395,16 @@ def test_a_root_that_is_an_overlay_is_rehearsed_and_one_on_two_is_refused(
     assert again.changes == ()
     assert b"c" in ran.view
     rehearsing.begin(roots[0])
-    rehearsing.sh("rm -r d/sub; mkdir -p n/m; rm -r n")
-    with pytest.raises(CannotRehearse, match="cannot let a directory go in one step \\('d/sub'\\)"):
+    rehearsing.sh("mv n m")
+    assert isinstance(rehearsing.commit(), Committed)
+    rehearsing.begin(roots[0])
+    rehearsing.sh("echo 1 >> text; rm -r d/sub")
+    before, outcome = snapshot(roots[0]), rehearsing.commit()
+    assert isinstance(outcome, CommitFailed), outcome
+    assert snapshot(roots[0]) == before
+    rehearsing.begin(roots[0])
+    rehearsing.sh("rm -r d")
+    with pytest.raises(CannotRehearse, match="cannot let a directory of its lower layers go \\('d'\\)"):
         rehearsing.effects()
     rehearsing.begin(roots[1])
     with pytest.raises(CannotRehearse, match="overlays deep"):
