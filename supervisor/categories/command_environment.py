@@ -24,8 +24,8 @@ _PATHS: Final = re.compile(
     r"LD_[A-Z_]+|PYTHON(PATH|STARTUP|HOME|USERBASE|EXECUTABLE|PLATLIBDIR)|NODE_PATH|PERL5?LIB|RUBYLIB|GEM_(PATH|HOME)"
     r"|BASH_ENV|ENV|CLASSPATH|LUA_C?PATH(_5_\d)?|GCONV_PATH|OPENSSL_(CONF|ENGINES|MODULES)|MAKEFILES|GIT_(EXEC_PATH|"
     r"TEMPLATE_DIR|CONFIG(_GLOBAL|_SYSTEM)?|DIR|WORK_TREE|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|COMMON_DIR)"
-    r"|GIT_(INDEX_FILE|(PROXY_)?SSL_\w+)|GRADLE_USER_HOME|BUNDLE_(GEMFILE|PATH)|PIP_CONFIG_FILE|WGETRC|CURL_HOME"
-    r"|R_(PROFILE|ENVIRON|LIBS)(_USER|_SITE)?|JULIA_(LOAD|DEPOT)_PATH|ERL_LIBS|GTK_PATH|GTK_MODULES|QT_PLUGIN_PATH"
+    r"|GIT_(INDEX_FILE|(PROXY_)?SSL_\w+)|GRADLE_USER_HOME|BUNDLE_(GEMFILE|PATH)|PIP_CONFIG_FILE|WGETRC|CURL_HOME|FPATH"
+    r"|COVERAGE_PROCESS_START|NIX_LD(_LIBRARY_PATH)?|R_(PROFILE|ENVIRON|LIBS)(_USER|_SITE)?|JULIA_(LOAD|DEPOT)_PATH|ERL_LIBS|GTK_PATH|GTK_MODULES|QT_PLUGIN_PATH"
     r"|NODE_REPL_EXTERNAL_MODULE|PHPRC|PHP_INI_SCAN_DIR|TCLLIBPATH|XDG_[A-Z_]+|CARGO_HOME|RUSTUP_HOME|GUILE_LOAD_PATH"
 )
 """Each names files from which programs load code or commands, or directories of such files."""
@@ -79,7 +79,7 @@ def _refusal(name: str, value: str, root: str) -> str:
         return f"makes programs load code from {value[:80]!r}. Name paths in the root, relative to it, or leave it out."
     if not _PATHS.fullmatch(name) and _OPTIONS.fullmatch(name) and not _options_in_root(name, value, root):
         return (
-            f"makes programs load or run what {value[:80]!r} says. Name files in the root, as ./FILE, or put the "
+            f"can make programs load or run what {value[:80]!r} says. Name files in the root, as ./FILE, or put the "
             "options into the command."
         )
     return ""
