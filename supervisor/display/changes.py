@@ -73,7 +73,9 @@ def counted(effects: extensions.ProposedEffects) -> str:
         rest = sum(effects.totals.values()) - len(effects.changes) + len(others)
         more = f"; {_counted(rest, others, more=bool(effects.left_out))}" if rest else ""
         return f"{_GIT}{effects.git}{more}"
-    return _counted(sum(effects.totals.values()), effects.changes, more=bool(effects.left_out))
+    own = bool(effects.changes) and all(own_part(change.path) for change in effects.changes)
+    notes = " that git keeps for itself" if own and not effects.left_out else ""
+    return _counted(sum(effects.totals.values()), effects.changes, more=bool(effects.left_out)) + notes
 
 
 def _counted(total: int, changes: Iterable[extensions.ChangedName], *, more: bool) -> str:

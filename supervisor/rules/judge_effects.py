@@ -255,8 +255,17 @@ def unmade(effects: Effects, programs: Sequence[str] | None) -> list[Change]:
 def protected_changes(effects: Effects) -> str:
     """Return the changes that are always asked about, each with the reason; empty if there are none."""
     found = [change for change in effects.changes if change.protected]
-    told = [f"{_name(change)} ({one_line(change.protected, _WIDTH)})" for change in found[:_TOLD]]
-    return _with_more(told, len(found) - len(told))
+    reasons: dict[str, list[str]] = {}
+    for change in found[:_TOLD]:
+        reasons.setdefault(one_line(change.protected, _WIDTH), []).append(_name(change))
+    told = [f"{', '.join(names)} ({reason})" for reason, names in reasons.items()]
+    return _with_more(told, len(found) - _TOLD)
+
+
+def without(effects: Effects, reason: str) -> Effects:
+    """Return effects without the changes that are protected for that reason."""
+    left = tuple(change for change in effects.changes if change.protected != reason)
+    return effects if len(left) == len(effects.changes) else msgspec.structs.replace(effects, changes=left)
 
 
 def blocked_attempts(effects: Effects) -> str:

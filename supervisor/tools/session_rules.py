@@ -18,7 +18,14 @@ from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.facts import CallStarted, effective
 from supervisor.pool.open_root import OpenRoot
 from supervisor.pool.pools import Pools
-from supervisor.rules.judge_effects import Verdict, judge_effects, judge_unrehearsed, network_denied, protected_changes
+from supervisor.rules.judge_effects import (
+    Verdict,
+    judge_effects,
+    judge_unrehearsed,
+    network_denied,
+    protected_changes,
+    without,
+)
 from supervisor.rules.modes import PLANNED, InTree, judge_by_mode
 from supervisor.rules.rule import Mode, Rule
 from supervisor.rules.rule_sentence import sentence
@@ -35,6 +42,7 @@ from supervisor.undo.promise import promise, replaces
 from workers.catalog import find_tool
 from workers.changes.effects import Effects
 from workers.shell.command_line import is_program
+from workers.tree.obeyed_names import UNKNOWN
 
 _LONGEST: Final = 300
 """Characters of why no worker restores here."""
@@ -77,7 +85,7 @@ class SessionRules:
                 return verdict
             if tool in profile.ask:
                 return Verdict("ask", f"profile {profile.name} asks before each {tool}")
-            if guarded := protected_changes(effects):
+            if guarded := protected_changes(without(effects, UNKNOWN) if profile.source_tree else effects):
                 return Verdict("ask", f"other programs obey it: {guarded}")
             return Verdict("allow", f"profile {profile.name} allows {tool}")
         if verdict.decision == "ask" and verdict.rule is None and (by_people := self._by_people(today)):

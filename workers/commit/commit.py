@@ -183,7 +183,8 @@ def _told(error: OSError, path: str) -> str:
         what = f"The root's file system does not lock directories ({errno.errorcode.get(code, code)})"
     else:
         what = problem.what if problem else f"The system failed with {errno.errorcode.get(code, code)}"
-    return f'{what}: "{spoken(path)[0]}".'
+    name = "the root itself" if path == "." else f'"{spoken(path)[0]}"'
+    return f"{what}: {name}."
 
 
 @contextmanager

@@ -51,8 +51,14 @@ _HINTS: Final[dict[str, str]] = {
     os.strerror(errno.EOVERFLOW).lower(): "in a rehearsal, files of another user or group cannot be changed",
     os.strerror(errno.EXDEV).lower(): "in a rehearsal, a directory that was there before is not renamed in one step "
     "where it is large or closed: use `mv`, or copy it and remove it (of git: `mv` and `git add -A`)",
+    "fatal: not a git repository: /": "the repository of this work tree lies outside of the root, and commands do not "
+    "see it: git works in a session whose root is the repository",
+    "fatal: not a git repository (or": "a repository around the root is not seen by commands",
+    "gpg failed to sign": "commands have no key of the person's: commit with --no-gpg-sign, and let them sign it",
+    "please tell me who you are": "nothing that a command configures outlasts it: the person's own git configuration "
+    "names nobody (`git config --global user.name`, user.email); until then `git -c user.name=... -c user.email=...`",
 }
-"""What a program says that meets a limit of the overlay, and what to do instead."""
+"""What a program says that meets a limit of the sandbox, and what to do instead."""
 
 _OF_PYTHON: Final = re.compile(rb"\bpy|\bpip|venv", re.ASCII)
 """What a command says that wants a Python."""

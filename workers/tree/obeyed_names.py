@@ -21,6 +21,11 @@ _LEVELS: Final[Mapping[str, Level]] = MappingProxyType(
 )
 _RANK: Final[Mapping[Level, int]] = MappingProxyType({level: rank for rank, level in enumerate(_LEVELS.values())})
 
+UNKNOWN: Final = (
+    "programs take settings from names that begin with a dot, and of this one it is not known that none does"
+)
+"""Why a file tool asks about a name that is not in the table."""
+
 _REMEMBERED: Final = 2**14
 """Names whose rows are remembered: directories come again and again."""
 

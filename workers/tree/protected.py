@@ -16,7 +16,7 @@ from workers.changes.effects import Level
 from workers.errors import ToolError
 from workers.tree.drafts import is_draft
 from workers.tree.git_config import REASON, GitConfigs
-from workers.tree.obeyed_names import ObeyedName, folded, name_table, rank
+from workers.tree.obeyed_names import UNKNOWN, ObeyedName, folded, name_table, rank
 from workers.tree.root import shown
 
 _IN_A_REPOSITORY: Final[Mapping[str, str]] = MappingProxyType(
@@ -51,9 +51,6 @@ _DATA: Final = frozenset(_GIT_DATA.split())
 
 
 _DRAFT: Final = "that name marks a write in progress"
-_HIDDEN: Final = (
-    "programs take settings from names that begin with a dot, and of this one it is not known that none does"
-)
 
 
 class Protection(NamedTuple):
@@ -126,7 +123,7 @@ def protection_in_tool(parts: Sequence[str]) -> Protection:
     """
     rows = name_table().each(parts)
     if any(row is None and folded(part).startswith(".") for part, row in zip(parts, rows, strict=True)):
-        return Protection("asked", _HIDDEN)
+        return Protection("asked", UNKNOWN)
     return _protection(rows)
 
 

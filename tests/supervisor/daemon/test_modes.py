@@ -66,6 +66,10 @@ ROWS: Final[dict[str, Row]] = {
     "a file written": ("write_file", {"path": "a.py", "content": "z = 1\n"}, "made", "asked"),
     "a file made": ("write_file", {"path": "q/new.py", "content": "z = 1\n"}, "made", "asked"),
     "a file edited": ("edit_file", {"path": "a.py", "old": "a = 1", "new": "a = 2"}, "made", "asked"),
+    "a name with a dot that nobody knows": (RUN, {"command": "echo 1 > .unknown"}, "made", "asked"),
+    "the same, written": ("write_file", {"path": ".unknown", "content": "1"}, "made", "asked"),
+    "what a test run obeys": (RUN, {"command": "echo 1 > conftest.py"}, "asked", "asked"),
+    "the same, by a file tool": ("write_file", {"path": "conftest.py", "content": "1"}, "asked", "asked"),
     "what a rule denies, written": ("write_file", {"path": "secret/x", "content": "1"}, "denied", "denied"),
 }
 

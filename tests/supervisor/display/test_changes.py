@@ -133,6 +133,8 @@ COUNTED: Final = [
     (["+ d/"], "1 directory"),
     (["- d/", "- e/"], "2 directories"),
     (["- d/", "- d/b"], "2 files and directories"),
+    (["~ .git/index", "+ .git/COMMIT_EDITMSG"], "2 files that git keeps for itself"),
+    (["~ .git/index", "+ a"], "2 files"),
 ]
 
 

@@ -10,7 +10,14 @@ from typing import Any, Final, get_args
 import msgspec
 import pytest
 
-from supervisor.rules.judge_effects import Verdict, blocked_attempts, judge_effects, network_denied, summary
+from supervisor.rules.judge_effects import (
+    Verdict,
+    blocked_attempts,
+    judge_effects,
+    network_denied,
+    protected_changes,
+    summary,
+)
 from supervisor.rules.rule import Rule, problem_of
 from supervisor.rules.rule_sentence import sentence
 from supervisor.rules.shipped import or_shipped
@@ -307,6 +314,11 @@ def test_a_reason_says_which_rule_or_what_would_change() -> None:
         "protected files always need approval: .envrc (direnv runs it)"
     )
     assert judge_effects([Rule("ask")], None, guarded, TODAY).reason.endswith("; protected: .envrc (direnv runs it)")
+    hooks = [change(f"+ .git/hooks/{name}", protected="git runs it") for name in "abcdefgh"]
+    assert protected_changes(effects(*hooks[:2], change("+ .envrc", protected="direnv runs it"))) == (
+        ".git/hooks/a, .git/hooks/b (git runs it), .envrc (direnv runs it)"
+    )
+    assert protected_changes(effects(*hooks)).endswith(".git/hooks/f (git runs it), 2 more")
     many = effects("+ a", left_out={"added": 9})
     assert judge_effects([ANY], None, many, TODAY).reason == (
         "10 names would change (a added, 9 more), too many to list, which always needs approval"

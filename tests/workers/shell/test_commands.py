@@ -153,6 +153,20 @@ def test_a_command_that_waits_for_input_gets_its_end_at_once_and_says_so(
     assert worker.done("run_cmd", {"command": command}).note == note
 
 
+HINTS = [
+    ("git, elsewhere", "fatal: not a git repository: /x/.git/worktrees/w", "whose root is the repository"),
+    ("git, around", "fatal: not a git repository (or any of the parent directories): .git", "around the root"),
+    ("a key", "error: gpg failed to sign the data", "--no-gpg-sign"),
+    ("a name", "*** Please tell me who you are.", "git config --global user.name"),
+]
+
+
+@pytest.mark.parametrize(("said", "hint"), [row[1:] for row in HINTS], ids=[row[0] for row in HINTS])
+def test_what_a_program_lacks_in_the_sandbox_is_explained(said: str, hint: str, worker: RawWorker) -> None:
+    assert hint in worker.done("run_cmd", {"command": f"echo '{said}' >&2; exit 128"}).note
+    assert worker.done("run_cmd", {"command": f"echo '{said}' >&2"}).note == ""
+
+
 def test_a_file_that_is_too_large_is_named_with_the_time_and_what_was_printed(worker: RawWorker) -> None:
     answer = worker.done("run_cmd", {"command": "echo begun; head -c 99000000 /dev/zero > $HOME/big"})
     assert re.match(r"killed by SIGXFSZ: .* file_mb of \[limits.shell\]; it had run for \S+ s", answer.note)
