@@ -171,6 +171,9 @@ _SWITCHES: Final = (
 )
 """What forbids them where it holds 0, and how to switch it."""
 _CONTAINERS: Final = ("/.dockerenv", "/run/.containerenv")
+_STATUS: Final = "/proc/self/status"
+_FILTERED: Final = re.compile(r"^Seccomp:\s+2$", re.MULTILINE)
+"""In the status of a process that a filter of system calls holds."""
 
 COPY: Final = " " * 14
 """Begins a line of an advice that is to be copied as it is."""
@@ -190,10 +193,13 @@ _FLAGS: Final = (
 )
 
 
+_POD: Final = "in the securityContext of a pod, seccompProfile with type Unconfined, and procMount Unmasked"
+
+
 def system_facts() -> dict[str, str]:
     """Return what the kernel and the container say, by file; a file that is not there is left out."""
     found = {}
-    for path in (_APPARMOR, *dict(_SWITCHES), *_CONTAINERS):
+    for path in (_APPARMOR, *dict(_SWITCHES), *_CONTAINERS, _STATUS):
         with suppress(OSError):
             found[path] = Path(path).read_text().strip()
     return found
@@ -206,6 +212,8 @@ def namespace_remedy(found: Mapping[str, str], program: str) -> list[str]:
         advice += _PROFILE.format(program=program).splitlines()
     if any(path in found for path in _CONTAINERS):
         advice.append(f"This is a container. Start it with: {_FLAGS}")
+    elif _FILTERED.search(found.get(_STATUS, "")):
+        advice.append(f"A filter of system calls is on, as containers have one: {_POD}. Of Docker and Podman: {_FLAGS}")
     return advice or [
         "No known switch of this system forbids it. Try: unshare --user --map-root-user --mount --pid --fork true"
     ]

@@ -107,6 +107,8 @@ ROWS: Final[list[tuple[dict[str, str], str]]] = [
     ({APPARMOR: "1"}, "apparmor_parser -r"),
     ({"/.dockerenv": ""}, "--security-opt seccomp=unconfined"),
     ({"/run/.containerenv": ""}, "--security-opt systempaths=unconfined"),
+    ({"/proc/self/status": "Name:\tpython\nSeccomp:\t2\nSeccomp_filters:\t1\n"}, "procMount Unmasked"),
+    ({"/proc/self/status": "Seccomp:\t0\nSeccomp_filters:\t0\n"}, "unshare --user"),
     ({APPARMOR: "0"}, "unshare --user"),
     ({}, "unshare --user"),
 ]

@@ -392,7 +392,7 @@ PATHS: Final[dict[str, tuple[str, str, str]]] = {
     "its directory": ("pwd", "{root}\n", ""),
     "to the root": ("cd {root} && echo 1 > n && cat {root}/n n", "1\n", ""),
     "below it": ("cd '{root}/d' && ls && pwd", "b.txt\n{root}/d\n", ""),
-    "of git": ("git -C {root} rev-parse --show-toplevel || pwd", "{root}\n", ""),
+    "of make": ("echo 'all:; @pwd' > Makefile; make -s -C {root} 2>/dev/null || pwd", "{root}\n", ""),
     "in a variable": ("cat $HERE/b.txt; echo 1 > ${{TWO#*:}}/n && cat d/n", "beta\n1\n", ""),
     "another that begins alike": ("cd {root}2 2>/dev/null || echo no", "no\n", ""),
     "as a text": ("echo {root} > n && cat n", "{root}\n", ""),

@@ -54,6 +54,7 @@ class _Copy:
         self._root = root
         self._copy = copy
         self._found: UpperLayer | None = None
+        self._naming: list[str] | None = None
         self._since_ns = time.time_ns()
         with ExitStack() as stack:
             self._copied, self._upper = (
@@ -93,7 +94,9 @@ class _Copy:
 
     def naming(self, path: str) -> list[str]:
         """Return names of changed files that hold a path; none before it is known what changed."""
-        return [] if self._found is None else files_with(self._upper, os.fsencode(path))
+        if self._found is not None and self._naming is None:
+            self._naming = files_with(self._upper, os.fsencode(path))
+        return self._naming or []
 
 
 def _listed(names: Iterable[str]) -> str:
