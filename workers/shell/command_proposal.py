@@ -204,7 +204,7 @@ def _run_program(
     notes += network_remarks(was.code, was.stdout + was.stderr, was.traffic)
     missed = refusals.lacked(ended.code, ended.stdout, ended.stderr, network=bool(ended.refused))
     if engine.layout.machine:
-        notes += refusals.notes(arguments[-1], ended.code, missed, network=bool(ended.refused))
+        notes += refusals.notes(arguments[-1], missed, network=bool(ended.refused))
     notes += [f"it had run for {ended.seconds:.3g} s"] if any(note.startswith("killed") for note in notes) else []
     if ended.code and engine.place not in _ON_THE_ROOT:
         notes += [hint for text, hint in _HINTS.items() if text in ended.stderr.lower()]
@@ -237,7 +237,9 @@ def _ended(engine: CommandRunner, outcome: CommandOutcome, remarks: Sequence[str
     why, stdout, stderr, most = outcome.ended, outcome.stdout, outcome.stderr, engine.max_timeout_s
     printed = {"stdout": stdout, "stderr": stderr, **_uploaded(outcome)}
     done = (
-        "; what it had done until then stays." if engine.place in _ON_THE_ROOT else ". None of its changes were kept."
+        "; what it had done until then stays."
+        if engine.place in _ON_THE_ROOT and engine.start.writable
+        else ". None of its changes were kept."
     )
     left = f"It was killed with everything it had started{done}"
     printed_text = " Its output until then is in stdout and stderr." if stdout or stderr else " It had printed nothing."

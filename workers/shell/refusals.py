@@ -44,10 +44,21 @@ _SIGNS: Final = (
 _ANY: Final = re.compile(r"permission denied|not permitted|must be root|are you root|superuser", re.IGNORECASE)
 _ANYTHING: Final = "what commands may not do here"
 
-_LOOKS_AT_DESCRIPTORS: Final = re.compile(rb"\b(?:lsof|fuser)\b")
-_BY_SS: Final = (
-    "lsof and fuser find no process of others here; `ss -tunp`, with -l for who listens, names who holds a socket"
+_OTHERWISE: Final = (
+    (
+        re.compile(rb"\b(?:lsof|fuser)\b"),
+        "lsof and fuser find no process of others here; `ss -tunp`, with -l for who listens, names who holds a socket",
+    ),
+    (
+        re.compile(rb"(?:^|[;&|(\n])\s*(?:df|mount|findmnt)\b"),
+        "mounts are the sandbox's, and what is hidden shows as tmpfs; the machine's are in /proc/1/mounts",
+    ),
+    (
+        re.compile(rb"\bsystemctl\b"),
+        "no bus leads out: `systemctl --root=/ is-enabled UNIT`, `journalctl -u UNIT`, /lib/systemd/system and ps tell",
+    ),
 )
+"""Programs whose view is another here than outside, and what is."""
 
 
 def lacked(code: int, stdout: str, stderr: str, *, network: bool) -> tuple[str, ...]:
@@ -66,8 +77,8 @@ def lacked(code: int, stdout: str, stderr: str, *, network: bool) -> tuple[str, 
     return tuple(found)
 
 
-def notes(command: bytes, code: int, missed: Sequence[str], *, network: bool) -> list[str]:
+def notes(command: bytes, missed: Sequence[str], *, network: bool) -> list[str]:
     """Return what is to be said of a command that sees the machine; of a network that it tried it is said already."""
     told = [each for each in missed if each != NETWORK or not network]
     said = [f"refused: {', '.join(told)}"] if told else []
-    return [*said, *([_BY_SS] if code and _LOOKS_AT_DESCRIPTORS.search(command) else [])]
+    return [*said, *(otherwise for program, otherwise in _OTHERWISE if program.search(command))]

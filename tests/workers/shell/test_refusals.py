@@ -57,12 +57,27 @@ def test_a_network_that_was_tried_is_told_whatever_was_printed() -> None:
     assert lacked(0, "", "", network=True) == ("the network",)
 
 
-def test_who_looks_at_descriptors_in_vain_is_told_what_does_not() -> None:
-    assert "ss -tunp" in notes(b"sudo lsof -i :80", 1, (), network=False)[0]
-    assert notes(b"lsof -p $$", 0, (), network=False) == notes(b"ss -ltnp", 1, (), network=False) == []
+OTHERWISE: Final = [
+    (b"sudo lsof -i :80", "ss -tunp"),
+    (b"fuser 80/tcp", "ss -tunp"),
+    (b"ls; df -h /home", "/proc/1/mounts"),
+    (b"mount | grep nfs", "/proc/1/mounts"),
+    (b"systemctl status nginx", "journalctl -u"),
+]
+
+
+@pytest.mark.parametrize(("command", "what"), OTHERWISE)
+def test_of_what_is_otherwise_here_it_is_said_how(command: bytes, what: str) -> None:
+    (said,) = notes(command, (), network=False)
+    assert what in said
+
+
+@pytest.mark.parametrize("command", [b"ss -ltnp", b"ls /mount", b"echo df", b"grep mount /etc/fstab"])
+def test_of_other_programs_nothing_is_said(command: bytes) -> None:
+    assert notes(command, (), network=False) == []
 
 
 def test_what_was_refused_is_noted_once() -> None:
-    assert notes(b"x", 0, ("a mount", NETWORK), network=False) == ["refused: a mount, the network"]
-    assert notes(b"x", 0, ("a mount", NETWORK), network=True) == ["refused: a mount"]
-    assert notes(b"x", 0, (NETWORK,), network=True) == []
+    assert notes(b"x", ("a mount", NETWORK), network=False) == ["refused: a mount, the network"]
+    assert notes(b"x", ("a mount", NETWORK), network=True) == ["refused: a mount"]
+    assert notes(b"x", (NETWORK,), network=True) == []

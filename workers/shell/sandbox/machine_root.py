@@ -31,13 +31,8 @@ HIDDEN: Final = (
     *("/etc/*keytab*", "/etc/wireguard", "/etc/openvpn", "/etc/ipsec.secrets", "/etc/ipsec.d", "/etc/swanctl"),
     *("/etc/cryptsetup-keys.d", "/etc/luks", "/etc/kubernetes", "/etc/rancher", "/etc/docker/key.json", "/etc/acme*"),
     *("/var/lib/acme", "/var/lib/caddy", "/var/lib/tailscale", "/var/lib/kubelet", "/var/lib/rancher"),
-    *(
-        "/var/lib/vault",
-        "/var/lib/libvirt/secrets",
-        "/etc/ceph/*keyring*",
-        "/etc/apt/trusted.gpg.d/*secret*",
-        "/etc/dnssec-keys",
-    ),
+    *("/var/lib/vault", "/var/lib/libvirt/secrets", "/etc/ceph/*keyring*", "/etc/apt/trusted.gpg.d/*secret*"),
+    "/etc/dnssec-keys",
     # Credentials.
     *("/etc/credstore*", "/usr/lib/credstore*", "/var/lib/systemd/credential.secret", "/etc/apt/auth.conf*"),
     *("/etc/NetworkManager/system-connections", "/var/lib/NetworkManager/*secret*", "/etc/wpa_supplicant*"),
@@ -53,15 +48,8 @@ HIDDEN: Final = (
         "/etc/xdg/pip",
     ),
     *("/etc/rclone*", "/etc/restic*", "/etc/borg*", "/etc/vault*", "/etc/environment.d", "/etc/sasldb2"),
-    *(
-        "/etc/cups/ssl",
-        "/etc/bind/*.key",
-        "/etc/rndc.key",
-        "/etc/iscsi",
-        "/etc/multipath/*key*",
-        "/etc/chrony/*keys*",
-        "/etc/ntp/keys",
-    ),
+    *("/etc/cups/ssl", "/etc/bind/*.key", "/etc/rndc.key", "/etc/iscsi", "/etc/multipath/*key*"),
+    *("/etc/chrony/*keys*", "/etc/ntp/keys"),
     *("/var/lib/cloud", "/var/lib/waagent", "/var/lib/docker", "/var/lib/containers", "/var/lib/containerd"),
     # Memory that was written to a disk.
     *("/swapfile", "/swap.img", "/swap", "/var/swap*", "/var/crash", "/var/lib/systemd/coredump", "/var/lib/apport"),
@@ -84,6 +72,8 @@ OF_RUN: Final = (
 )
 """What of /run is shown: it holds no socket, and nothing that is somebody's own."""
 
+_BOOTED: Final = "/run/systemd/system"
+"""Where it is, systemd runs (sd_booted(3)): it is shown empty."""
 _BASE: Final = "/tmp"  # noqa: S108 - where the new tree is mounted; nobody sees what lay there
 _BLANK: Final = "/dev/.blank"
 GIT_SETTINGS: Final = "/dev/.gitconfig"
@@ -199,6 +189,8 @@ def _devices(layout: Layout) -> None:
 def _run() -> None:
     if os.path.isdir("/run") and not os.path.islink("/run"):
         mounts.new("tmpfs", f"{_BASE}/run", _OURS | NO_PROGRAMS, f"size={_MB}m,mode=755")
+        if os.path.isdir(_BOOTED):
+            os.makedirs(_BASE + _BOOTED)
         for name in OF_RUN:
             if os.access(f"/run/{name}", os.R_OK):
                 show(f"/run/{name}", _BASE)

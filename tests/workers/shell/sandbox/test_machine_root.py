@@ -188,6 +188,8 @@ def test_the_whole_machine_is_only_looked_at(place: Path) -> None:
             assert shell(opened, f"touch {name}")["exit_code"] != 0
             assert not os.path.exists(name)
         assert shell(opened, "ls etc | head -1; touch /tmp/mine")["exit_code"] == 0
+        late = opened.failed("run_cmd", {"command": "echo begun; sleep 987", "timeout_s": 0.5})
+    assert ("None of its changes were kept." in late.message, late.details["stdout"]) == (True, "begun\n")
 
 
 ENDLESS = "for i in 1 2 3; do (setsid sh -c 'trap \"\" TERM; sleep 987 & sleep 987' &) ; done; sleep 987"
