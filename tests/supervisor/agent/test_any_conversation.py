@@ -6,11 +6,11 @@ commits, so that a conversation can be cut after each of them and taken up again
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
-import pytest
 import trio
 
 from supervisor.agent.conversation import Conversation
@@ -154,47 +154,49 @@ class Talk:
         return [*self.model.faults, *filter(None, [fault_in_facts(self.memory.facts)])]
 
 
-@pytest.mark.parametrize("seed", range(200))
-async def test_any_conversation_is_valid(seed: int) -> None:
-    talk = Talk(seed, Memory())
-    await talk.turns(8)
-    assert talk.faults == []
+async def test_any_conversation_is_valid() -> None:
+    for seed in range(200):
+        talk = Talk(seed, Memory())
+        await talk.turns(8)
+        assert talk.faults == [], seed
 
 
-async def killed_anywhere(seed: int) -> list[Talk]:
-    """Return a conversation anew for each commit after which it was killed."""
-    whole = Talk(seed, Memory())
-    await whole.turns(4)
-    return [Talk(cut, Memory(whole.memory.commits[:cut])) for cut in range(len(whole.memory.commits) + 1)]
+async def killed_anywhere() -> AsyncGenerator[tuple[tuple[int, int], Talk], None]:
+    """Yield conversations anew for each commit after which they were killed, with the seed and the commit's number."""
+    for seed in range(60):
+        whole = Talk(seed, Memory())
+        await whole.turns(4)
+        for cut in range(len(whole.memory.commits) + 1):
+            yield (seed, cut), Talk(cut, Memory(whole.memory.commits[:cut]))
 
 
-@pytest.mark.parametrize("seed", range(60))
-async def test_a_conversation_that_was_killed_anywhere_goes_on(seed: int) -> None:
-    for again in await killed_anywhere(seed):
-        await again.taken_up()
-        assert again.faults == []
-        await again.turns(2)
-        assert again.faults == []
+async def test_a_conversation_that_was_killed_anywhere_goes_on() -> None:
+    async with aclosing(killed_anywhere()) as talks:
+        async for number, again in talks:
+            await again.taken_up()
+            assert again.faults == [], number
+            await again.turns(2)
+            assert again.faults == [], number
 
 
-@pytest.mark.parametrize("seed", range(60))
-async def test_a_conversation_that_was_killed_anywhere_takes_another_line(seed: int) -> None:
-    for again in await killed_anywhere(seed):
-        await again.turns(2)
-        assert again.faults == []
+async def test_a_conversation_that_was_killed_anywhere_takes_another_line() -> None:
+    async with aclosing(killed_anywhere()) as talks:
+        async for number, again in talks:
+            await again.turns(2)
+            assert again.faults == [], number
 
 
-@pytest.mark.parametrize("seed", range(60))
-async def test_no_call_is_run_again_after_a_kill(seed: int) -> None:
-    for again in await killed_anywhere(seed):
-        begun = {fact.call for fact in again.memory.facts if isinstance(fact, CallStarted)}
-        await again.taken_up()
-        assert begun.isdisjoint(again.router.ran)
+async def test_no_call_is_run_again_after_a_kill() -> None:
+    async with aclosing(killed_anywhere()) as talks:
+        async for number, again in talks:
+            begun = {fact.call for fact in again.memory.facts if isinstance(fact, CallStarted)}
+            await again.taken_up()
+            assert begun.isdisjoint(again.router.ran), number
 
 
-@pytest.mark.parametrize("seed", range(60))
-async def test_nothing_runs_that_was_not_recorded(seed: int) -> None:
-    talk = Talk(seed, Memory())
-    await talk.turns(6)
-    recorded = {fact.call for fact in talk.memory.facts if isinstance(fact, CallStarted)}
-    assert set(talk.router.ran) <= recorded
+async def test_nothing_runs_that_was_not_recorded() -> None:
+    for seed in range(60):
+        talk = Talk(seed, Memory())
+        await talk.turns(6)
+        recorded = {fact.call for fact in talk.memory.facts if isinstance(fact, CallStarted)}
+        assert set(talk.router.ran) <= recorded, seed
