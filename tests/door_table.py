@@ -41,7 +41,7 @@ WORKERS: Final = Held(S, S, S, S)
 """A command may do it."""
 PIPE: Final = Held(S, S, None, S)
 
-for_root: Final = partial(Door, as_root=True, opens_for="root")
+for_root: Final = partial(Door, as_root=True)
 """A door that empty capabilities hold besides, and nobody but root has."""
 
 THREAD: Final = """

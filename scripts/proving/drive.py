@@ -45,8 +45,8 @@ class Outcome(NamedTuple):
 def drive(project: Project, root: Path, daemon: DaemonProcess, profile: str) -> Outcome:
     """Drive a project whose files lie in `root`, which becomes a repository."""
     began = time.monotonic()
-    person = ("-c", "user.name=A Person", "-c", "user.email=person@example.org")
-    for words in (["init", "-q"], ["add", "-A"], [*person, "commit", "-qm", "As it came"]):
+    person = (["config", "user.name", "A Person"], ["config", "user.email", "person@example.org"])
+    for words in (["init", "-q"], *person, ["add", "-A"], ["commit", "-qm", "As it came"]):
         _git(root, *words)
     first = _git(root, "rev-parse", "HEAD")
     calls = dict(_calls(project, root))

@@ -182,7 +182,7 @@ def test_what_an_agent_wrote_after_a_page_is_foreign_also_as_an_attachment(world
     for name, text in (("plan.md", "short"), ("elsewhere.md", f"{line}\n")):
         file = {"type": "resource", "resource": {"uri": f"file://{root}/{name}", "text": text}}
         _, question = world.run(root, {"calls": [MAKEFILE]}, prompt=[{"type": "text", "text": "Do it."}, file])
-        assert f"{name}" in question
+        assert f"{root}/{name}"[:40] in question  # of a long path the end is left out
     own = {"type": "resource", "resource": {"uri": f"file://{root}/diary.md", "text": "milk and eggs\n"}}
     assert not world.run(root, {"calls": [MAKEFILE]}, prompt=[own])[1]
 

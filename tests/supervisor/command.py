@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
+import pytest
+
 from supervisor.config.settings import Settings, load
 from supervisor.journal.facts import Fact, TurnEnded, TurnStarted
 from supervisor.journal.journal import ChainCheck, JournalEntry, open_journal
@@ -28,6 +30,7 @@ main()
 """
 """As the script `strongroom` runs it, from the first of these directories."""
 _F = TypeVar("_F", bound=Fact)
+LOOKS_IN: Final = pytest.mark.skipif(os.geteuid() != 0, reason="looks into processes that only root may look into")
 
 
 @dataclass(frozen=True)

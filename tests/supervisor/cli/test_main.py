@@ -14,7 +14,7 @@ from supervisor.journal.facts import SessionOpened
 from supervisor.journal.journal import open_journal
 from tests.forked import ForkedStrongroom
 from tests.messages_server import MessagesServer, Response, error, reply
-from tests.supervisor.command import Strongroom, answer_to, finished, workers
+from tests.supervisor.command import LOOKS_IN, Strongroom, answer_to, finished, workers
 from workers.wire.messages import Context
 
 COMMANDS: Final = [
@@ -189,6 +189,7 @@ def test_a_wrong_configuration_is_no_bother_while_one_types(strongroom: Strongro
     assert completing.get_completions(["call"], "") == []
 
 
+@LOOKS_IN
 def test_no_worker_inherits_the_environment(strongroom: Strongroom, root: Path) -> None:
     strongroom.environment["ANTHROPIC_API_KEY"] = "sk-ant-secret"
     with strongroom.start("call", "--stdin", "--root", "root") as process:

@@ -87,9 +87,11 @@ async def test_an_error_in_the_thread_is_the_callers() -> None:
 
 
 @pytest.mark.parametrize("more", [0, 1])
-async def test_many_effects_are_judged_and_put_into_words_off_the_loop(nursery: trio.Nursery, more: int) -> None:
+async def test_many_effects_are_judged_and_put_into_words_off_the_loop(
+    nursery: trio.Nursery, tmp_path: Path, more: int
+) -> None:
     many, by = noting(AT_ONCE + more)
-    profile = resolve(Settings(Config(), Path("config.toml"), Path("/nonexistent")), "project", "/usr")
+    profile = resolve(Settings(Config(), Path("config.toml"), Path("/nonexistent")), "project", str(tmp_path))
     rules = SessionRules("s", profile, ChangeServices(rules=(RULE,)))
     assert (await rules.judge(CALL, many)).decision == "ask"
     assert await rules.suggest(CALL, many) is not None

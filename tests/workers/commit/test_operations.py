@@ -5,6 +5,7 @@ The commands are real programs. `bare` is false where an overlay differs from a 
 names, of which one is written), `besides` matches paths that two runs of the program never have in common.
 """
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -185,6 +186,8 @@ ROWS = (
 def test_the_tree_after_a_commit_is_the_one_that_was_rehearsed(
     row: Row, rehearsing: Rehearsing, template: Path, memory: Path
 ) -> None:
+    if os.geteuid() and row.name == "no right at all":
+        pytest.skip("only root can look at what came of it")
     tree = copy_of(template, memory / "tree")
     since = memory.stat().st_mtime_ns  # by the clock of time stamps, which lags behind `time`
     before = snapshot(tree)

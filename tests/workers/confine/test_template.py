@@ -15,6 +15,7 @@ from supervisor.pool.child_process import ForkedWorker, spawn
 from supervisor.pool.spec import worker_command
 from supervisor.pool.worker_template import WorkerTemplate
 from tests.raw_worker import Forked, gone, open_worker
+from tests.supervisor.command import LOOKS_IN
 from workers import kernel
 
 TELLS = """
@@ -105,6 +106,7 @@ def test_nobody_of_the_same_user_looks_into_the_template(root: int) -> None:
     assert own["before"] == [0]
 
 
+@LOOKS_IN
 def test_the_template_knows_nothing_of_the_roots(tmp_path: Path) -> None:
     """What it passes on it has closed, and it has opened nothing."""
     with templates("from workers.__main__ import main; main()") as template:

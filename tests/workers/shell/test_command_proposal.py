@@ -44,11 +44,13 @@ ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE: or /proc/self would b
 workers.__main__.main()
 """
 
-TREE = """
+CLOSED = "400" if os.geteuid() else "000"
+"""Of a file that only root can then look into."""
+TREE = f"""
 umask 022; mkdir -p d/sub e; echo alpha > a.txt; seq 100 > d/text; echo y > d/sub/y; ln d/text hard; ln -s d to-d
 printf '#!/bin/sh\\necho hi\\n' > tool; chmod 755 tool; mkfifo pipe
 git init -qb main .; git add .; git -c user.name=n -c user.email=e commit -qm one
-echo secret > closed; chmod 000 closed
+echo secret > closed; chmod {CLOSED} closed
 """
 
 
@@ -109,7 +111,7 @@ COMMANDS = {
     "build": BUILD,
     "install": INSTALL if shutil.which("npm", path="/usr/bin") else UNPACK,
     "every kind": "rm hard; mv d f; ln a.txt too; ln -sfn a.txt to-d; chmod 700 tool; mkdir -m 500 new; echo n > n; "
-    "chmod 000 n; rm -r e; echo e > e; chmod 600 closed; touch -d 2001-02-03 a.txt; mv pipe queue; chmod 711 .",
+    f"chmod {CLOSED} n; rm -r e; echo e > e; chmod 600 closed; touch -d 2001-02-03 a.txt; mv pipe queue; chmod 711 .",
 }
 
 

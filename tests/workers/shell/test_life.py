@@ -14,7 +14,7 @@ import pytest
 from tests.forked import Forked
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import receive, send
-from tests.supervisor.command import HANG_GUARD, Family, children
+from tests.supervisor.command import HANG_GUARD, LOOKS_IN, Family, children
 from tests.workers.shell.conftest import open_shell, propose, shell
 from workers.wire import messages
 
@@ -100,6 +100,7 @@ def test_the_stub_ends_as_the_worker_does(tmp_path: Path) -> None:
         assert worker.process.wait(HANG_GUARD) == 0
 
 
+@LOOKS_IN
 def test_the_stub_holds_nothing(tmp_path: Path) -> None:
     with open_shell(tmp_path) as worker:
         stub = worker.process.pid

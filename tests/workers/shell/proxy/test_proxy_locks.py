@@ -61,7 +61,7 @@ DOORS = (
     Door("datagram", Held(proxy=S), "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()"),
     Door("Unix socket", Held(proxy=S), "socket.socket(socket.AF_UNIX).close()"),
     Door("user namespace", Held(proxy=S), "call('unshare', 0x10000000)"),
-    Door("mount", Held(proxy=LS), "call('mount', b'x', b'/tmp', b'tmpfs', 0, 0)", as_root=True, opens_for="root"),
+    Door("mount", Held(proxy=LS), "call('mount', b'x', b'/tmp', b'tmpfs', 0, 0)", as_root=True),
     Door("read the worker's memory", Held(proxy=S), "call('process_vm_readv', os.getpid(), 0, 0, 0, 0, 0)"),
     Door("executable memory", Held(proxy=S), "mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_EXEC).close()"),
 )  # fmt: skip
