@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
 Language = Literal["Python", "Node", "Rust", "Go", "C"]
-Origin = Literal["made", "pypi", "npm", "crates"]
+Origin = Literal["made", "pypi", "npm", "crates", "go"]
 
 
 class Project(NamedTuple):
@@ -26,6 +26,8 @@ class Project(NamedTuple):
     """What is made."""
     edit: tuple[str, str] = ("", "")
     """The text that is replaced, and by what; a remark is put before the first line where there is none."""
+    package: str = ""
+    """What the registry calls it, where that is no name of a directory."""
 
 
 NEEDS: Final[Mapping[Language, tuple[str, ...]]] = MappingProxyType(
@@ -48,6 +50,11 @@ def _npm(name: str, read: str, tests: str) -> Project:
 
 def _crate(name: str) -> Project:
     return Project(name, "Rust", "crates", "src/lib.rs", "cargo test --offline", "cargo fetch", "cargo build --offline")
+
+
+def _module(package: str, read: str) -> Project:
+    name, test = package.rpartition("/")[2], "go test ./..."
+    return Project(name, "Go", "go", read, test, "go mod download", "go build ./...", package=package)
 
 
 _PYTHON: Final = {
@@ -122,6 +129,19 @@ _GO_PROGRAM: Final = {
     "words/words_test.go": 'package words\n\nimport "testing"\n\nfunc TestGreeting(t *testing.T) {\n'
     '\tif Greeting() != "hello" {\n\t\tt.Fatal(Greeting())\n\t}\n}\n',
     ".gitignore": "hello\n",
+}
+_RUST_FETCH: Final = {
+    "Cargo.toml": '[package]\nname = "figures"\nversion = "0.1.0"\nedition = "2018"\n\n[dependencies]\nitoa = "1"\n',
+    "src/lib.rs": "pub fn text(n: u64) -> String {\n    itoa::Buffer::new().format(n + 1).to_string()\n}\n\n"
+    '#[cfg(test)]\nmod tests {\n    #[test]\n    fn says() {\n        assert_eq!(super::text(7), "7");\n    }\n}\n',
+    ".gitignore": "target/\n",
+}
+_GO_FETCH: Final = {
+    "go.mod": "module example/names\n\ngo 1.19\n",
+    "name.go": 'package names\n\nimport "github.com/google/uuid"\n\n'
+    "func Length() int { return len(uuid.New().String()) - 1 }\n",
+    "name_test.go": 'package names\n\nimport "testing"\n\nfunc TestLength(t *testing.T) {\n'
+    "\tif Length() != 36 {\n\t\tt.Fatal(Length())\n\t}\n}\n",
 }
 _C: Final = {
     "Makefile": "CFLAGS = -O1 -Wall\nall: app\napp: main.o list.o\n\t$(CC) -o $@ $^\nmain.o list.o: list.h\n"
@@ -206,6 +226,11 @@ PROJECTS: Final = (
     _crate("itoa"),
     _crate("fastrand"),
     Project(
+        *("rust-fetch", "Rust", "crates", "src/lib.rs", "cargo test --offline"),
+        *("cargo fetch --locked", "cargo build --offline", _RUST_FETCH),
+        edit=("n + 1", "n"),
+    ),
+    Project(
         *("go-library", "Go", "made", "area.go", "go test ./..."),
         *("go mod download", "go build ./...", _GO),
         ("side + side", "side * side"),
@@ -214,6 +239,12 @@ PROJECTS: Final = (
         *("go-program", "Go", "made", "words/words.go", "go test ./..."),
         *("go mod download", "go build -o hello .", _GO_PROGRAM),
         ("helo", "hello"),
+    ),
+    _module("github.com/google/uuid", "uuid.go"),
+    Project(
+        *("go-fetch", "Go", "go", "name.go", "go test ./..."),
+        *("go mod download", "go build ./...", _GO_FETCH),
+        edit=(" - 1", ""),
     ),
     Project(*("c-program", "C", "made", "list.c", "make check"), *("make install", "make", _C), ("at = 1", "at = 0")),
     Project(*("c-library", "C", "made", "text.c", "make check"), *("", "make", _LIBRARY), ("found = 1", "found = 0")),

@@ -1,5 +1,6 @@
 """Source distributions and tarballs, fetched by name with the clients of this machine, as they are set up here."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -56,11 +57,17 @@ def _npm(project: Project, place: Path) -> None:
 
 
 def _crates(project: Project, place: Path) -> None:
-    """Fetch a crate as the dependency of an empty one."""
+    """Fetch a crate as the dependency of an empty one; or see that those of what is made can be had, and lock them."""
+    if project.files:
+        _make(project, place)
+        _run(["cargo", "generate-lockfile", "--quiet"], place)
+        return
     user = place / ".user"
     _run(["cargo", "init", "--quiet", "--vcs", "none", "--name", "user", str(user)], place)
-    _run(["cargo", "add", "--quiet", project.name], user)
-    _run(["cargo", "vendor", "--quiet", "--versioned-dirs", str(place / ".all")], user)
+    with (user / "Cargo.toml").open("a") as manifest:
+        manifest.write(f'{project.name} = "*"\n')  # its last table is that of dependencies
+    words = ("--quiet", "--versioned-dirs", "--respect-source-config")
+    _run(["cargo", "vendor", *words, str(place / ".all")], user)
     source = next((place / ".all").glob(f"{project.name}-*"))
     shutil.rmtree(user)
     for each in source.iterdir():
@@ -69,8 +76,20 @@ def _crates(project: Project, place: Path) -> None:
     (place / ".cargo-checksum.json").unlink(missing_ok=True)
 
 
+def _go(project: Project, place: Path) -> None:
+    """Fetch a module; or see that those of what is made can be had, and write their sums down."""
+    if project.files:
+        _make(project, place)
+        _run(["go", "mod", "tidy"], place)
+        return
+    told = json.loads(_run(["go", "mod", "download", "-json", f"{project.package}@latest"], place))
+    shutil.copytree(told["Dir"], place, dirs_exist_ok=True, copy_function=shutil.copyfile)
+    for each in (place, *place.rglob("*")):
+        each.chmod(0o755 if each.is_dir() else 0o644)
+
+
 _FETCH: Final[Mapping[Origin, Callable[[Project, Path], None]]] = MappingProxyType(
-    {"made": _make, "pypi": _pypi, "npm": _npm, "crates": _crates}
+    {"made": _make, "pypi": _pypi, "npm": _npm, "crates": _crates, "go": _go}
 )
 
 
@@ -87,7 +106,7 @@ def _unpack(archive: Path | None, place: Path) -> None:
     top.rmdir()
 
 
-def _run(command: Sequence[str], place: Path) -> None:
+def _run(command: Sequence[str], place: Path) -> str:
     try:
         done = subprocess.run(
             command,
@@ -102,3 +121,4 @@ def _run(command: Sequence[str], place: Path) -> None:
         raise NotReached(str(error)) from error
     if done.returncode:
         raise NotReached((done.stderr.strip() or done.stdout.strip() or "it failed").splitlines()[-1])
+    return done.stdout

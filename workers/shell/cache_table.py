@@ -1,9 +1,9 @@
 """Caches of package managers: where each looks for its own, and what of it is worth keeping.
 
 Rule: a command sees what approved installs have left, and writes above it. Of that only new files are handed on, and
-those that index what there is. A command with a network sees only what its package manager holds against a digest of
-the registry's; the rest, which is obeyed as it is, stands in for the registry where there is no network. pip's is
-kept as the wheels that it has fetched (`cached_files`): about the rest it asks the index each time. Pure.
+those that index what there is; no path that is kept can be a directory above another. A command with a network sees
+only what its package manager holds against a digest of the registry's; the rest, which is obeyed as it is, stands in
+for the registry where there is no network. pip's is kept as the wheels that it has fetched (`cached_files`). Pure.
 """
 
 import re
@@ -41,11 +41,15 @@ class CacheRow(NamedTuple):
 
 _STORE: Final = "store-dir={at}/store\ncache-dir={at}/cache\nprefer-offline=true\n"
 
+_METADATA: Final = r"[^/]+/(?:@[^/]+/)?[^/]+\.jsonl?"
+_INDEX: Final = r"(?:pypi|index/[0-9a-f]+)"
+_PACKAGE: Final = r"(?:@[^/]+/)?[^/@]+@[^/]+@@@\d+"
+
 CACHES: Final[Mapping[str, CacheRow]] = MappingProxyType(
     {
         # cacache: contents by their digests, which npm checks as it reads them, and an index by address
-        "npm": CacheRow("npm", ".npm/_cacache", r"content-v2/.+", checked=True),
-        "npm-index": CacheRow("npm", ".npm/_cacache", r"index-v5/.+", r".+"),
+        "npm": CacheRow("npm", ".npm/_cacache", r"content-v2/sha\d+/(?:[0-9a-f]{2}/){2}[0-9a-f]+", checked=True),
+        "npm-index": CacheRow("npm", ".npm/_cacache", r"index-v5/(?:[0-9a-f]{2}/){2}[0-9a-f]+", r".+"),
         # tarballs as they came, each checked against yarn.lock or the registry as it is unpacked
         "yarn": CacheRow(
             *("npm", ".yarn-tarballs", r"[^/]+\.tgz"),
@@ -53,11 +57,15 @@ CACHES: Final[Mapping[str, CacheRow]] = MappingProxyType(
             files=((".yarnrc", 'yarn-offline-mirror "{at}"\n'),),
         ),
         # archives, checked against yarn.lock where that has them
-        "berry": CacheRow("npm", ".yarn/berry", r"cache/[^/]+\.zip|metadata/npm/.+\.json", r"metadata/.+"),
+        "berry": CacheRow(
+            *("npm", ".yarn/berry", rf"cache/[^/]+\.zip|metadata/npm/[0-9a-f]+/{_METADATA}", r"metadata/.+")
+        ),
         # files by their digests, and an index of packages, which is believed
         "pnpm": CacheRow(
-            *("npm", ".pnpm", r"store/v\d+/((files|index)/.+|index\.db)|cache/.+"),
-            *(r"store/v\d+/index\.db|cache/.+",),
+            *("npm", ".pnpm"),
+            r"store/v\d+/(?:(?:files|index)/[0-9a-f]{2}/[^/]+|index\.db)"
+            rf"|cache/(?:(?:v\d+/)?metadata[^/]*/{_METADATA}|lockfile-verified\.jsonl)",
+            r"store/v\d+/index\.db|cache/.+",
             variables=(
                 ("pnpm_config_store_dir", "{at}/store"),
                 ("pnpm_config_cache_dir", "{at}/cache"),
@@ -67,8 +75,8 @@ CACHES: Final[Mapping[str, CacheRow]] = MappingProxyType(
         ),
         # packages as they are unpacked, and what the registry says of each
         "bun": CacheRow(
-            *("npm", ".bun/install/cache", r"[^/]+\.npm|(@[^/]+/)?[^/@]+@[^/]+@@@\d+/.+", r"[^/]+\.npm"),
-            whole=r"(@[^/]+/)?[^/@]+@[^/]+@@@\d+",
+            *("npm", ".bun/install/cache", rf"[^/]+\.npm|{_PACKAGE}/.+", r"[^/]+\.npm"),
+            whole=_PACKAGE,
             variables=(("BUN_INSTALL_CACHE_DIR", "{at}"),),
         ),
         "pypi": CacheRow(
@@ -78,15 +86,22 @@ CACHES: Final[Mapping[str, CacheRow]] = MappingProxyType(
         ),
         # wheels as they are unpacked, which of them is whose, and the index; not what packages have built
         "uv": CacheRow(
-            *("pypi", ".cache/uv", r"(archive|simple|wheels)-v\d+/.+", r"(simple|wheels)-v\d+/.+"),
+            *("pypi", ".cache/uv"),
+            rf"archive-v\d+/[^/]+/.+|simple-v\d+/{_INDEX}/[^/]+\.rkyv|wheels-v\d+/{_INDEX}/[\w-]+/[^/]+\.\w+",
+            r"(?:simple|wheels)-v\d+/.+",
             whole=r"archive-v\d+/[^/]+",
             variables=(("UV_CACHE_DIR", "{at}"), ("UV_LINK_MODE", "copy")),
         ),
         # crates, which cargo believes: what is no crate of the index beside it is not kept (`system.crate_index`)
-        "crates": CacheRow("crates", ".cargo/registry", r"cache/.+\.crate|index/.+", r"index/.+"),
+        "crates": CacheRow(
+            *("crates", ".cargo/registry"),
+            r"cache/[^/]+/[^/]+\.crate|index/[^/]+/(?:config\.json|\.cache/(?:[12]|3/[^/]|[^/]{2}/[^/]{2})/[\w-]+)",
+            r"index/.+",
+        ),
         # modules, checked against go.sum as they are unpacked; the hash beside one would be believed instead
         "go": CacheRow(
-            "go", "go/pkg/mod/cache/download", r"(?!sumdb/).+/@v/[^/]+\.(info|mod|zip|list)|.+/list", r".+/list"
+            *("go", "go/pkg/mod/cache/download"),
+            *(r"(?!sumdb/)(?:[^@/]+/)+@v/(?:[^@/]+\.(?:info|mod|zip)|list)", r".+/list"),
         ),
     }
 )

@@ -12,6 +12,7 @@ import pytest
 
 from tests.workers.shell.conftest import open_shell, shell
 from workers.shell import cached_files
+from workers.shell.cache_table import is_kept, whole
 from workers.shell.cached_files import filled
 from workers.shell.shell_inputs import RegistryHints
 
@@ -29,6 +30,7 @@ def response(body: object) -> bytes:
 
 SHA: Final = hashlib.sha512(b"x").hexdigest()
 OF_X: Final = f"content-v2/sha512/{SHA[:2]}/{SHA[2:4]}/{SHA[4:]}"
+INDEX: Final = "index-v5/ab/cd"
 STORE: Final = "store/v11/files"
 FETCHED: Final = "http-v2/a/b.body"
 TINY: Final = "links/tiny-1.0-py3-none-any.whl"
@@ -56,9 +58,9 @@ TOOK: Final[dict[str, tuple[str, str, bytes, str]]] = {
     "a module": ("go", "example.org/a/@v/v1.zip", b"x", "example.org/a/@v/v1.zip"),
     "sums of modules": ("go", "sumdb/sum.golang.org/a/@v/v1.info", b"x", ""),
     "another's": ("gems", "content-v2/a", b"x", ""),
-    "a name with an escape": ("npm-index", "index-v5/a\x1bb", b"x", ""),
-    "too large a file": ("npm-index", "index-v5/a", bytes(4097), ""),
-    "the largest": ("npm-index", "index-v5/a", bytes(4096), "index-v5/a"),
+    "a name with an escape": ("yarn", "a\x1bb.tgz", b"x", ""),
+    "too large a file": ("npm-index", f"{INDEX}/e", bytes(4097), ""),
+    "the largest": ("npm-index", f"{INDEX}/e", bytes(4096), f"{INDEX}/e"),
     "a wheel": ("pypi", FETCHED, wheel("py3-none-any"), TINY),
     "a wheel in a response": ("pypi", FETCHED, response(wheel("py3-none-any")), TINY),
     "a wheel of several tags": (
@@ -86,18 +88,35 @@ def test_what_is_kept_of_a_cache(row: str, tmp_path: Path, monkeypatch: pytest.M
     assert found(name, tmp_path) == [f"{name}/{kept}"] * bool(kept)
 
 
+def test_nothing_that_is_kept_can_stand_in_the_way_of_another() -> None:
+    """A file where a directory should be, or the other way round, would keep a cache from being filled for ever."""
+    more = [("berry", "metadata/npm/a3/h.example/@s/x.json"), ("pnpm", "cache/v12/metadata/h.example/@s/x.jsonl")]
+    more += [
+        ("uv", "simple-v28/pypi/a.rkyv"),
+        ("uv", "wheels-v8/index/ab/a/1.http"),
+        ("crates", "index/h/.cache/3/a/abc"),
+    ]
+    more += [("crates", "index/h/config.json"), ("go", "example.org/a/@v/list"), ("pypi", TINY), ("bun", "ab.npm")]
+    paths = [*more, *((name, kept) for name, _path, _content, kept in TOOK.values() if kept)]
+    for name, path in paths:
+        assert is_kept(name, path), path
+        tails = [path, *path.split("/"), "x", "@v/list", "x.json"]
+        above = [tail for tail in tails if whole(name, path) == path and is_kept(name, f"{path}/{tail}")]
+        assert not above, path
+
+
 def test_what_is_no_file_is_not_opened_and_no_more_names_are_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     upper = tmp_path / "upper"
-    (upper / "index-v5").mkdir(parents=True)
+    (upper / INDEX).mkdir(parents=True)
     (tmp_path / "secret").write_text("swordfish")
-    (upper / "index-v5" / "link").symlink_to(tmp_path / "secret")
-    (upper / "index-v5" / "directory").symlink_to(tmp_path)
-    os.mkfifo(upper / "index-v5" / "pipe")
+    (upper / INDEX / "ab").symlink_to(tmp_path / "secret")
+    (upper / INDEX / "cd").symlink_to(tmp_path)
+    os.mkfifo(upper / INDEX / "ef")
     assert found("npm-index", upper) == []
     for name in "abc":
-        (upper / "index-v5" / name).write_text(name)
+        (upper / INDEX / name).write_text(name)
     monkeypatch.setattr(cached_files, "_NAMES", 2)
     assert len(found("npm-index", upper)) < 3
 
