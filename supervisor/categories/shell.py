@@ -154,7 +154,7 @@ def survey_programs(sections: Sections, locations: Locations, root: str, person:
         ConfigError: a variable of `env` may not be given in this root.
     """
     shell = sections.section(ShellConfig)
-    kept = kept_from_commands(locations, root)
+    kept = kept_from_commands(locations, "" if root == "/" else root)  # of the whole machine, nothing can be changed
     return survey(shell.toolchains, shell.env, kept, person, f"{locations.config_file}: `env` of [shell]")
 
 

@@ -78,7 +78,7 @@ def _with_venvs(found: Toolchains, kept: HiddenPlaces, refused: dict[str, str]) 
             refused[place] = f"{error}. Make it anew: python3 -m venv --clear {name}"
             problem = (
                 f"{name} has no Python that commands can see: what it was made with is gone or elsewhere. Make it "
-                f"anew (python3 -m venv --clear {name}), or ask the person to run `strongroom doctor --root .`"
+                f"anew (python3 -m venv --clear {name}); `strongroom doctor --root .` says more"
             )
     return found, problem
 

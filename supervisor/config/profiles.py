@@ -88,6 +88,11 @@ class Profile:
         why = tuple(unavailable_tools.items())
         return replace(self, own_tools=tools, own_ask=ask, unavailable_tools=why, complete=self)
 
+    def with_surroundings(self, surroundings: Surroundings) -> "Profile":
+        """Return the profile for sessions whose commands have these of a person."""
+        complete = self.complete and replace(self.complete, surroundings=surroundings)
+        return replace(self, surroundings=surroundings, complete=complete)
+
     @property
     def hosts(self) -> tuple[str, ...]:
         """What of its network is no registry of packages."""

@@ -222,14 +222,14 @@ class SessionResources:
         now, key = trio.current_time(), (profile.root, tuple(sorted(person.items())))
         self._surveys = {each: row for each, row in self._surveys.items() if row[0] + _SURVEY_HOLDS_S > now}
         if key in self._surveys:
-            return replace(profile, surroundings=self._surveys[key][1])
+            return profile.with_surroundings(self._surveys[key][1])
         look = partial(survey_programs, self.settings.config, self.settings.locations, profile.root, person)
         with trio.move_on_after(_SURVEY_S):
             found = await trio.to_thread.run_sync(look, abandon_on_cancel=True, limiter=self._surveying)
             self._surveys[key] = now, found.surroundings
-            return replace(profile, surroundings=found.surroundings)
+            return profile.with_surroundings(found.surroundings)
         _log.warning("a directory of PATH did not answer within %d s: commands have the system's programs", _SURVEY_S)
-        return replace(profile, surroundings=Surroundings())
+        return profile.with_surroundings(Surroundings())
 
     def withdraw_pools(self, each: OpenPools) -> None:
         """Let nobody get these workers any more; the caller closes them."""

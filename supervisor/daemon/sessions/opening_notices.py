@@ -20,6 +20,7 @@ _COPIES: Final = (
     "no sandbox be made. Run `strongroom doctor` to see why."
 )
 
+_BROKEN: Final = "AN ENVIRONMENT IS BROKEN: {why}."
 _KEEPS: Final = (
     "COMMANDS KEEP THE PROGRAMS of the client that opened this session; your PATH leads to others. They have yours in "
     "a new session, and in this one once it is opened while no other client is there and nothing runs."
@@ -32,10 +33,13 @@ def opening_notices(substituted: str, profile: Profile, *, keeps: bool = False) 
     With `keeps`, it has the programs of another client than the one that is told.
     """
     model = [_NO_MODEL.format(why=substituted)] if substituted else []
+    has = profile.surroundings
+    broken = [_BROKEN.format(why=has.venv_problem)] if has and has.venv_problem else []
     copies = [_COPIES] * profile.copies
     return [
         *model,
         *copies,
+        *broken,
         *[_KEEPS] * keeps,
         *(_NO_TOOL.format(tool=tool, why=why) for tool, why in profile.unavailable_tools),
     ]

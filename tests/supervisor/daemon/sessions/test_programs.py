@@ -78,6 +78,16 @@ async def test_reopened_it_has_the_programs_of_who_reopens_it(
     assert path_of(again) == (f"{tools}/b/bin",)
 
 
+async def test_who_looks_at_the_whole_machine_has_their_programs(registry: SessionRegistry, tools: Path) -> None:
+    """Also its workers, which are those of the profile with the tools that are unavailable there."""
+    with trio.fail_after(30):
+        session = await opened(registry, Path("/"), f"{tools}/a/bin", "operator")
+    profile = session.session.profile
+    assert path_of(session) == (f"{tools}/a/bin",)
+    assert profile.complete is not None
+    assert profile.complete.surroundings == profile.surroundings
+
+
 async def test_a_session_that_is_open_keeps_its_programs_while_somebody_is_there(
     registry: SessionRegistry, root: Path, tools: Path
 ) -> None:
@@ -95,6 +105,14 @@ async def test_a_session_that_is_open_keeps_its_programs_while_somebody_is_there
         again, notices = await registry.reopen(session.id, other)
     assert (path_of(again), notices) == ((f"{tools}/b/bin",), [])
     assert path_of(session) == (f"{tools}/a/bin",)
+
+
+async def test_an_environment_that_is_broken_is_told_at_once(registry: SessionRegistry, root: Path) -> None:
+    make(root, [".venv/pyvenv.cfg = home = /gone/bin\n", ".venv/bin/python3 -> /gone/bin/python3"])
+    options = extensions.SessionOptions(profile="project", model="offline")
+    with trio.fail_after(30):
+        _, notices = await registry.open(str(root), options)
+    assert [each for each in notices if "BROKEN: .venv has no Python" in each and "venv --clear .venv" in each]
 
 
 async def test_variables_that_lead_out_of_the_root_open_no_session_with_commands(
