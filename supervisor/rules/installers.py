@@ -198,16 +198,23 @@ def _outputs(words: Sequence[str], place: str) -> tuple[str, ...]:
 
 
 def only_installs(
-    effects: Effects, registries: Sequence[str], *, builds: bool = False, outputs: Container[str] = ()
+    effects: Effects,
+    registries: Sequence[str],
+    *,
+    builds: bool = False,
+    outputs: Container[str] = (),
+    places: Container[str] = (),
 ) -> bool:
     """Say whether effects are those of installs from these registries, and no others.
 
     Those are: package directories and all beneath them, lock files, manifests in which dependencies alone change, and
     what git ignores and nobody obeys; without special files, set-user-ID bits, second names but among what git
     ignores, and links to the outside, but for that of an environment to its interpreter. Of what `builds` also what it
-    builds, where such programs put it, and programs at `outputs`.
+    builds, where such programs put it, and programs at `outputs`. Lock files and manifests have packages from `places`.
     """
     built = {each.path for each in effects.changes if each.ignored or (builds and _is_built(each, registries))}
+    if any(place not in places for each in effects.changes for place in each.places):
+        return False
     others = [each for each in effects.changes if each.path not in outputs or not _is_program(each)]
     plain = all(_of_install(each, registries, built) for each in others)
     return plain and _only_folded(effects, registries)
@@ -257,7 +264,8 @@ def _of_install(change: Change, registries: Sequence[str], built: Container[str]
     if change.meanwhile or change.withheld:
         return False
     if change.path in built and not change.protected and not change.level:
-        return kinds <= _OF_PACKAGES and (not change.same_as or change.same_as in built)
+        removes = "deletion" in kinds and not _is_built(change, registries)
+        return kinds <= _OF_PACKAGES and (not change.same_as or change.same_as in built) and not removes
     if change.same_as or change.linked:
         return False
     if top := _package_directory(path, registries):

@@ -31,7 +31,7 @@ from supervisor.tools.catalog import Offer
 from supervisor.tools.change_attempt import ChangeAttempt, Next, discard, raw_arguments
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.exfiltration.origins import explained, obeyed, words_of
-from supervisor.tools.installs import FAILED, INSTALLED, settles
+from supervisor.tools.installs import FAILED, INSTALLED, settles, strange_places
 from supervisor.tools.outcomes import (
     COULD,
     denied,
@@ -241,6 +241,8 @@ class Execution:
         if verdict.decision != "deny" and await self._network_approved(attempt, effects):
             return Next.WITH_NETWORK
         installs = attempt.places and attempt.wanted and settles(verdict, attempt.wanted, effects)
+        if attempt.wanted and verdict.decision == "ask" and (strange := strange_places(attempt.wanted, effects)):
+            verdict = verdict._replace(reason=f"{strange}; {verdict.reason}")
         verdict = INSTALLED if installs else verdict
         by_rule = verdict.rule is not None
         attempt.verdict = verdict if by_rule or not attempt.undoes else Verdict("allow", attempt.call.reason)

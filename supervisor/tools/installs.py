@@ -8,7 +8,7 @@ import datetime as dt
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from supervisor.categories.registries import Registry
+from supervisor.categories.registries import PRESETS, Registry
 from supervisor.config.profiles import Profile
 from supervisor.display.escape import one_line
 from supervisor.display.proposed_effects import size
@@ -17,6 +17,7 @@ from supervisor.rules.judge_effects import Verdict
 from supervisor.rules.rule import Rule
 from supervisor.rules.rule_sentence import sentence
 from supervisor.system.locked_packages import built, lacking, remember
+from supervisor.system.named_registries import places_named
 from supervisor.system.package_caches import PackageCaches
 from supervisor.tools.exfiltration.exposure import SeenText
 from workers.changes.effects import Effects
@@ -42,12 +43,15 @@ class WantedNetwork(NamedTuple):
     """Packages that it fetches because they are not here."""
     outputs: tuple[str, ...] = ()
     """Programs that it may build."""
+    elsewhere: tuple[str, ...] = ()
+    """Files of the root, each with a place that it names and the install does not reach."""
 
     def reason(self, seen: SeenText) -> str:
         """Return why a person is asked, a clause."""
         wants = f"{one_line(self.install.command, _WIDTH)} wants {', '.join(self.places)}"
         may = f"it may send {size(self.upload(seen))}"
-        return "; ".join(filter(None, (wants, self._told(), seen.uploads.told(), may)))
+        away = f"it does not reach what the root names besides: {', '.join(self.elsewhere)}" if self.elsewhere else ""
+        return "; ".join(filter(None, (wants, self._told(), away, seen.uploads.told(), may)))
 
     def _told(self) -> str:
         """Return which packages are not here, a clause."""
@@ -60,7 +64,27 @@ class WantedNetwork(NamedTuple):
         places = dict(_places(caches, registries))
         found = tuple(name for each in self.install.locked for name in lacking(each, root, places))
         outputs = tuple(path for each in self.install.locked for path in built(each, root))
-        return self._replace(lacking=found, outputs=outputs) if found or self.install.always else None
+        if not found and not self.install.always:
+            return None
+        return self._replace(lacking=found, outputs=outputs, elsewhere=tuple(self._elsewhere(root))[:_NAMED])
+
+    def _elsewhere(self, root: str) -> Iterable[str]:
+        """Return the files of the root that name places which it does not reach, each with one; blocks."""
+        directories = dict.fromkeys(("", *(each.directory for each in self.install.locked)))
+        named = (
+            pair
+            for directory in directories
+            for registry in self.install.registries
+            for pair in places_named(root, directory, registry)
+        )
+        return dict.fromkeys(
+            f"{one_line(place, _WIDTH)} ({one_line(path, _WIDTH)})" for path, place in named if place not in self.known
+        )
+
+    @property
+    def known(self) -> set[str]:
+        """Places that lock files may name: its own, and those of the registries that a mirror stands for."""
+        return {*self.places, *(place for each in self.install.registries for place in PRESETS[each])}
 
     def remember(self, root: str, caches: PackageCaches | None, registries: Iterable[Registry]) -> None:
         """Remember what it had no need of: it has gone well. Blocks.
@@ -99,8 +123,17 @@ def allowing(rules: list[Rule], wanted: WantedNetwork, today: dt.date) -> Verdic
     return None if rule is None else Verdict("allow", f"a rule covers it: {sentence(rule)}", rule)
 
 
+def strange_places(wanted: WantedNetwork, effects: Effects) -> str:
+    """Return the files that would have packages from elsewhere, each with a place, as a clause; "" for none."""
+    found = [(place, each.path) for each in effects.changes for place in each.places if place not in wanted.known]
+    told = [f"{one_line(path, _WIDTH)} would have packages from {one_line(place, _WIDTH)}" for place, path in found]
+    return ", ".join(told[:_NAMED])
+
+
 def settles(verdict: Verdict, wanted: WantedNetwork, effects: Effects) -> bool:
     """Say whether the yes to its network settles what an install changed: where nobody is to be asked otherwise."""
     asks = verdict.decision == "ask" and verdict.rule is None
-    builds = wanted.install.builds
-    return asks and only_installs(effects, wanted.install.registries, builds=builds, outputs=wanted.outputs)
+    install, known = wanted.install, wanted.known
+    return asks and only_installs(
+        effects, install.registries, builds=install.builds, outputs=wanted.outputs, places=known
+    )

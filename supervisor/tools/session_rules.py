@@ -125,8 +125,8 @@ class SessionRules:
     async def wanted_network(self, call: CallStarted) -> WantedNetwork | None:
         """Return what a call wants of the network, if it is a known install and not all of it is here."""
         wanted = wanted_network(self.profile, call.tool, effective(call), _today())
-        if wanted is None or not wanted.install.locked:
-            return wanted
+        if wanted is None:
+            return None
         return await trio.to_thread.run_sync(wanted.needed, *self._packages_here)
 
     async def remember(self, wanted: WantedNetwork) -> None:

@@ -104,6 +104,8 @@ class Change(_EffectsRecord, frozen=True):
     """What the diff was decoded from, in words; empty for UTF-8."""
     only_dependencies: bool = False
     """A manifest of packages in which nothing but dependencies changes."""
+    places: Annotated[tuple[str, ...], msgspec.Meta(max_length=8)] = ()
+    """Hosts and ports that a manifest or a lock file names as where packages come from, and did not before."""
     ignored: bool = False
     """Git ignores it, before and after, by what its lists and its index said before the command."""
     tracked: bool = False

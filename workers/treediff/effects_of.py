@@ -22,8 +22,16 @@ from workers.tree.git_ignore import GitIgnore
 from workers.tree.git_index import entries_of
 from workers.tree.protected import Protection, protection_of
 from workers.treediff.comparison import Difference
-from workers.treediff.folded_names import fold, folder_of
-from workers.treediff.manifests import LARGEST, differs_in_dependencies, is_manifest
+from workers.treediff.folded_names import PACKAGES, fold, folder_of
+from workers.treediff.manifests import (
+    LARGEST,
+    LARGEST_LOCK,
+    UNKNOWN,
+    differs_in_dependencies,
+    is_manifest,
+    names_places,
+    new_places,
+)
 from workers.treediff.snapshot import Node, spoken
 
 _LARGEST_INDEX: Final = 2**26
@@ -249,6 +257,7 @@ def _with_diffs(pairs: Sequence[tuple[Difference, Change]], contents: tuple[Cont
         why = seen.why if diff is seen.diff else left_out(diff)
         more: dict[str, Any] = {"diff": diff.text, "diff_left_out": why, "encoding": seen.how}
         more |= {"only_dependencies": True} if compared.is_dependencies(difference) else {}
+        more |= {"places": compared.places(difference)}
         more |= {"script": True} if compared.is_script(difference, change) else {}
         changes.append(msgspec.structs.replace(change, **more) if any(more.values()) else change)
     return changes
@@ -281,15 +290,28 @@ class _Comparisons:
 
     def is_dependencies(self, difference: Difference) -> bool:
         """Say whether a manifest changes in its dependencies alone."""
+        name = difference.path.rpartition("/")[2]
+        sides = self._whole(difference) if is_manifest(name) else None
+        return sides is not None and differs_in_dependencies(name, *sides)
+
+    def places(self, difference: Difference) -> tuple[str, ...]:
+        """Return the places from where a manifest or a lock file would have packages, and had none before."""
+        name = difference.path.rpartition("/")[2]
+        if not names_places(name) or not PACKAGES.isdisjoint(difference.path.split("/")):
+            return ()
+        sides = self._whole(difference, LARGEST_LOCK)
+        return new_places(name, *sides) if sides is not None else UNKNOWN if difference.after is not None else ()
+
+    def _whole(self, difference: Difference, most: int = LARGEST) -> tuple[bytes, bytes] | None:
+        """Return a small file as it was and as it is; None where either is no such file."""
         path, before, after, _inner = difference
-        name = path.rpartition("/")[2]
-        if not is_manifest(name) or after is None:
-            return False
-        if any(each and (each.state.kind != "file" or each.state.size > LARGEST) for each in (before, after)):
-            return False
+        if after is None:
+            return None
+        if any(each and (each.state.kind != "file" or each.state.size > most) for each in (before, after)):
+            return None
         old = b"" if before is None else self._before(path, before, before.state.size)
         new = self._after(path, after, after.state.size)
-        return old is not None and new is not None and differs_in_dependencies(name, old, new)
+        return (old, new) if old is not None and new is not None else None
 
     def _side(self, path: str, seen: Node | None, content: Content) -> Readable | str | None:
         """Return a file as a text, or why it is none; None where there is none."""

@@ -13,7 +13,7 @@ import msgspec
 
 from workers.changes.effects import FOLDED, Change, FoldedNames, NodeState, What
 
-_FOLDERS: Final = ("node_modules", ".venv")
+PACKAGES: Final = frozenset({"node_modules", ".venv"})
 _OTHERS: Final = frozenset({"vendor"})
 """Those that only count where none of the first is above."""
 _SPECIAL_BITS: Final = 0o7000
@@ -25,7 +25,7 @@ def folder_of(change: Change) -> str:
     parts = change.path.split("/")[:-1]
     if change.raw_path or ".git" in change.path.split("/") or not _is_plain(change):
         return ""
-    at = next((at for at, part in enumerate(parts) if part in _FOLDERS), -1)
+    at = next((at for at, part in enumerate(parts) if part in PACKAGES), -1)
     if at < 0:
         at = next((at for at, part in enumerate(parts) if part in _OTHERS), -1)
     return "/".join(parts[: at + 1])

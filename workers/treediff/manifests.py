@@ -14,6 +14,11 @@ from typing import Any, Final
 LARGEST: Final = 2**20
 """Bytes of a manifest that is read."""
 
+LARGEST_LOCK: Final = 2**25
+"""The same of a lock file."""
+UNKNOWN: Final = ("a place that was not looked for",)
+
+_NODE: Final = "package.json"
 _NPM: Final = "dependencies devDependencies optionalDependencies peerDependencies"
 _DEPENDENCIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -32,6 +37,20 @@ _DEPENDENCIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 """Name of a file -> keys of what an install may change; `*` is any one key."""
 
+_OF_NODE: Final = frozenset(["package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock"])
+_LOCKS: Final = _OF_NODE | {"uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "Cargo.lock"}
+_URL: Final = r"(?:[a-z]+\+)?([a-z]+)://(?:[^/\s\"'@]*@)?([^/\s\"'\\#?@]{1,260})"
+_NAMED: Final = re.compile(_URL)
+_FETCHED: Final = re.compile(rf"(?:registry|url|source|git|index)\W{{1,6}}{_URL}")
+_RESOLVED: Final = re.compile(rf"(?:resolved|tarball|repo|registry)\W{{1,6}}{_URL}")
+"""Where a lock file says that a package comes from; others of its addresses are for people."""
+_SHORT: Final = re.compile(r'"\s*:\s*"((?:(?:github|gitlab|bitbucket|gist):)?[\w.-]+/[\w.-]+)(?:#[^"]*)?"')
+"""A repository, as a dependency of npm's."""
+_CRATES_IO: Final = "registry+https://github.com/rust-lang/crates.io-index"
+"""What Cargo.lock calls the registry, wherever that is."""
+_PORTS: Final[Mapping[str, str]] = MappingProxyType({"https": "443", "http": "80", "ssh": "22"})
+_PLACES: Final = 8
+
 _REQUIRE: Final = re.compile(r"^require[ \t]*\([^()]*^\)|^require[ \t]+[^(\n]*$", re.MULTILINE)
 _BLANKS: Final = re.compile(r"\s+")
 
@@ -39,6 +58,29 @@ _BLANKS: Final = re.compile(r"\s+")
 def is_manifest(name: str) -> bool:
     """Say whether a file of this name is one."""
     return name in _DEPENDENCIES or name == "go.mod"
+
+
+def names_places(name: str) -> bool:
+    """Say whether a file of this name says where packages come from."""
+    return is_manifest(name) or name in _LOCKS
+
+
+def new_places(name: str, before: bytes, after: bytes) -> tuple[str, ...]:
+    """Return the places, as "host:port", from where a manifest or a lock file would have packages, and had none.
+
+    Of a manifest every address counts: it matters only where dependencies alone differ.
+    """
+    old, new = (_places(name, text.decode("utf-8", "replace")) for text in (before, after))
+    return tuple(sorted(new - old))[:_PLACES]
+
+
+def _places(name: str, text: str) -> set[str]:
+    pattern = _NAMED if name not in _LOCKS else _RESOLVED if name in _OF_NODE else _FETCHED
+    found = pattern.findall(text.replace(_CRATES_IO, ""))
+    places = {host if ":" in host else f"{host}:{_PORTS.get(scheme, '0')}" for scheme, host in found}
+    if name != _NODE:
+        return places
+    return places | {f"the repository {each}" for each in _SHORT.findall(text)}
 
 
 def differs_in_dependencies(name: str, before: bytes, after: bytes) -> bool:

@@ -74,6 +74,19 @@ def test_what_is_not_listed_is_no_install_s() -> None:
     assert not only_installs(Effects((WANTED[0][0],), {"added": 2}, b"", left_out={"added": 1}), ["pypi"])
 
 
+def test_what_git_ignores_and_was_there_is_not_an_install_s_to_remove() -> None:
+    gone = changed("- data/x", ignored=True)
+    assert not only_installs(Effects((gone,), {"deleted": 1}, b""), ["npm"])
+
+
+@pytest.mark.parametrize("name", ["package-lock.json", "package.json"])
+def test_packages_come_from_the_places_that_the_question_named(name: str) -> None:
+    one = changed(f"~ {name}", places=("npm.example:443",), only_dependencies=True)
+    found = Effects((one,), {"modified": 1}, b"")
+    assert only_installs(found, ["npm"], places={"npm.example:443"})
+    assert not only_installs(found, ["npm"], places={"npm.example:80"})
+
+
 PROGRAM: Final = NodeState("file", 0o755)
 BUILT: Final = {
     "what cargo builds": (changed("+ target/debug/app"), True),

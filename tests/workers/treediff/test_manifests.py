@@ -1,10 +1,11 @@
 """Manifests in which dependencies alone change, and those in which anything else does."""
 
+import json
 from typing import Final
 
 import pytest
 
-from workers.treediff.manifests import differs_in_dependencies
+from workers.treediff.manifests import differs_in_dependencies, names_places, new_places
 
 PACKAGE: Final = '{"name": "a", "scripts": {"test": "x"}}'
 ROWS: Final = {
@@ -34,3 +35,33 @@ ROWS: Final = {
 @pytest.mark.parametrize(("name", "before", "after", "alone"), ROWS.values(), ids=ROWS)
 def test_what_differs_besides_dependencies_is_seen(name: str, before: str, after: str, alone: bool) -> None:
     assert differs_in_dependencies(name, before.encode(), after.encode()) is alone
+
+
+def node(**more: str) -> str:
+    return json.dumps({"homepage": "https://people.example", "repository": "a/b", "dependencies": {"x": "^1", **more}})
+
+
+LOCK: Final = '{"packages": {"node_modules/x": {"resolved": "%s", "funding": {"url": "https://people.example"}}}}'
+CRATES_IO: Final = "registry+https://github.com/rust-lang/crates.io-index"
+EVIL: Final = ("evil.example:443",)
+PLACES: Final = {
+    "a version": ("package.json", node(y="^2"), ()),
+    "an address": ("package.json", node(y="git+https://u@evil.example/y.git"), EVIL),
+    "a port": ("package.json", node(y="http://evil.example:81/y.tgz"), ("evil.example:81",)),
+    "a repository": ("package.json", node(y="github:evil/y#1"), ("the repository github:evil/y",)),
+    "a directory": ("package.json", node(y="file:../y", z="npm:@s/z@1"), ()),
+    "a requirement": ("pyproject.toml", '[project]\ndependencies = ["y @ https://evil.example/y.whl"]', EVIL),
+    "a lock file": ("package-lock.json", LOCK % "https://evil.example/x.tgz", EVIL),
+    "a lock file of the registry": ("Cargo.lock", f'source = "{CRATES_IO}"', ()),
+    "a lock file of another": ("Cargo.lock", 'source = "git+ssh://git@evil.example/x"', ("evil.example:22",)),
+    "a line of yarn's": ("yarn.lock", 'x@1:\n  resolved "https://evil.example/x.tgz#1"', EVIL),
+    "another file": ("README.md", "resolved https://evil.example", ()),
+}
+
+
+@pytest.mark.parametrize(("name", "text", "places"), PLACES.values(), ids=PLACES)
+def test_a_manifest_or_lock_file_names_where_packages_come_from(name: str, text: str, places: tuple[str, ...]) -> None:
+    before = node() if name == "package.json" else ""
+    found = new_places(name, before.encode(), text.encode()) if names_places(name) else ()
+    assert found == places
+    assert new_places(name, text.encode(), text.encode()) == ()
