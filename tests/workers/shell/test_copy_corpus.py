@@ -38,12 +38,10 @@ def start(scene: Scene) -> Iterator[Any]:
 
 
 OTHERWISE: Final[Mapping[str, Mapping[str, Any]]] = {
-    **({"D081": {"checks": [{"stdout_contains": "CapEff:\t0000000000000000"}]}} if os.geteuid() else {}),
     "D074": {"checks": [{"exit_code": 1}, {"stderr_contains": "/dev/shm/z': Permission denied"}]},
     "D102": {"checks": [{"exit_code": 1}, {"stderr_contains": "/tmp/1: Permission denied"}]},
 }
-"""Rows that end otherwise: of temporary files a command has those that TMPDIR names alone. Who is not root keeps the
-bound of powers that nobody has."""
+"""Rows that end otherwise: of temporary files a command has those that TMPDIR names alone."""
 
 MOST: Final = 6
 """Rows of a class that are tried."""
