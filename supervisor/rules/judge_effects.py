@@ -34,6 +34,9 @@ _VERBS: Final[Mapping[str, str]] = MappingProxyType(
 _DELETED: Final = frozenset({"deleted", "replaced"})
 _TOLD: Final = 6
 """Changes that are named one by one."""
+_READING: Final = "cat cd cut du grep head ls nl sleep stat tail tr uname wc which"
+_PRINTERS: Final = frozenset(_READING.split())
+"""Programs that write no file, beside those whose work it is: where they are known, no shell redirects their output."""
 _WIDTH: Final = 100
 """Characters of one name."""
 
@@ -247,7 +250,7 @@ def summary(effects: Effects) -> str:
 
 def unmade(effects: Effects, programs: Sequence[str] | None) -> list[Change]:
     """Return the protected changes, but for those that are the ordinary work of every program of a command."""
-    names = {each.rpartition("/")[2] for each in programs or ()} - {"cd"}
+    names = {each.rpartition("/")[2] for each in programs or ()} - _PRINTERS
     found = [change for change in effects.changes if change.protected]
     return [each for each in found if not (names and names <= makers_of(exact_path(each)))]
 

@@ -42,6 +42,15 @@ C: Final = {
     "clean:\n\trm -rf build\n",
     ".gitignore": "/build/\n",
 }
+CMAKE: Final = {
+    "app.c": "int main(void) { return 0; }\n",
+    "CMakeLists.txt": "cmake_minimum_required(VERSION 3.13)\nproject(x C)\nenable_testing()\n"
+    "add_executable(app app.c)\nadd_test(NAME app COMMAND app)\n",
+    ".gitignore": "/build/\n",
+}
+CMAKE_BUILD: Final = (
+    "cmake -S . -B build >/dev/null && cmake --build build 2>&1 | tail -3 && ctest --test-dir build 2>&1 | tail -n 4"
+)
 NODE_TEST: Final = """
 const fs = require('fs')
 for (const place of ['coverage', 'node_modules/.cache']) {
@@ -86,6 +95,9 @@ ROWS: Final = {
     "pytest": Project("", PYTHON, (f"{PYTEST} --junitxml=report.xml", f"touch added.py; {PYTEST} > run.log"), 0),
     "make": Project("cc", C, ("make", "make", "touch src/app.c; make", "make clean", "make"), 0),
     "make, and a change": Project("cc", C, ("make", "sed -i s/0/1/ src/app.c && make"), 1),
+    "make of CMake, and its output cut": Project(
+        "cmake", CMAKE, (CMAKE_BUILD, "cmake --build build --target clean"), 0
+    ),
     "npm test": Project("npm", NODE, ("npm test", "npm test --silent"), 0),
     "cargo": Project("cargo", RUST, ("cargo build --offline", "cargo test --offline", "cargo clean --offline"), 1),
     "a script": Project("", SHELL, ("sh test.sh", "mkdir -p out/old && sh test.sh", "sh test.sh"), 0),

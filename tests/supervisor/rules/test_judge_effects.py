@@ -17,6 +17,7 @@ from supervisor.rules.judge_effects import (
     network_denied,
     protected_changes,
     summary,
+    unmade,
 )
 from supervisor.rules.rule import Rule, problem_of
 from supervisor.rules.rule_sentence import sentence
@@ -316,7 +317,7 @@ def test_a_reason_says_which_rule_or_what_would_change() -> None:
     assert judge_effects([Rule("ask")], None, guarded, TODAY).reason.endswith("; protected: .envrc (direnv runs it)")
     hooks = [change(f"+ .git/hooks/{name}", protected="git runs it") for name in "abcdefgh"]
     assert protected_changes(effects(*hooks[:2], change("+ .envrc", protected="direnv runs it"))) == (
-        ".git/hooks/a, .git/hooks/b (git runs it), .envrc (direnv runs it)"
+        ".envrc (direnv runs it), .git/hooks/a, .git/hooks/b (git runs it)"
     )
     assert protected_changes(effects(*hooks)).endswith(".git/hooks/f (git runs it), 2 more")
     many = effects("+ a", left_out={"added": 9})
@@ -491,3 +492,20 @@ def test_hostile_paths_are_judged_in_good_time() -> None:
         found = effects(*(f"+ {path}" for path in paths))
         assert decided([*deny, allow(writes=("a*/**",))], found) == "allow"
         assert suggested_rule(("git",), found, TODAY) is not None
+
+
+@pytest.mark.parametrize(
+    ("programs", "made"),
+    [
+        (("cmake",), True),
+        (("cd", "cmake", "/usr/bin/tail"), True),
+        (("tail",), False),
+        (("cmake", "cp"), False),
+        (None, False),
+    ],
+)
+def test_what_is_a_programs_work_is_so_beside_programs_that_write_nothing(
+    programs: tuple[str, ...] | None, made: bool
+) -> None:
+    cache = effects(change("+ build/CMakeCache.txt", protected="CMake reads it"))
+    assert (unmade(cache, programs) == []) is made
