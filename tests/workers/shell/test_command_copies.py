@@ -25,6 +25,7 @@ from workers import kernel
 from workers.catalog import protections
 from workers.confine.command_policy import METADATA
 from workers.confine.syscalls import NUMBERS
+from workers.shell.copies.moved_paths import hints
 from workers.shell.copies.tree_copy import TreeCopy
 from workers.shell.run.process_group import descendants
 from workers.tree.root import DIRECTORY, closing
@@ -421,6 +422,11 @@ def test_paths_of_the_root_lead_to_its_copy_where_they_can(
     assert msgspec.json.decode(done.content)["stdout"] == stdout.format(root=root)
     assert note.format(root=root) in done.note
     assert note or "root" not in done.note.removeprefix("ran in a copy of the root")
+
+
+def test_a_copy_in_which_nothing_can_be_executed_is_named_as_that() -> None:
+    told = [hints(said, "/root", noexec=noexec) for said in ("Permission denied", "") for noexec in (True, False)]
+    assert [any("noexec" in each for each in found) for found in told] == [True, False, False, False]
 
 
 def test_holes_are_copied_as_holes_and_a_file_may_be_larger_than_what_a_command_may_write(tmp_path: Path) -> None:

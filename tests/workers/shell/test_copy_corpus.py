@@ -42,8 +42,8 @@ OTHERWISE: Final[Mapping[str, Mapping[str, Any]]] = {
     "D102": {"checks": [{"exit_code": 1}, {"stderr_contains": "/tmp/1: Permission denied"}]},
     "D103": {"expect": "contain", "checks": [{"max_disk_mb": 70}]},
 }
-"""Rows that end otherwise: of temporary files a command has those that TMPDIR names alone; where one file may be as large
-as all that is written, either limit may be met first."""
+"""Rows that end otherwise: a command has the temporary files that TMPDIR names alone; where one file may be as large as
+all that is written, either limit may be met first."""
 
 MOST: Final = 6
 """Rows of a class that are tried."""

@@ -163,7 +163,8 @@ class CommandCopy(CommandLayer):
 
     def remark(self, printed: str) -> str:
         """Say that it was a copy, what it lacked, what was refused for that, and where its path stays."""
-        told = hints(printed, self.engine.layout.root)
+        noexec = bool(os.statvfs(self.places.top).f_flag & os.ST_NOEXEC)
+        told = hints(printed, self.engine.layout.root, noexec=noexec)
         if names := self._copy.naming(self.places.root):
             told.append(f"the path of the copy, which goes, stands for the root's in what it wrote to {_listed(names)}")
         said = "ran in a copy of the root without a network"

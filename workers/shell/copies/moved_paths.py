@@ -26,6 +26,10 @@ _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _BEGINNING: Final = 2**16
 _LOOKED_THROUGH: Final = 1000
 """Files that are looked into for the copy's path."""
+_NO_PROGRAMS: Final = (
+    "no program that lies in the root or is made there can be executed, as the copy's file system is mounted noexec: "
+    "the person can set STRONGROOM_HOME to a directory on another"
+)
 _DENIED: Final = re.compile(r"permission denied|eacces|\[errno 13\]", re.IGNORECASE)
 
 
@@ -48,15 +52,15 @@ def moved_arguments(arguments: Sequence[bytes], root: str, places: CopyPlaces) -
     return [path.sub(lambda match: match[1] + os.fsencode(places.root), each) for each in arguments]
 
 
-def hints(printed: str, root: str) -> list[str]:
-    """Say what to name instead of a path that was refused because the command ran in a copy."""
+def hints(printed: str, root: str, *, noexec: bool) -> list[str]:
+    """Say what to do about what was refused as the command ran in a copy, on a file system that may be `noexec`."""
     if not _DENIED.search(printed):
         return []
     told = {
         root: f"paths that begin with {root} lead to the root itself, which no rehearsal changes: use relative ones",
         "/tmp/": "it has no /tmp here: use $TMPDIR",  # noqa: S108 - a name in what was printed
     }
-    return [hint for place, hint in told.items() if place in printed]
+    return [*[_NO_PROGRAMS] * noexec, *(hint for place, hint in told.items() if place in printed)]
 
 
 def files_with(directory: int, text: bytes) -> list[str]:
