@@ -62,6 +62,8 @@ class Surroundings(NamedTuple):
     ca_files: tuple[str, ...] = ()
     venv_problem: str = ""
     """Why the root's own virtual environment has no Python; for the model, which may have written what it says."""
+    silent: str = ""
+    """A directory of theirs that did not answer; what came before it was found."""
 
 
 class ProfileTraits(NamedTuple):

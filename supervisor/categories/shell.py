@@ -5,7 +5,7 @@ Rule: what commands have of a person's programs is found by `surroundings`; here
 
 import glob
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -18,7 +18,7 @@ from supervisor.categories.registries import told
 from supervisor.categories.row import CategoryLimits, CategoryRow, Locations, ProfileTraits, Sections, TrialCall
 from supervisor.categories.shown_places import HiddenPlaces, NotShown
 from supervisor.categories.surroundings import Survey, survey
-from supervisor.categories.toolchains import KNOWN, PATH, refuse_named
+from supervisor.categories.toolchains import KNOWN, PATH, Toolchains, refuse_named
 from supervisor.categories.web import ca_file
 from supervisor.errors import ConfigError
 from supervisor.system.package_caches import PackageCaches
@@ -147,7 +147,13 @@ def kept_from_commands(locations: Locations, root: str = "") -> HiddenPlaces:
     return HiddenPlaces(os.path.realpath(os.path.expanduser("~")), tuple(own), root)
 
 
-def survey_programs(sections: Sections, locations: Locations, root: str, person: Mapping[str, str]) -> Survey:
+def survey_programs(
+    sections: Sections,
+    locations: Locations,
+    root: str,
+    person: Mapping[str, str],
+    tell: Callable[[str, Toolchains], None] = lambda _place, _found: None,
+) -> Survey:
     """Return what commands in a root have of a person, of whose environment `person` is a part.
 
     Raises:
@@ -155,7 +161,7 @@ def survey_programs(sections: Sections, locations: Locations, root: str, person:
     """
     shell = sections.section(ShellConfig)
     kept = kept_from_commands(locations, "" if root == "/" else root)  # of the whole machine, nothing can be changed
-    return survey(shell.toolchains, shell.env, kept, person, f"{locations.config_file}: `env` of [shell]")
+    return survey(shell.toolchains, shell.env, kept, person, f"{locations.config_file}: `env` of [shell]", tell)
 
 
 def _fit_limits(limits: CategoryLimits, sections: Sections) -> CategoryLimits:

@@ -7,16 +7,17 @@ that is one.
 
 import glob
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from supervisor.categories.command_environment import absolute_variables, check_variables, language_of
 from supervisor.categories.git_identity import git_identity
+from supervisor.categories.program_links import base_named_by
 from supervisor.categories.row import Surroundings
 from supervisor.categories.shown_places import HiddenPlaces, NotShown, follow, refuse, within
 from supervisor.categories.stand_ins import rustup_home
-from supervisor.categories.toolchains import Toolchains, base_named_by, find_toolchains, with_python
+from supervisor.categories.toolchains import Toolchains, find_toolchains, with_python
 from workers.shell.shell_inputs import CERTIFICATES
 
 _ENVIRONMENTS: Final = ("VIRTUAL_ENV", "CONDA_PREFIX")
@@ -36,7 +37,12 @@ class Survey(NamedTuple):
 
 
 def survey(
-    toolchains: tuple[str, ...], env: Mapping[str, str], kept: HiddenPlaces, person: Mapping[str, str], where: str
+    toolchains: tuple[str, ...],
+    env: Mapping[str, str],
+    kept: HiddenPlaces,
+    person: Mapping[str, str],
+    where: str,
+    tell: Callable[[str, Toolchains], None] = lambda _place, _found: None,
 ) -> Survey:
     """Find out what commands in a root have of a person.
 
@@ -46,12 +52,13 @@ def survey(
         kept: what no command may see, and the root.
         person: variables of the person's (`OF_THE_PERSON`).
         where: the section, for messages.
+        tell: as for `find_toolchains`.
 
     Raises:
         ConfigError: a variable of `env` may not be given in this root.
     """
     check_variables(env, where, kept.root)
-    found = find_toolchains(toolchains, kept, person)
+    found = find_toolchains(toolchains, kept, person, tell)
     refused = dict(found.refused)
     found, prefixes = _with_prefixes(found, kept, person, refused)
     found, rustup = _with_rustup(found, kept, person)

@@ -5,61 +5,29 @@ place is judged by `shown_places`; a place that may not be shown is left out by 
 that is a link, and a script that names its interpreter, bring what they lead to. Nothing here is run.
 """
 
-import glob
 import os
-import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from supervisor.categories.known_places import known_places
+from supervisor.categories.program_links import base_named_by, in_system, leading_out
 from supervisor.categories.shown_places import (
     HiddenPlaces,
     NotShown,
     NotThere,
     follow,
-    names_in,
     parts_of,
     python_parts,
     refuse_no_python,
     within,
 )
-from supervisor.categories.stand_ins import by_version, programs_behind
-from supervisor.system import safe_files
-from workers.shell.shell_inputs import SYSTEM
+from supervisor.categories.stand_ins import programs_behind
 
 PATH: Final = "path"
 KNOWN: Final = "known"
-
-_KNOWN: Final = (
-    *("$CARGO_HOME/bin", "$PYENV_ROOT/shims", "$RBENV_ROOT/shims", "$NODENV_ROOT/shims", "$GOENV_ROOT/shims"),
-    *("$ASDF_DATA_DIR/shims", "$MISE_DATA_DIR/shims", "$VOLTA_HOME/bin", "$NVM_DIR/versions/node/*/bin"),
-    *("$FNM_DIR/aliases/default/bin", "$FNM_DIR/node-versions/*/installation/bin", "~/.fnm/aliases/default/bin"),
-    *("$BUN_INSTALL/bin", "$DENO_INSTALL/bin", "$PNPM_HOME", "$SDKMAN_DIR/candidates/*/current/bin", "$GOPATH/bin"),
-    *("/usr/local/go/bin", "~/sdk/go*/bin", "~/.local/bin", "$UV_PYTHON_INSTALL_DIR/cpython-*/bin"),
-    *("~/miniforge3/bin", "~/mambaforge/bin", "~/miniconda3/bin", "~/anaconda3/bin", "~/micromamba/bin"),
-    *("~/.ghcup/bin", "~/.cabal/bin", "~/.dotnet/tools", "~/.juliaup/bin"),
-    *("/home/linuxbrew/.linuxbrew/bin", "/home/linuxbrew/.linuxbrew/sbin", "~/.linuxbrew/bin", "/opt/*/bin"),
-)
-"""Where installers put programs; of what a pattern matches, the newest version counts."""
-_ALL_OF: Final = ("$SDKMAN_DIR/candidates/*/current/bin", "/opt/*/bin")
-"""Patterns of which each match is another program."""
-
-_USUAL: Final[Mapping[str, str]] = MappingProxyType(
-    dict(
-        pair.split("=")
-        for pair in (
-            *("$CARGO_HOME=~/.cargo", "$PYENV_ROOT=~/.pyenv", "$RBENV_ROOT=~/.rbenv", "$NODENV_ROOT=~/.nodenv"),
-            *("$GOENV_ROOT=~/.goenv", "$ASDF_DATA_DIR=~/.asdf", "$MISE_DATA_DIR=~/.local/share/mise", "$GOPATH=~/go"),
-            *("$VOLTA_HOME=~/.volta", "$NVM_DIR=~/.nvm", "$FNM_DIR=~/.local/share/fnm", "$BUN_INSTALL=~/.bun"),
-            *("$DENO_INSTALL=~/.deno", "$PNPM_HOME=~/.local/share/pnpm", "$SDKMAN_DIR=~/.sdkman"),
-            "$UV_PYTHON_INSTALL_DIR=~/.local/share/uv/python",
-        )
-    )
-)
-"""Where these are, unless the person's variable of that name says otherwise."""
 
 _ENTRIES_AT_MOST: Final = 256
 _LONGEST: Final = 4096
@@ -69,12 +37,8 @@ _LOOKS_S: Final = 2.0
 _ECHO: Final = 256  # characters of a place that a refusal repeats
 _SHOWN_AT_MOST: Final = 128
 """Each is a mount in every command."""
-_SCRIPTS_AT_MOST: Final = 1024
-"""In one directory: how many files are looked into for the interpreter that they name."""
-_SYSTEM_BENEATH: Final = tuple(f"{each}/" for each in SYSTEM)
 _MADE_UP: Final = ("/proc", "/sys", "/dev")  # no link of the machine's is shown there
 _NOBODY: Final[Mapping[str, str]] = MappingProxyType({})
-_NAMED: Final = re.compile(rb"#![ \t]*(/[^ \t\n\0]+)")
 
 
 class Toolchains(NamedTuple):
@@ -96,7 +60,13 @@ _NOTHING: Final = Toolchains((), ())
 class _ToolchainSearch:
     """What one search has found so far."""
 
-    def __init__(self, kept: HiddenPlaces, person: Mapping[str, str], found: Toolchains = _NOTHING) -> None:
+    def __init__(
+        self,
+        kept: HiddenPlaces,
+        person: Mapping[str, str],
+        found: Toolchains = _NOTHING,
+        tell: Callable[[str, Toolchains], None] = lambda _place, _found: None,
+    ) -> None:
         self.kept = kept
         self.person = person
         self.shown: dict[str, None] = dict.fromkeys(found.shown)
@@ -105,10 +75,16 @@ class _ToolchainSearch:
         self.refused: dict[str, str] = {}
         self._seen: set[str] = set()
         self._plain: set[str] = set()
+        self._tell = tell
         self._until = time.monotonic() + _LOOKS_S
+
+    def found(self) -> Toolchains:
+        """Return what was found so far."""
+        return Toolchains(tuple(self.shown), tuple(self.path), tuple(self.own), tuple(self.refused.items()))
 
     def add(self, asked: str) -> None:
         """Add a directory in which programs are to be found."""
+        self._tell(asked, self.found())
         with self._or_refused(asked):
             if time.monotonic() > self._until:
                 raise NotShown(f"looking took longer than {_LOOKS_S:g} s before it was its turn")
@@ -177,12 +153,14 @@ class _ToolchainSearch:
         if real in self._seen:
             return
         self._seen.add(real)
-        if not _in_system(real):
+        if not in_system(real):
             for each in parts_of(real, self.kept):
                 self.link(each)
                 self._put(each)
             self._base_of(os.path.dirname(real))
-        for target in _leading_out(real):
+        for target in leading_out(real):
+            if time.monotonic() > self._until:
+                raise NotShown(f"looking through it took longer than {_LOOKS_S:g} s")
             self._bring(target)
 
     def _bring(self, target: str) -> None:
@@ -205,7 +183,7 @@ class _ToolchainSearch:
         """
         real = self.link(programs)
         real = real if os.path.isdir(real) else os.path.dirname(real)
-        if _in_system(real) or (self.kept.root and within(real, self.kept.root)):
+        if in_system(real) or (self.kept.root and within(real, self.kept.root)):
             return
         prefix = os.path.dirname(real)
         refuse_no_python(prefix, self.kept)
@@ -221,15 +199,23 @@ class _ToolchainSearch:
 
     def _is_shown(self, path: str) -> bool:
         while path and path not in self.shown:
-            if _in_system(path):
+            if in_system(path):
                 return True
             path = path.rpartition("/")[0]
         return bool(path)
 
 
-def find_toolchains(named: Iterable[str], kept: HiddenPlaces, person: Mapping[str, str] = _NOBODY) -> Toolchains:
-    """Return those of the toolchains `named` by the operator that exist, for a `person` of those variables."""
-    search = _ToolchainSearch(kept, person)
+def find_toolchains(
+    named: Iterable[str],
+    kept: HiddenPlaces,
+    person: Mapping[str, str] = _NOBODY,
+    tell: Callable[[str, Toolchains], None] = lambda _place, _found: None,
+) -> Toolchains:
+    """Return those of the toolchains `named` by the operator that exist, for a `person` of those variables.
+
+    Before each of the person's directories, `tell` is given its path and what was found so far: it may never answer.
+    """
+    search = _ToolchainSearch(kept, person, tell=tell)
     for each in named:
         if each == PATH:
             entries = person["PATH"].split(":", _ENTRIES_AT_MOST) if "PATH" in person else []
@@ -238,11 +224,11 @@ def find_toolchains(named: Iterable[str], kept: HiddenPlaces, person: Mapping[st
             if len(entries) > _ENTRIES_AT_MOST:
                 search.refused["the rest of PATH"] = f"it has more than {_ENTRIES_AT_MOST} entries"
         elif each == KNOWN:
-            for place in _known(kept.home, person):
+            for place in known_places(kept.home, person):
                 search.add(place)
         else:
             _add_named(search, os.path.expanduser(each))
-    return Toolchains(tuple(search.shown), tuple(search.path), tuple(search.own), tuple(search.refused.items()))
+    return search.found()
 
 
 def with_python(found: Toolchains, kept: HiddenPlaces, programs: str) -> Toolchains:
@@ -278,59 +264,3 @@ def refuse_named(real: str, kept: HiddenPlaces) -> None:
     for each in (kept.home, *kept.own, "/etc/shadow"):
         if within(each, real):
             raise NotShown("it holds a home, the journal or /etc, which no command may see")
-
-
-def _known(home: str, person: Mapping[str, str]) -> Iterator[str]:
-    for pattern in _KNOWN:
-        name, _, rest = pattern.partition("/")
-        named = person.get(name[1:], "").split(":")[0]
-        place = (
-            glob.escape(named) if os.path.isabs(named) else _USUAL.get(name, name).replace("~", glob.escape(home), 1)
-        )
-        found = sorted(filter(os.path.isdir, glob.iglob(f"{place}/{rest}".rstrip("/"))), key=by_version)
-        yield from found if pattern in _ALL_OF else found[-1:]
-
-
-def _in_system(path: str) -> bool:
-    return path in SYSTEM or path.startswith(_SYSTEM_BENEATH)
-
-
-def _leading_out(directory: str) -> Iterator[str]:
-    """Yield the programs in a directory that are links, and the interpreters that scripts in it name."""
-    system, scripts, named = _in_system(directory), 0, set()
-    for entry in names_in(directory):
-        if entry.is_symlink():
-            if not system or _leads_out_of_the_system(os.readlink(entry.path)):
-                yield entry.path
-        elif not system and scripts < _SCRIPTS_AT_MOST and entry.is_file(follow_symlinks=False):
-            scripts += 1
-            if found := _NAMED.match(_start(entry.path)):
-                named.add(os.fsdecode(found[1]))
-    yield from sorted(named)
-
-
-def _leads_out_of_the_system(target: str) -> bool:
-    return target.startswith("/") and not within(target, "/etc") and not _in_system(target)
-
-
-def _start(file: str) -> bytes:
-    """Return the first bytes of a file; nothing where it cannot be read."""
-    with suppress(OSError), open(file, "rb", buffering=0, opener=_at_once) as opened:
-        return opened.read(256) or b""
-    return b""
-
-
-def _at_once(file: str, flags: int) -> int:
-    return os.open(file, flags | safe_files.AT_ONCE)
-
-
-def base_named_by(prefix: str) -> list[str]:
-    """Return where a virtual environment says that the programs of its Python are; nothing where it is none."""
-    try:
-        text = safe_files.read_bytes(Path(prefix, "pyvenv.cfg"), 2**16).decode("utf-8")
-    except (OSError, ValueError):
-        return []
-    found = [
-        value.strip() for key, _, value in (line.partition("=") for line in text.splitlines()) if key.strip() == "home"
-    ]
-    return [each for each in found[:1] if os.path.isabs(each)]

@@ -9,7 +9,6 @@ import os
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Final, NamedTuple
 
 import trio
@@ -18,8 +17,7 @@ from supervisor.agent.models.model import Model
 from supervisor.agent.models.providers import open_model, provider_of
 from supervisor.broker.broker import Broker
 from supervisor.categories.restore import UndoConfig
-from supervisor.categories.row import Surroundings
-from supervisor.categories.shell import ShellConfig, package_caches, survey_programs
+from supervisor.categories.shell import ShellConfig, package_caches
 from supervisor.categories.web import WebConfig
 from supervisor.config.fault_plan import FaultPlan, RunningFaultPlan
 from supervisor.config.profiles import Profile
@@ -37,6 +35,7 @@ from supervisor.pool.worker_cap import WorkerCap
 from supervisor.pool.worker_template import WorkerTemplate
 from supervisor.rules.store import RuleStore
 from supervisor.session.child_specs import child_spec
+from supervisor.session.surveys import Surveys
 from supervisor.system.descendants import Orphans
 from supervisor.tools.catalog import SANDBOXED, category_tools, offers
 from supervisor.tools.install_commit import cache_places
@@ -47,12 +46,6 @@ from workers import kernel
 _log: Final = logging.getLogger("strongroom.daemon")
 
 _SET_DUMPABLE: Final = 4
-_SURVEY_S: Final = 5
-"""Seconds that looking for the person's programs may take: one of their directories may be that of another machine."""
-_SURVEYS: Final = 4
-"""At once: one that is given up goes on in its thread, and others need threads, too."""
-_SURVEY_HOLDS_S: Final = 1.0
-"""Seconds for which what was found counts for other sessions of the same person in the same root: many open at once."""
 _CLOSE_TIMEOUT: Final = 1.0
 """Seconds that the models' connections have to close."""
 
@@ -123,13 +116,13 @@ class SessionResources:
         self._models: dict[tuple[str, int], Model] = {}
         self._adopted: list[Model] = []
         self._agent_files = AgentFiles(journal.path)
-        self._surveying = trio.CapacityLimiter(_SURVEYS)
+        self._surveys = Surveys()
         self.use_settings(settings)
 
     def use_settings(self, settings: Settings) -> None:
         """Use other settings for what is opened from here on."""
         self.settings = settings
-        self._surveys: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[float, Surroundings]] = {}
+        self._surveys.forget()
         self._cap.most = settings.config.daemon.workers
         self._broker = Broker(settings.config.section(WebConfig))
         self.packs = PackStore(settings.packs, settings.config.section(UndoConfig))
@@ -219,17 +212,7 @@ class SessionResources:
         """
         if not any(offer.category in SANDBOXED for offer in offers(profile.tools).values()):
             return profile
-        now, key = trio.current_time(), (profile.root, tuple(sorted(person.items())))
-        self._surveys = {each: row for each, row in self._surveys.items() if row[0] + _SURVEY_HOLDS_S > now}
-        if key in self._surveys:
-            return profile.with_surroundings(self._surveys[key][1])
-        look = partial(survey_programs, self.settings.config, self.settings.locations, profile.root, person)
-        with trio.move_on_after(_SURVEY_S):
-            found = await trio.to_thread.run_sync(look, abandon_on_cancel=True, limiter=self._surveying)
-            self._surveys[key] = now, found.surroundings
-            return profile.with_surroundings(found.surroundings)
-        _log.warning("a directory of PATH did not answer within %d s: commands have the system's programs", _SURVEY_S)
-        return profile.with_surroundings(Surroundings())
+        return profile.with_surroundings(await self._surveys.look(self.settings, profile.root, person))
 
     def withdraw_pools(self, each: OpenPools) -> None:
         """Let nobody get these workers any more; the caller closes them."""

@@ -6,6 +6,7 @@ Rule: pure. Each says first, in capitals, what somebody who reads nothing else m
 from typing import Final
 
 from supervisor.config.profiles import Profile
+from supervisor.display.escape import one_line
 
 _NO_MODEL: Final = (
     "NO LANGUAGE MODEL: {why} Until then the offline model answers: it turns plain commands such as "
@@ -21,6 +22,10 @@ _COPIES: Final = (
 )
 
 _BROKEN: Final = "AN ENVIRONMENT IS BROKEN: {why}."
+_SILENT: Final = (
+    "A DIRECTORY OF YOUR PATH DOES NOT ANSWER: {place}. Commands have the programs of those before it. Take it out of "
+    "the PATH, and open a new session."
+)
 _KEEPS: Final = (
     "COMMANDS KEEP THE PROGRAMS of the client that opened this session; your PATH leads to others. They have yours in "
     "a new session, and in this one once it is opened while no other client is there and nothing runs."
@@ -40,6 +45,7 @@ def opening_notices(substituted: str, profile: Profile, *, keeps: bool = False) 
         *model,
         *copies,
         *broken,
+        *([_SILENT.format(place=one_line(has.silent, 300))] if has and has.silent else []),
         *[_KEEPS] * keeps,
         *(_NO_TOOL.format(tool=tool, why=why) for tool, why in profile.unavailable_tools),
     ]

@@ -2,12 +2,13 @@
 
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 import trio
 
 from supervisor.acp import extensions
+from supervisor.categories.stand_ins import programs_behind
 from supervisor.config.settings import load
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.daemon.sessions.registry import SessionRegistry
@@ -124,22 +125,32 @@ async def test_variables_that_lead_out_of_the_root_open_no_session_with_commands
         await opened(registry, root, None)
 
 
-async def test_a_directory_that_does_not_answer_costs_the_programs_and_not_the_session(
-    registry: SessionRegistry, root: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_directory_that_does_not_answer_costs_what_follows_it_and_not_the_session(
+    registry: SessionRegistry, root: Path, tools: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = threading.Event()
-    monkeypatch.setattr("supervisor.session.resources.survey_programs", lambda *_: answers.wait(60))
-    monkeypatch.setattr("supervisor.session.resources._SURVEY_S", 0.01)
+
+    def looked(directory: str, *more: Any) -> Any:
+        if directory.endswith("b/bin"):
+            answers.wait(60)
+        return programs_behind(directory, *more)
+
+    monkeypatch.setattr("supervisor.categories.toolchains.programs_behind", looked)
+    monkeypatch.setattr("supervisor.session.surveys._TIMEOUT_S", 0.5)
+    options = extensions.SessionOptions(
+        profile="project", model="offline", variables={"PATH": f"{tools}/a/bin:{tools}/b/bin:/usr/bin"}
+    )
     with trio.fail_after(30):
-        session = await opened(registry, root, None)
+        session, notices = await registry.open(str(root), options)
     answers.set()
-    assert path_of(session) == ()
+    assert path_of(session) == (f"{tools}/a/bin",)
+    assert [each for each in notices if f"DOES NOT ANSWER: {tools}/b/bin." in each]
 
 
 async def test_who_opens_many_sessions_at_once_is_looked_around_for_once(
     registry: SessionRegistry, root: Path, tools: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("supervisor.session.resources._SURVEY_HOLDS_S", 1000)
+    monkeypatch.setattr("supervisor.session.surveys._HOLDS_S", 1000)
     with trio.fail_after(30):
         one = await opened(registry, root, f"{tools}/a/bin")
         make(tools, ["a/bin/more -> ../../b/bin/mine"])
