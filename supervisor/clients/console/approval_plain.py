@@ -129,4 +129,5 @@ class PlainApproval:
         edit = "/e" if request.editable else ""
         verb, _, rest = self._form.promise(self._form.text).partition(" ")
         unread = f" ({self._pages.unread})" if self._pages.unread else ""
+        rest += "; u runs it on the real system" if request.stage == "refused" else ""
         return f"{_VERBS[verb]} {rest}{unread}? [y/N{longer}{unconfined}{edit}] "

@@ -150,6 +150,14 @@ def test_it_says_what_enter_does() -> None:
         assert (found.promise(found.text), found.promise("rm x")) == (given, changed)
 
 
+def test_what_is_offered_is_the_first_key_where_nothing_else_is_asked_about() -> None:
+    found = command(stage="refused", escalation=True, editable=False)
+    keys = ["Alt-U real system", "Enter leaves it at that", "Esc leaves it, and says why"]
+    assert found.keys(found.text, "Enter", engaged=False) == keys
+    usual = command(escalation=True)
+    assert usual.keys(usual.text, "Enter", engaged=False)[:3] == ["Enter runs it", "Esc rejects", "Alt-U real system"]
+
+
 WIDER: Final[list[tuple[dict[str, Any], str, extensions.Scope | None, list[tuple[extensions.Scope, bool]]]]] = [
     ({"covers": "RULE"}, "ls -l", "session", [("session", False)]),
     ({"covers": "RULE"}, "ls -l", "always", [("always", False)]),

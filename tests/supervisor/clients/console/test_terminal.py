@@ -551,6 +551,11 @@ def test_plain_lines_on_a_terminal_ask_about_calls(home: Path, root: Path, daemo
             assert "! A  .git/hooks/x  8 B: protected, because git runs it\n│   M  a.py" in screen
             say(console, typed)
             assert daemon.answered() == answer
+        for typed, answer in (["y"], {"option": "allow_once"}), answers[1]:
+            daemon.ask("run_cmd", '{"command": "ls"}', "WHY", stage="refused", escalation=True, editable=False)
+            assert "all your rights" in console.until("leave it at that; u runs it on the real system? [y/N/u]")
+            say(console, typed)
+            assert daemon.answered() == answer
         rule = {"decision": "allow", "writes": ["a.py"]}
         daemon.ask("exec_shell", TOUCH, stage="effects", covers="RULE", rule=rule)
         console.until("[y/N/s/a/e]")
