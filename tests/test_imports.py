@@ -81,6 +81,7 @@ LIBRARIES: Final = {
 """What besides the standard library a module may use: the first row that is it, or a package it is in."""
 
 PREPARED: Final = {
+    "workers.shell.package_index",
     "workers.web.http_client",
     "workers.web.transport",
     "workers.web.content",

@@ -76,7 +76,7 @@ class CacheLayers:
     def filled(self) -> Iterator[CachedFile]:
         """Yield what the command has left that may be kept; the cache's name comes first in each path."""
         for layer in self._layers.values():
-            yield from filled(layer.names, layer.upper)
+            yield from filled(layer.names, layer.upper, SHOWN)
 
     def close(self) -> None:
         """Let go of them."""

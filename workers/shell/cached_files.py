@@ -24,6 +24,8 @@ from workers.tree.root import closing
 _LARGEST: Final = 2**28
 """Bytes of one file that is kept."""
 _NAMES: Final = 100_000
+_TOGETHER: Final = 2**32
+"""Bytes that are read, of what is kept and of what is not."""
 _METADATA: Final = 2**20
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PIPS: Final = b"cc=4,"
@@ -48,9 +50,12 @@ class CachedFile(NamedTuple):
     content: bytes
 
 
-def filled(names: Sequence[str], upper: int) -> Iterator[CachedFile]:
-    """Yield what a command has left in the upper layer of these caches, which are parts of one, that may be kept."""
-    number = 0
+def filled(names: Sequence[str], upper: int, shown: str = "") -> Iterator[CachedFile]:
+    """Yield what a command has left in the upper layer of these caches, which are parts of one, that may be kept.
+
+    Of a database the rows are added to those of the cache itself, which is beneath `shown`, by its name.
+    """
+    number = size = 0
     for place, _directories, files, directory in os.fwalk(".", dir_fd=upper, follow_symlinks=False):
         for file in files:
             number += 1
@@ -65,11 +70,24 @@ def filled(names: Sequence[str], upper: int) -> Iterator[CachedFile]:
                 status = os.fstat(opened)
                 if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
                     continue
+                size += status.st_size
+                if size > _TOGETHER:
+                    return
                 with open(opened, "rb", closefd=False) as reading:
                     content = reading.read()
                 path, content = _wheel(content) if wheels else (path, content)
+                if path.endswith("/index.db"):
+                    from workers.shell.package_index import merged  # which has been prepared
+
+                    content = merged(_kept(f"{shown}/{name}/{path}"), content)
                 if path and _is_named_rightly(name, path, content):
                     yield CachedFile(f"{name}/{path}", status.st_mode, content)
+
+
+def _kept(path: str) -> bytes:
+    with suppress(OSError), open(path, "rb") as file:
+        return file.read(_LARGEST)
+    return b""
 
 
 def _is_named_rightly(name: str, path: str, content: bytes) -> bool:

@@ -117,6 +117,9 @@ def test_what_is_no_file_is_not_opened_and_no_more_names_are_looked_at(
     assert found("npm-index", upper) == []
     for name in "abc":
         (upper / INDEX / name).write_text(name)
+    with monkeypatch.context() as patched:
+        patched.setattr(cached_files, "_TOGETHER", 2)
+        assert len(found("npm-index", upper)) == 2
     monkeypatch.setattr(cached_files, "_NAMES", 2)
     assert len(found("npm-index", upper)) < 3
 
