@@ -235,5 +235,11 @@ class Attempts:
 
 def remark(refused: Sequence[Attempt]) -> str:
     """Return what is said of it to whoever reads the result; "" where nothing was refused."""
-    what = [each.what for each in refused]
-    return f"blocked: network ({', '.join(what[:_NAMED])}{', ...' * (len(what) > _NAMED)})" if what else ""
+    failed = [each.what for each in refused if " (" in each.what]  # a place with the broker's reason
+    blocked = [each.what for each in refused if " (" not in each.what]
+    told = [f"blocked: network ({_listed(blocked)})"] if blocked else []
+    return "; ".join([*told, f"not reached: {_listed(failed)}"] if failed else told)
+
+
+def _listed(what: Sequence[str]) -> str:
+    return f"{', '.join(what[:_NAMED])}{', ...' * (len(what) > _NAMED)}"

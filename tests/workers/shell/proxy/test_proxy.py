@@ -167,6 +167,7 @@ def test_no_other_host_or_port_is_reached(world: World) -> None:
     assert [line.split()[1] for line in lines] == list(DECLINED.values()), result
     assert lines[0].endswith("Not allowed: stray.example:443. Allowed: " + ", ".join(ALLOWED) + ".")
     assert "blocked: network (stray.example:443, allowed.example:444" in note
+    assert "; not reached: silent.example:443 (" in note
     assert world.connections.asked[-1:] == ["silent.example"]
 
 
