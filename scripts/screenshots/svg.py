@@ -48,8 +48,8 @@ def _css() -> str:
 
 
 def _first_row(screen: Screen) -> int:
-    """Return the row of the person's line: what the console says of its session before is left out."""
-    return next(row for row, line in enumerate(screen.display) if line.startswith("> "))
+    """Return the row of the person's line, if it is still there: what the console says of its session is left out."""
+    return next((row for row, line in enumerate(screen.display) if line.startswith("> ")), 0)
 
 
 def shown_lines(screen: Screen) -> list[str]:
