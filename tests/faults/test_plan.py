@@ -28,13 +28,15 @@ from supervisor.config.settings import Settings
 from supervisor.journal.facts import CallEnded, CallStarted, Fact
 from supervisor.journal.journal import Journal, open_journal
 from supervisor.pool.pools import Pools
-from supervisor.pool.spec import ChildSpec
+from supervisor.pool.spec import ChildSpec, worker_command
+from supervisor.pool.worker_template import WorkerTemplate
 from supervisor.session.child_specs import child_spec
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from supervisor.tools.catalog import unoffered
 from supervisor.tools.router import Router
 from supervisor.tools.services import ChangeServices
 from supervisor.undo.packs import PackStore
+from tests.raw_worker import template_of
 from tests.supervisor.pool.harness import HANG, QUICK, descriptors, until
 from tests.supervisor.recording_context import RecordingContext
 from workers.faults.kinds import FAULTS, MOMENTS
@@ -275,7 +277,8 @@ def ancestors(pid: int, parents: dict[int, int]) -> Iterator[int]:
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, trio.lowlevel.TrioToken]]:
     """Open a place whose pools live in a thread, so that rows share them; no process of it is left."""
     ready: SimpleQueue[tuple[Place, trio.lowlevel.TrioToken, trio.Event]] = SimpleQueue()
-    thread = threading.Thread(target=trio.run, args=(_live, tmp_path_factory.mktemp("plan"), ready))
+    template = template_of(worker_command())  # here: it ends with the thread that started it
+    thread = threading.Thread(target=trio.run, args=(_live, tmp_path_factory.mktemp("plan"), ready, template))
     before = set(worker_processes())
     thread.start()
     place, token, stop = ready.get(timeout=HANG)
@@ -285,7 +288,9 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, tr
     assert set(worker_processes()) <= before
 
 
-async def _live(folder: Path, ready: "SimpleQueue[tuple[Place, trio.lowlevel.TrioToken, trio.Event]]") -> None:
+async def _live(
+    folder: Path, ready: "SimpleQueue[tuple[Place, trio.lowlevel.TrioToken, trio.Event]]", template: WorkerTemplate
+) -> None:
     root, home = folder / "root", folder / "home"
     root.mkdir()
     home.mkdir()
@@ -295,7 +300,7 @@ async def _live(folder: Path, ready: "SimpleQueue[tuple[Place, trio.lowlevel.Tri
     faults, stop = Replaceable(FaultPlan(Path("none"), "", 0, ())), trio.Event()
 
     def spec(category: str) -> ChildSpec:
-        usual = child_spec(settings, profile, category)
+        usual = replace(child_spec(settings, profile, category), template=template)
         limits = msgspec.structs.replace(usual.limits, **LIMITS)
         restart = replace(QUICK, intensity=1000)
         return replace(usual, faults=faults, limits=limits, call_timeout=HANG, decide_timeout=HANG, restart=restart)
