@@ -79,7 +79,9 @@ def _repository(root: str) -> None:
         file = Path(root, str(number // 100), f"{number}.txt")
         file.parent.mkdir(exist_ok=True)
         file.write_text(f"{number}\n" * 20, encoding="utf-8")
-    for words in (("init", "-q"), ("add", "-A"), ("-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "m")):
+    packs_nothing = ("config", "gc.auto", "0")  # beside what is measured
+    commits = ("-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "m")
+    for words in (("init", "-q"), packs_nothing, ("add", "-A"), commits):
         subprocess.run(["/usr/bin/git", *words], cwd=root, check=True)
 
 
