@@ -19,7 +19,6 @@ from workers.shell.run.unnamed_files import memory_device, shared_memory, unname
 
 Ended = Literal["exited", "timeout", "memory", "processes", "disk"]
 
-_FIRST_LOOK: Final = 0.01
 _LOOK_EVERY: Final = 0.1
 """Seconds between two looks at what is used."""
 _MEGABYTE: Final = 2**20
@@ -55,7 +54,7 @@ class CommandMonitor:
         self._attempts = attempts
         self._now = self._began = time.monotonic()
         self._deadline = self._now + engine.timeout_s
-        self._look = self._now + _FIRST_LOOK
+        self._look = self._now + _LOOK_EVERY
         self._shared = shared_memory()
 
     def until_the_end(self) -> Ended:
