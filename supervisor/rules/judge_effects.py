@@ -21,7 +21,7 @@ from supervisor.display.git_words import git_words, own_part
 from supervisor.display.unseen import is_unasked
 from supervisor.rules.change_kinds import ONLY_BY_NAME, kinds_of
 from supervisor.rules.git_changes import in_git, only_adds
-from supervisor.rules.rule import ChangeKind, Rule, compiled, quoted
+from supervisor.rules.rule import UNCOVERED, ChangeKind, Rule, compiled, quoted
 from supervisor.rules.rule_sentence import sentence
 from supervisor.rules.started_programs import GIT, Started
 from workers.changes.effects import Change, Effects, What
@@ -81,7 +81,7 @@ def judge_effects(
         return Verdict("ask", f"protected files always need approval: {guarded}")
     if effects.left_out:
         return Verdict("ask", f"{summary(effects)}, too many to list, which always needs approval")
-    return Verdict("ask", f"{summary(effects)}, and no rule covers that")
+    return Verdict("ask", f"{summary(effects)}, {UNCOVERED}")
 
 
 def judge_unrehearsed(rules: Sequence[Rule], started: Started, today: dt.date) -> Verdict:

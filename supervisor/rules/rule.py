@@ -26,6 +26,9 @@ LIMIT: Final = 4096
 """Characters of a pattern, and the longest path that Linux takes."""
 _Pattern = Annotated[str, Meta(min_length=1, max_length=LIMIT)]
 
+UNCOVERED: Final = "and no rule covers that"
+"""How a reason ends that says no more than what would change."""
+
 _PLAIN: Final = re.compile(r"[^\s,:;'\"()]+")
 """What stands in a sentence without quotes, and cannot be taken for a part of it."""
 

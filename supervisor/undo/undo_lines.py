@@ -6,6 +6,7 @@ from typing import Final
 
 from supervisor.acp.extensions import Restored, Undone
 from supervisor.display.escape import name, visible
+from supervisor.display.git_words import own_part
 
 _NAMED: Final = 4
 """Names in one line."""
@@ -27,10 +28,12 @@ def change_lines(changes: Sequence[Restored], more: int, *, done: bool) -> list[
     """Return changes as lines, a line a kind, with the first names of each."""
     lines = []
     for verb in dict.fromkeys(verbs[done] for verbs in _VERBS.values()):
-        paths = [name(each.path) for each in changes if _VERBS.get(each.what, _OTHER)[done] == verb]
-        rest = len(paths) - _NAMED
-        if paths:
-            lines.append(f"{verb} {', '.join(paths[:_NAMED])}" + (f" and {rest} more" if rest > 0 and not more else ""))
+        found = [each.path for each in changes if _VERBS.get(each.what, _OTHER)[done] == verb]
+        paths = [name(path) for path in found if not own_part(path)]
+        rest, own = len(paths) - _NAMED, len(found) - len(paths)
+        words = [", ".join(paths[:_NAMED]) + (f" and {rest} more" if rest > 0 and not more else "")] if paths else []
+        words += [f"{own} name{'s' * (own > 1)} that git keeps for itself"] if own else []
+        lines += [f"{verb} {'; '.join(words)}"] if words else []
     return [*lines, f"{len(changes) + more} names in all"] if more else lines
 
 

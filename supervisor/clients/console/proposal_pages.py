@@ -15,6 +15,7 @@ from supervisor.display.changes import Line
 from supervisor.display.columns import broken, cut, width, wrapped
 from supervisor.display.command_text import text_of
 from supervisor.display.escape import name, visible
+from supervisor.rules.rule import UNCOVERED
 
 _SENTENCES: Final = frozenset({"bold red", "bold yellow", "yellow"})
 """Tones of lines that are sentences, and are broken between words."""
@@ -61,7 +62,8 @@ class ProposalPages:
 
     def _is_cut(self, request: extensions.ApprovalRequest) -> bool:
         """Say whether the box has no room for the reason, which stands nowhere else."""
-        return request.stage in ("call", "effects") and width(request.reason) > self._columns - _TITLE
+        told = request.stage == "effects" and request.reason.endswith(UNCOVERED)  # by the changes themselves
+        return request.stage in ("call", "effects") and not told and width(request.reason) > self._columns - _TITLE
 
     @property
     def unread(self) -> str:

@@ -33,6 +33,8 @@ _SHOW_CHARACTERS: Final = 20_000
 _FURTHER: Final = "  "
 """What further rows of a line begin with."""
 _EFFECTLESS: Final = "(no output)"
+_DECLINED: Final = "the person declined"
+"""What a denial says where a person was asked, who knows why."""
 
 
 def styled(fragments: Fragments, *, colour: bool) -> str:
@@ -109,7 +111,7 @@ def call_lines(call: ShownCall, columns: int, *, wrap: bool = False) -> list[Fra
     line: Fragments = [("dim", f"· {summary(call, room)}")]
     line += [("red", failed)] if failed else []
     line.append(("dim", facts))
-    more = _folded(_sentence(note, columns - 2, wrap=wrap), call) if below else []
+    more = _folded(_sentence(note, columns - 2, wrap=wrap), call, 0) if below else []
     more += _said(call, columns if wrap else 0) if call.command or call.kind == "denied" else []
     more += [visible(call.outcome)] if call.outcome else []
     return [line, *([("dim", f"  {piece}")] for piece in more)]
@@ -120,7 +122,7 @@ def _said(call: ShownCall, columns: int) -> list[str]:
 
     A person who was asked knows why there was a no.
     """
-    if call.kind == "denied" and call.reason:
+    if call.kind == "denied" and _DECLINED in call.output:
         return []
     output = _command_output(call.output)
     if not output.strip():
@@ -128,14 +130,15 @@ def _said(call: ShownCall, columns: int) -> list[str]:
     lines = visible(output).rstrip("\n").split("\n")
     if columns and call.status != "completed":
         lines = [piece for line in lines for piece in wrapped(line, columns - 2)]
-    return _folded([piece for line in lines for piece in broken(line, columns - 2)] if columns else lines, call)
+    pieces = [piece for line in lines for piece in broken(line, columns - 2)] if columns else lines
+    return _folded(pieces, call, 0 if call.kind == "denied" else _TAIL)
 
 
-def _folded(lines: list[str], call: ShownCall) -> list[str]:
-    """Return the two ends of lines, where they are many."""
-    left = len(lines) - _HEAD - _TAIL
+def _folded(lines: list[str], call: ShownCall, tail: int) -> list[str]:
+    """Return the beginning of lines and the last `tail` ones, where they are many."""
+    head, left = _HEAD + _TAIL - tail, len(lines) - _HEAD - _TAIL
     more = f"... {left} more line{'s' * (left > 1)}; /show {call.number}"
-    return [*lines[:_HEAD], more, *lines[-_TAIL:]] if left > 0 else lines
+    return [*lines[:head], more, *lines[len(lines) - tail :]] if left > 0 else lines
 
 
 def _command_output(output: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from supervisor.acp.extensions import Restored
 from supervisor.errors import ConfigError, KeptError
 from supervisor.journal.facts import (
     CallDecided,
@@ -180,3 +181,10 @@ def test_a_call_whose_decision_is_lost_is_not_said_to_have_changed_nothing(damag
         found[at] = msgspec.structs.replace(found[at], fact=Unreadable("gone"), damage=damage)
     (step,) = undo_plan(found, ["a"], "last", lambda _pack: True)
     assert "row 3 of the journal, which may have said it, is lost" in step.problem
+
+
+def test_what_git_keeps_for_itself_is_told_by_number() -> None:
+    paths = [".git/index", ".git/objects/04", "a.txt", ".git/refs/heads/main", ".git/config"]
+    changed = [Restored(path=path, what="modified") for path in paths]
+    assert change_lines(changed, 0, done=True) == ["restored a.txt, .git/config; 3 names that git keeps for itself"]
+    assert change_lines(changed[:1], 0, done=True) == ["restored 1 name that git keeps for itself"]

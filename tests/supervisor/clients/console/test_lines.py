@@ -88,9 +88,11 @@ def test_a_long_output_is_shown_by_its_two_ends() -> None:
 
 
 def test_a_denied_call_says_why_where_nobody_was_asked() -> None:
-    denied: dict[str, Any] = {"status": "failed", "kind": "denied", "output": "it is\nso", "command": False}
-    for reason, said in (("", ["  it is", "  so"]), ("a rule asks", [])):
-        assert [plain(line) for line in lines_of(ShownCall("1", 3, "t", reason=reason, **denied), 80)][1:] == said
+    denied: dict[str, Any] = {"status": "failed", "kind": "denied", "reason": "the profile says so"}
+    for output, said in (("it is\nso", ["  it is", "  so"]), ("it is so, and the person declined. Do without it.", [])):
+        assert [plain(line) for line in lines_of(ShownCall("1", 3, "t", output=output, **denied), 80)][1:] == said
+    would = [plain(line) for line in lines_of(ShownCall("1", 3, "t", output="x\n" * 50, **denied), 80)]
+    assert would[-1] == "  ... 38 more lines; /show 3"
 
 
 def test_a_call_in_full_is_no_json_where_a_command_ran_and_is_broken_once() -> None:
