@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from supervisor.rules.change_kinds import kinds_of
-from supervisor.rules.judge_effects import exact_path
+from supervisor.rules.named_changes import exact_path
 from supervisor.rules.rule import ChangeKind, Rule
 from supervisor.rules.started_programs import HARMLESS, simple_commands
 from supervisor.system.locked_packages import Locked

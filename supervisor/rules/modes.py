@@ -14,7 +14,8 @@ import msgspec
 from supervisor.display.git_words import git_words, own_part
 from supervisor.rules.change_kinds import kinds_of
 from supervisor.rules.git_changes import in_git, only_adds
-from supervisor.rules.judge_effects import Verdict, count_changed, essential_changes, protected_changes, summary, unmade
+from supervisor.rules.judge_effects import Verdict, count_changed, protected_changes, summary, unmade
+from supervisor.rules.named_changes import essential_changes
 from supervisor.rules.rule import ChangeKind, Mode, quoted
 from workers.changes.effects import Change, Effects
 

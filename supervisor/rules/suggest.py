@@ -16,7 +16,8 @@ from typing import Final
 from supervisor.display.unseen import count_unseen
 from supervisor.rules.change_kinds import NEVER_MADE, kinds_of
 from supervisor.rules.git_changes import MADE_FOR, in_git, moved_by_commit, objects_of, only_adds
-from supervisor.rules.judge_effects import NamedChange, count_changed, essential_changes, tried_network, unmade
+from supervisor.rules.judge_effects import count_changed, tried_network, unmade
+from supervisor.rules.named_changes import NamedChange, essential_changes
 from supervisor.rules.rule import KINDS, LIMIT, ChangeKind, Rule, literal
 from supervisor.rules.started_programs import GIT, Started
 from workers.changes.effects import Change, Effects

@@ -24,7 +24,8 @@ from workers.tree.git_ignore import GitIgnore
 from workers.tree.git_index import INDEX, gist, is_index
 from workers.tree.root import closing, open_beneath, parent_of, shown
 from workers.treediff.comparison import NOTHING, Comparison, Difference, Gone
-from workers.treediff.effects_of import Content, build_effects, committable
+from workers.treediff.content_diffs import Content
+from workers.treediff.effects_of import build_effects, committable
 from workers.treediff.repository_changes import git_changes
 from workers.treediff.snapshot import KEPT, Node, Ration, open_seen, opened, spoken
 from workers.wire.messages import PIECE
@@ -262,9 +263,8 @@ def _content(file: int, path: str, seen: Node) -> Iterator[bytes]:
 
 def _overtaken(path: str) -> ToolError:
     name = shown(spoken(path)[0])
-    return ToolError(
-        "conflict", f'Nothing was changed: somebody else changed "{name}" meanwhile. Do it again.', path=name
-    )
+    said = f'Nothing was changed: somebody else changed "{name}" meanwhile. Do it again.'
+    return ToolError("conflict", said, path=name)
 
 
 def _reader(directory: int, *, ours: bool) -> Content:

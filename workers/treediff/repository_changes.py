@@ -22,7 +22,7 @@ from workers.tree.git_index import INDEX, entries_of
 from workers.tree.obeyed_names import obeyed
 from workers.tree.root import closing, open_beneath
 from workers.treediff.comparison import Difference
-from workers.treediff.effects_of import Content
+from workers.treediff.content_diffs import Content
 from workers.treediff.git_objects import Entry, GitObjects, TooFar
 from workers.treediff.snapshot import Node, spoken
 
