@@ -103,9 +103,7 @@ def run(
         os.set_blocking(end, False)
     try:
         watch = CommandMonitor(engine, child, (out, err), show, attempts, group)
-        ended = watch.until_the_end()
-        status = group.end(attempts.close)
-        texts = watch.texts()
+        ended, status, texts = watch.until_the_end(), group.end(attempts.close), watch.texts()
         if failure := _everything(failed):
             raise NotStarted(msgspec.json.decode(failure, type=StartFailure))
         code = os.waitstatus_to_exitcode(status)
