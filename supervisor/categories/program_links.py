@@ -56,6 +56,8 @@ def _at_once(file: str, flags: int) -> int:
 
 def base_named_by(prefix: str) -> list[str]:
     """Return where a virtual environment says that the programs of its Python are; nothing where it is none."""
+    if not os.path.lexists(f"{prefix}/pyvenv.cfg"):
+        return []
     try:
         text = safe_files.read_bytes(Path(prefix, "pyvenv.cfg"), 2**16).decode("utf-8")
     except (OSError, ValueError):

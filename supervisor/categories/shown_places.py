@@ -189,11 +189,20 @@ def parts_of(real: str, kept: HiddenPlaces) -> tuple[str, ...]:
 
 
 def prefix_parts(prefix: str) -> Iterator[str]:
-    """Yield the parts of an install prefix that are there, but for those that hold settings of a person's."""
-    signed = (part for sign, parts in _PARTS_BY_SIGN if os.path.exists(f"{prefix}/{sign}") for part in parts)
-    for part in dict.fromkeys((*_PARTS, *signed)):
+    """Yield the parts of an install prefix that are there, but for those that hold settings of a person's.
+
+    Raises:
+        NotShown: it cannot be read.
+    """
+    names = {entry.name for entry in names_in(prefix)}
+
+    def is_there(part: str) -> bool:
+        return part.split("/", 1)[0] in names and os.path.exists(f"{prefix}/{part}")
+
+    signed = (part for sign, parts in _PARTS_BY_SIGN if is_there(sign) for part in parts)
+    for part in filter(is_there, dict.fromkeys((*_PARTS, *signed))):
         path = f"{prefix}/{part}"
-        if os.path.exists(path) and not (part == "share" and any(map(os.path.lexists, _settings_in(path)))):
+        if not (part == "share" and any(map(os.path.lexists, _settings_in(path)))):
             yield path
 
 
