@@ -183,23 +183,49 @@ def _is_kept_module(cache: str, name: str, version: str) -> bool:
 
 
 def _nodes(place: _Place, locked: Locked) -> _Found:
-    here = _nearest(place, "package.json")
-    if here is None:
-        return _Found([])
-    manifest = json.loads(_text(f"{here}/package.json"))
-    wanted = {name: each for key in _OF_NODE for name, each in manifest.get(key, {}).items()}
-    text = _text(f"{here}/package-lock.json") or _text(f"{here}/npm-shrinkwrap.json")
-    packages: Mapping[str, Any] = json.loads(text).get("packages", {}) if text else {}
-    top = packages.get("", {})
-    said = {name: each for key in _OF_NODE for name, each in top.get(key, {}).items()}
-    new = [name for name, each in wanted.items() if said.get(name) != each and "file:" not in str(each)]
-    named = [name for name in new if text or not os.path.exists(f"{here}/node_modules/{name}")]
+    here, packages = _locked_nodes(place)
+    wanted = _wanted_nodes(f"{here}/package.json")
+    named = []
+    for path in ("", *_workspaces(here, packages)):
+        said = _each_node(packages.get(path, {}))
+        new = [name for name, each in _wanted_nodes(f"{here}/{path}/package.json").items() if said.get(name) != each]
+        named += [name for name in new if packages or not os.path.exists(f"{here}/node_modules/{name}")]
     named += [
         f"{path.rpartition('node_modules/')[2]}@{each.get('version', '')}"
         for path, each in packages.items()
         if path and "resolved" in each and not each.get("link") and not _is_installed(place, here, path, each, locked)
     ]
     return _Found(named, frozenset(wanted))
+
+
+def _locked_nodes(place: _Place) -> tuple[str, Mapping[str, Any]]:
+    """Return where npm works, and the packages of the lock file there: of a workspace's package it is above."""
+    here = _nearest(place, "package.json") or place.directories[-1]
+    for top in place.directories[place.directories.index(here) :]:
+        text = _text(f"{top}/package-lock.json") or _text(f"{top}/npm-shrinkwrap.json")
+        packages: Mapping[str, Any] = json.loads(text).get("packages", {}) if text else {}
+        if packages and (top == here or os.path.relpath(here, top) in packages):
+            return top, packages
+    return here, {}
+
+
+def _workspaces(here: str, packages: Mapping[str, Any]) -> Iterable[str]:
+    """Return the directories of a workspace's packages, as the lock file has them or else the manifest."""
+    if packages:
+        return [path for path in packages if path and "node_modules" not in path][:_MEMBERS]
+    patterns = json.loads(_text(f"{here}/package.json") or "{}").get("workspaces", [])
+    patterns = patterns.get("packages", []) if isinstance(patterns, dict) else patterns
+    found = (each for pattern in patterns if "**" not in pattern for each in glob.iglob(pattern, root_dir=here))
+    return list(islice(found, _MEMBERS))
+
+
+def _wanted_nodes(manifest: str) -> dict[str, str]:
+    wanted = _each_node(json.loads(_text(manifest) or "{}"))
+    return {name: each for name, each in wanted.items() if "file:" not in each and "workspace:" not in each}
+
+
+def _each_node(table: Mapping[str, Any]) -> dict[str, str]:
+    return {name: str(each) for key in _OF_NODE for name, each in table.get(key, {}).items()}
 
 
 def _is_installed(place: _Place, here: str, path: str, locked: Mapping[str, Any], how: Locked) -> bool:

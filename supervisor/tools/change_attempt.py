@@ -209,6 +209,8 @@ class ChangeAttempt:
             packs.drop(pack)
         if ended is None:
             return self.again(lost=True)
+        if self.own_words:  # a name that a script has tried may be a sentence
+            ended = msgspec.structs.replace(ended, note="")
         return outcomes.with_notes(ended, *notes, *problems) if ended.ok else ended
 
 

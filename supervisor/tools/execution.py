@@ -265,16 +265,20 @@ class Execution:
         """Ask whether a command may use the profile's network, if it tried any and its rehearsal had none."""
         profile = self._profile
         tried = any(each.kind == "network" for each in effects.refused)
-        if not tried or attempt.network or not profile.network or not self._approvals.attended:
+        if not tried or attempt.network or not profile.network or not self._approvals.attended or profile.copies:
             return False
         if attempt.wanted is not None or (not profile.hosts and not effects.exit_code):
             return False  # it was asked about before; or it did what it was to do without packages
         named = f"it tried the network; the profile {profile.name} names {', '.join(profile.network)}"
         may = f"it may send {size(attempt.seen.uploads.limit)}"
         attempt.verdict = Verdict("ask", "; ".join(filter(None, (named, attempt.seen.uploads.told(), may))))
+        if wanted := await self._rules.wanted_network(attempt.call, lacks=True):
+            attempt.verdict = Verdict("ask", f"it tried the network; {wanted.reason(attempt.seen)}")
+        attempt.wanted = wanted
         if await self._request_approval(attempt, "network") is not Next.DENY:
             return True
         attempt.approval = None  # it is asked about without a network
+        attempt.wanted = None
         return False
 
     async def _leave(self, attempt: ChangeAttempt, lacked: tuple[str, ...]) -> Next:
@@ -341,7 +345,8 @@ class Execution:
                 return await self._run_unconfined(attempt)
             case Next.WITH_NETWORK:
                 await attempt.record(committed=False, network=True)
-                return attempt.again(network=True, upload=attempt.seen.uploads.limit)
+                upload = attempt.wanted.upload(attempt.seen) if attempt.wanted else attempt.seen.uploads.limit
+                return attempt.again(network=True, upload=upload)
             case Next.COMMIT:
                 await attempt.record(committed=True, unrehearsed=unrehearsed)
                 return await self._run_on_root(attempt)

@@ -105,8 +105,11 @@ def _places(caches: PackageCaches | None, registries: Iterable[Registry]) -> Ite
 
 
 def wanted_network(profile: Profile, tool: str, arguments: str, today: dt.date) -> WantedNetwork | None:
-    """Return what a call wants of the profile's registries, None where it is no install; `arguments` are raw JSON."""
-    if not profile.registries or (install := install_of(tool, arguments)) is None:
+    """Return what a call wants of the profile's registries, None where it is no install; `arguments` are raw JSON.
+
+    A copy has no network.
+    """
+    if profile.copies or not profile.registries or (install := install_of(tool, arguments)) is None:
         return None
     known = [each for each in profile.registries if each.name in install.registries]
     if {each.name for each in known} != {*install.registries}:

@@ -122,11 +122,14 @@ class SessionRules:
         found = allowing([*self.services.rules, *self._by_people(today)], wanted, today)
         return found or Verdict("ask", "")
 
-    async def wanted_network(self, call: CallStarted) -> WantedNetwork | None:
-        """Return what a call wants of the network, if it is a known install and not all of it is here."""
+    async def wanted_network(self, call: CallStarted, *, lacks: bool = False) -> WantedNetwork | None:
+        """Return what a call wants of the network, if it is a known install and not all of it is here.
+
+        With `lacks` it has shown that something is not.
+        """
         wanted = wanted_network(self.profile, call.tool, effective(call), _today())
-        if wanted is None:
-            return None
+        if wanted is None or lacks:
+            return wanted
         return await trio.to_thread.run_sync(wanted.needed, *self._packages_here)
 
     async def remember(self, wanted: WantedNetwork) -> None:

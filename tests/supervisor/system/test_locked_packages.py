@@ -114,6 +114,30 @@ ROWS: Final = {
     "a package that is new": Row(NPM, {**TINY, "package.json": manifest(tiny="^1", new="^2")}, ["new", "tiny@1.0.0"]),
     "no lock file": Row(NPM, {"package.json": manifest(tiny="^1")}, ["tiny"]),
     "no lock file, and it is there": Row(NPM, {"package.json": manifest(a="1"), "node_modules/a/x": ""}, []),
+    "a package of a workspace": Row(
+        NPM,
+        {"package.json": "{}", "package-lock.json": lock({}, core={}), "core/package.json": manifest(new="1")},
+        ["new"],
+    ),
+    "a workspace of packages without a lock file": Row(
+        NPM, {"package.json": '{"workspaces": ["libs/*"]}', "libs/core/package.json": manifest(new="1")}, ["new"]
+    ),
+    "a package of a workspace, from its own directory": Row(
+        NPM,
+        {"package.json": "{}", "package-lock.json": lock({}, web={}), "web/package.json": manifest(new="1")},
+        ["new"],
+    ),
+    "what is there, from its own directory": Row(
+        NPM,
+        {
+            "package.json": "{}",
+            "package-lock.json": lock({}, web={"dependencies": {"tiny": "1"}}, **{"node_modules/tiny": OF_TINY}),
+            "web/package.json": manifest(tiny="1"),
+            "node_modules/tiny/package.json": "",
+        },
+        [],
+    ),
+    "a manifest beside another's lock file": Row(NPM, {**TINY, "web/package.json": manifest(new="1")}, ["new"]),
     "nothing wanted": Row(NPM, {"package.json": "{}"}, []),
     "made anew": Row(CI, {**TINY, "node_modules/tiny/package.json": ""}, ["tiny@1.0.0"]),
     "made anew from a cache": Row(CI, TINY, [], ("content-v2/sha512/01/23/4567",)),
