@@ -64,6 +64,10 @@ _INSTALLERS: Final = (
 """Sources: each program's own help."""
 
 _OFFLINE: Final = frozenset(["--offline", "--no-index", "--no-install", "--no", "--help", "-h", "--version"])
+_LEADS: Final = re.compile(
+    r"(?!(?i:\w*(?:path|proxy|registry|index|config|prefix|preload|home)))[A-Za-z_]\w*=[\w.,:/@+-]*"
+)
+"""A variable before a command that says nothing of what is fetched from where."""
 _MORE: Final = frozenset(["--with", "--with-requirements", "--from", "--upgrade", "-U"])
 """What makes uv fetch more than a lock file names."""
 _CLEAN: Final = frozenset(["ci", "clean-install", "ic"])
@@ -129,7 +133,7 @@ class Install(NamedTuple):
 
 def install_of(tool: str, arguments: str) -> Install | None:
     """Return what a call installs; None where it is no install, or is not understood. `arguments` are raw JSON."""
-    commands = simple_commands(tool, arguments)
+    commands = simple_commands(tool, arguments, _LEADS)
     found: list[Fetch] = []
     others, place = 0, ""
     for words in commands or ():

