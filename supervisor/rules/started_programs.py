@@ -89,7 +89,7 @@ def simple_commands(tool: str, arguments: str, leads: re.Pattern[str]) -> list[l
     return [[word.text for word in words] for words in commands]
 
 
-def _without(words: "list[_Word]", leads: re.Pattern[str]) -> "list[_Word]":
+def _without(words: list[Word], leads: re.Pattern[str]) -> list[Word]:
     first = next((at for at, word in enumerate(words) if not (word.in_shell and leads.fullmatch(word.raw))), 0)
     return words[first:]
 

@@ -243,7 +243,7 @@ def test_what_a_package_s_script_leaves_in_caches_counts_for_no_install_that_has
     if shutil.which("npm") is None:
         pytest.skip("no npm")
     places = ".npm/_cacache/content-v2/sha512/ab/cd .npm/_cacache/index-v5/ab/cd .cache/pip/links .bun/install/cache"
-    write = "for d in $0; do mkdir -p ~/$d; echo evil > ~/$d/evil-1-py3-none-any.whl; echo evil | tee ~/$d/a.npm > ~/$d/e0; done"
+    write = "for d in $0; do mkdir -p ~/$d; cd ~/$d; echo evil | tee evil-1-py3-none-any.whl a.npm > e0; done"
     site.registry.scripts = {"postinstall": write.replace("$0", places)}
     site.run(site.root(), ["npm", "install", "--foreground-scripts", "little"])
     look = ["sh", "-c", "find ~ -name 'evil*' -o -name a.npm -o -name e0; npm install small"]
