@@ -5,8 +5,8 @@ same environment. Rows that take for ever have less time than the others.
 """
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -36,8 +36,8 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     scene.listener.close()
 
 
-@pytest.fixture(scope="module")
-def start(scene: Scene) -> Iterator[Start]:
+@contextmanager
+def starting(scene: Scene, before: Sequence[str] = ()) -> Iterator[Start]:
     """Return the daemon that a row needs: with the variables of all rows at once, but PATH."""
     variables = {key: value for row in ROWS for key, value in row.get("daemon_env", {}).items() if key != "PATH"}
     with ExitStack() as stack:
@@ -49,10 +49,16 @@ def start(scene: Scene) -> Iterator[Start]:
             key = (profile, timeout_s, given.get("PATH", str(bool(given))))
             if key not in callers or callers[key].process.poll() is not None:
                 environment = {} if not given else {**variables, **given}
-                opened = corpus.calling(scene, profile, timeout_s, scene.expand(environment))
+                opened = corpus.calling(scene, profile, timeout_s, scene.expand(environment), before)
                 callers[key] = stack.enter_context(opened)
             return callers[key]
 
+        yield caller
+
+
+@pytest.fixture(scope="module")
+def start(scene: Scene) -> Iterator[Start]:
+    with starting(scene) as caller:
         yield caller
 
 

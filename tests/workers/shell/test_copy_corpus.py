@@ -8,32 +8,22 @@ runs, which is decided without a worker, the first of each class. What ends othe
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from typing import Any, Final
 
 import pytest
 
 from tests.supervisor.daemon.test_absent_tools import PRELUDE as WITHOUT_NAMESPACES
 from tests.workers.shell import corpus
-from tests.workers.shell.corpus import Caller, Facts, Row, Scene
-from tests.workers.shell.test_command_corpus import HASTY_S, LINES, PATIENT_S, ROWS, names, run, scene
+from tests.workers.shell.corpus import Facts, Row, Scene
+from tests.workers.shell.test_command_corpus import LINES, ROWS, Start, names, run, scene, starting
 
 __all__ = ["scene"]
 BEFORE: Final = (sys.executable, "-c", f"{WITHOUT_NAMESPACES}\nimport os, sys\nos.execv(sys.argv[1], sys.argv[1:])")
 
 
 @pytest.fixture(scope="module")
-def start(scene: Scene) -> Iterator[Any]:
-    with ExitStack() as stack:
-        callers: dict[tuple[str, float], Caller] = {}
-
-        def caller(profile: str, row: Row) -> Caller:
-            hasty = row["class"] == "resource" and row["expect"] != "allow"
-            key = (profile, HASTY_S if hasty else PATIENT_S)
-            if key not in callers or callers[key].process.poll() is not None:
-                callers[key] = stack.enter_context(corpus.calling(scene, *key, {}, BEFORE))
-            return callers[key]
-
+def start(scene: Scene) -> Iterator[Start]:
+    with starting(scene, BEFORE) as caller:
         yield caller
 
 
@@ -54,7 +44,7 @@ def _tried() -> list[Row]:
     rows, seen = [], set[str]()
     for row in ROWS:
         decided = row["expect"] == "deny" and row["kind"][0] in DECIDED
-        if "daemon_env" not in row and not (decided and row["class"] in seen):
+        if not (decided and row["class"] in seen):
             rows.append({**row, **OTHERWISE.get(row["id"], {})})
             seen |= {row["class"]} if decided else set()
     return rows
@@ -75,7 +65,7 @@ SOME_LINES: Final = _some(LINES)
 
 
 @pytest.mark.parametrize("row", TRIED, ids=names(TRIED))
-def test_a_row_ends_as_it_says(row: Row, scene: Scene, start: Any) -> None:
+def test_a_row_ends_as_it_says(row: Row, scene: Scene, start: Start) -> None:
     if lacking := corpus.lacking(row):
         pytest.skip(f"not installed: {', '.join(lacking)}")
     caller = start(row.get("profile", "project"), row)
@@ -87,7 +77,7 @@ def test_a_row_ends_as_it_says(row: Row, scene: Scene, start: Any) -> None:
 
 
 @pytest.mark.parametrize("row", SOME_LINES, ids=names(SOME_LINES))
-def test_a_line_is_contained_when_a_shell_reads_it(row: Row, scene: Scene, start: Any) -> None:
+def test_a_line_is_contained_when_a_shell_reads_it(row: Row, scene: Scene, start: Start) -> None:
     caller = start("operator", row)
     case = scene.expand(row)
     answer = run(case, caller, scene, "run_cmd", {"command": case["line"]})
