@@ -5,6 +5,7 @@ a source tree the mode `edits` lets pass what stays beneath the root and can be 
 whose workers commit nothing (`supervisor.pool.pools.PLAN`).
 """
 
+import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -92,12 +93,14 @@ def _lost(effects: Effects) -> list[str]:
     popped = any(not in_git(path) for path, _change in essential)
     named = {each.new for each in effects.git}
     refs = [each for each in effects.git if each.kind == "moved" and not each.new]
+    told = {posixpath.join(each.repository, ".git", part, each.name) for each in refs for part in ("", "logs")}
     lost = [
         change
         for path, change in essential
         if (not only_adds(path, change.what) or _is_shorter_log(path, change))
         and not (popped and path in _STASH)
-        and not (refs and own_part(path) in {"refs", "logs"})
+        and not (change.what == "added" and change.after is not None and change.after.kind == "dir")
+        and path not in told
     ]
     stash = "refs/stash" if popped else ""
     refs = [each for each in refs if each.old not in named and (each.name != stash or each.repository)]

@@ -3,16 +3,25 @@
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from supervisor.rules.judge_effects import Verdict
 from supervisor.rules.modes import InTree, judge_by_mode
 from supervisor.rules.rule import Mode, Rule
 from tests.supervisor.changes import change, effects
-from workers.changes.effects import Change, Effects, Traffic
+from workers.changes.effects import Change, Effects, GitChange, NodeState, Traffic
 
 UNDECIDED: Final = Verdict("ask", "no rule covers that")
 NPM: Final = InTree(("npm",))
 UNSEEN: Final = InTree(("npm",), index_unseen=True)
+
+
+LOG: Final = Change(".git/logs/HEAD", "modified", NodeState("file", 0o644, 9), NodeState("file", 0o644))
+TOPIC: Final = ("- .git/refs/heads/topic", "- .git/logs/refs/heads/topic")
+STASH: Final = ("- .git/refs/stash", "- .git/logs/refs/stash")
+GONE: Final = GitChange("moved", "refs/heads/topic", "1234567" * 5)
+RENAMED: Final = GitChange("moved", "refs/heads/other", "", "1234567" * 5)
+DROPPED: Final = GitChange("moved", "refs/stash", "1234567" * 5)
 
 
 def made(text: str = "+ node_modules/.bin/tsc", **more: Any) -> Change:
@@ -26,6 +35,20 @@ IN_TREE: Final[list[tuple[str, Effects, InTree, str]]] = [
     ("a set-user-ID bit", effects(change("+ a", withheld=0o4000)), NPM, "set-user-ID bits: a"),
     ("a deletion where the index is not seen", effects("- a"), UNSEEN, "may track: a"),
     ("an ignored one there", effects(change("- a", ignored=True)), UNSEEN, ""),
+    ("a log that loses lines", effects(LOG), NPM, "takes away what git keeps: .git/logs/HEAD"),
+    ("one that gains some", effects(replace(LOG, before=LOG.after, after=LOG.before)), NPM, ""),
+    (
+        "a deleted branch",
+        effects(*TOPIC, git=(GONE,)),
+        NPM,
+        "takes away what git keeps: branch topic deleted, was 1234567",
+    ),
+    ("a renamed one", effects(*TOPIC, git=(GONE, RENAMED)), NPM, ""),
+    ("a renamed one, and a log", effects(*TOPIC, LOG, git=(GONE, RENAMED)), NPM, "git keeps: .git/logs/HEAD"),
+    ("a dropped stash", effects(*STASH, git=(DROPPED,)), NPM, "stash deleted, was 1234567"),
+    ("a popped one", effects(*STASH, "~ a", git=(DROPPED,)), NPM, ""),
+    ("a popped one, and a branch", effects(*STASH, *TOPIC, "~ a", git=(DROPPED, GONE)), NPM, "git keeps: branch topic"),
+    ("a new directory of objects", effects("+ sub/.git/objects/info/"), NPM, ""),
     ("what its maker makes", effects(made(ignored=True)), NPM, ""),
     ("the same by another", effects(made(ignored=True)), InTree(("cp",)), "protected files"),
     ("the same by who knows whom", effects(made(ignored=True)), InTree(None), "protected files"),
