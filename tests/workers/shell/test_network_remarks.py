@@ -47,6 +47,21 @@ def test_a_certificate_that_does_not_count_is_told_with_its_host_and_what_to_do(
     assert network_remarks(0, printed, [Traffic(PLACE, 9, 9)]) == network_remarks(1, printed, []) == []
 
 
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "npm error code E401",
+        "401 Client Error: Unauthorized for url: https://a.example/simple",
+        "User for a.example: ERROR: Exception: EOFError",
+        "HTTP status client error (401 Unauthorized) for url",
+        "failed to get successful HTTP response from `https://a.example/config.json`, got 401",
+    ],
+)
+def test_who_wants_a_login_is_named_with_what_to_do(printed: str) -> None:
+    (told,) = network_remarks(1, f"a.example {printed}", [Traffic(PLACE, 9, 9), Traffic("b.example:1", 9, 9)])
+    assert told.startswith(f"{PLACE} wants a name and a password, and no command is given any")
+
+
 def test_who_answers_nothing_is_named() -> None:
     silent = [Traffic(f"{name}.example:443", 517, 0) for name in "abcd"]
     told = network_remarks(1, "", [*silent, Traffic("e.example:443", 1, 1)])

@@ -35,6 +35,10 @@ _AUTHORITY: Final = (
     r"(?:issuer|certificate)|UnknownIssuer|unknown (?:authority|ca\b|issuer)|CERTIFICATE_VERIFY_FAILED"
     r"|SSL certificate problem|certificate verif\w+ failed|CaUsedAsEndEntity|invalid peer certificate"
 )
+_LOGIN: Final = (
+    r"\bE401\b|\b401 (?:Client Error|\(?Unauthorized)|(?:status|code|got|HTTP)\b.{0,16}\b401\b|\bUser for [^ ]+:"
+)
+_WANTS: Final = "wants a name and a password, and no command is given any: a mirror in [registries] must do without"
 _TLS: Final = (
     (_NAME, "its certificate is for another name: name the host as the certificate does (a mirror in [registries])"),
     (_TIME, "its certificate has expired, or is not valid yet: look at this machine's clock, and tell whoever runs it"),
@@ -58,12 +62,11 @@ def network_remarks(code: int, printed: str, traffic: Sequence[Traffic]) -> list
     remarks = [f"{_listed(silent)} took the connection and answered nothing"] if silent else []
     remarks += [_INDEX] if _NO_VERSION in printed[-_LOOKED_AT:] else []
     text = re.sub(r"[\s\u2502]+", " ", printed[-_LOOKED_AT:])  # some break lines, and draw beside them
-    for pattern, meaning in _TLS:
-        if re.search(pattern, text):
-            places = [each.place for each in traffic]
-            named = [each for each in places if each.rpartition(":")[0] in text]
-            return [*remarks, f"TLS with {_listed(named or places)} failed: {meaning}"]
-    return remarks
+    places = [each.place for each in traffic]
+    named = _listed([each for each in places if each.rpartition(":")[0] in text] or places)
+    tls = next((meaning for pattern, meaning in _TLS if re.search(pattern, text)), "")
+    remarks += [f"TLS with {named} failed: {tls}"] if tls else []
+    return [*remarks, f"{named} {_WANTS}"] if re.search(_LOGIN, text) else remarks
 
 
 def _listed(places: Sequence[str]) -> str:
