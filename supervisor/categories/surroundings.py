@@ -135,7 +135,10 @@ def _with_rustup(found: Toolchains, kept: HiddenPlaces, person: Mapping[str, str
     except NotShown:
         return found, {}
     parts = [each for each in (f"{real}/{name}" for name in _OF_RUSTUP) if os.path.exists(each)]
-    return found._replace(shown=tuple(dict.fromkeys((*found.shown, *parts)))), {"RUSTUP_HOME": real}
+    return found._replace(shown=tuple(dict.fromkeys((*found.shown, *parts)))), {
+        "RUSTUP_HOME": real,
+        **{name: person[name] for name in ("RUSTUP_TOOLCHAIN",) if name in person},
+    }
 
 
 def _with_user_packages(found: Toolchains, kept: HiddenPlaces) -> tuple[Toolchains, dict[str, str]]:

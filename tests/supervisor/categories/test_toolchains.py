@@ -544,6 +544,13 @@ PREFIXES = [
     ),
     ("one beside the root's own", ["v/bin/x", "v/lib/y", "work/root/.venv/bin/x"], {"VIRTUAL_ENV": "~/v"}, {}, []),
     ("one in the root", ["work/root/e/bin/x"], {"VIRTUAL_ENV": "~/work/root/e"}, {"VIRTUAL_ENV": "~/work/root/e"}, []),
+    (
+        "rustup",
+        [".cargo/bin/rustup", ".rustup/toolchains/beta-x/bin/rustc", ".rustup/update-hashes/x = y"],
+        {"PATH": "~/.cargo/bin", "RUSTUP_TOOLCHAIN": "beta"},
+        {"RUSTUP_HOME": "~/.rustup", "RUSTUP_TOOLCHAIN": "beta"},
+        [".cargo/bin", *(f".rustup/{x}" for x in ("toolchains/beta-x/bin", "toolchains", "update-hashes"))],
+    ),
     ("one that is gone", [], {"VIRTUAL_ENV": "~/gone"}, {}, []),
     ("a home", [], {"CONDA_PREFIX": "~", "GOROOT": "~/..", "VIRTUAL_ENV": "relative", "DOTNET_ROOT": "/"}, {}, []),
     ("settings", [".config/j/bin/java"], {"JAVA_HOME": "~/.config/j"}, {}, []),
