@@ -128,8 +128,12 @@ class RegistriesConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str | None, Meta(description="Of cargo: a sparse index.", examples=["https://crates.example.org/index"])
     ] = None
     go: Annotated[str | None, Meta(description="Of go: GOPROXY.", examples=["https://go.example.org"])] = None
-    pip: Annotated[str | None, Meta(description="The same as `pypi`.")] = None
-    cargo: Annotated[str | None, Meta(description="The same as `crates`.")] = None
+    pip: Annotated[
+        str | None, Meta(description="The same as `pypi`.", examples=["https://pypi.example.org/simple"])
+    ] = None
+    cargo: Annotated[
+        str | None, Meta(description="The same as `crates`.", examples=["https://crates.example.org/index"])
+    ] = None
     deb: Annotated[str | None, Meta(description="Of apt.", examples=["http://deb.example.org/debian"])] = None
 
     def __post_init__(self) -> None:
@@ -137,7 +141,7 @@ class RegistriesConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if (given := getattr(self, name)) is not None:
                 _parsed(name, given)
         for name, other in _OTHER_NAMES.items():
-            if getattr(self, name) is not None and getattr(self, other) is not None:
+            if len({getattr(self, name), getattr(self, other)} - {None}) > 1:
                 raise ValueError(f"`{name}` and `{other}` name the same registry: leave one out.")
 
     def registry(self, name: str) -> Registry:
