@@ -202,6 +202,8 @@ def _decision_lines(fact: CallDecided) -> list[str]:
     """Return what is shown of a rehearsal, and of what was decided about it."""
     who = one_line(fact.decided_by, _WIDTH)
     fate = ("committed" if fact.committed else "not committed") + (f" by {who}" if who else "")
+    if fact.network and not fact.committed and (fact.approved or fact.effects is None):
+        return [f"    allowed to use the network{f' by {who}' if who else ''}"]
     lost = fact.cannot_undo if fact.committed else ""
     parts = [fate if fact.committed or not fact.undoes else "", _changes(fact), one_line(lost, _WIDTH)]
     lines = [f"    {', '.join(part for part in parts if part)}"]

@@ -165,7 +165,7 @@ def leading_object(text: str) -> dict[str, object]:
 def call_document(call: ShownCall) -> str:
     """Return all that is known of a call, its head if it is long."""
     parts = [f"#{call.number} {call.tool}  {call.status}{f'  {call.kind}' if call.kind else ''}  {call.seconds:.2f} s"]
-    parts += [f"why asked: {call.reason}"] if call.reason else []
+    parts += [f"why: {call.reason}"] if call.reason else []
     parts += ["arguments:", _indented(pretty(call.arguments) or call.arguments)]
     if call.edited is not None:
         parts += ["edited to:", _indented(pretty(call.edited) or call.edited)]
