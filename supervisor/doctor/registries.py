@@ -61,6 +61,8 @@ class RegistryChecks:
         began, advice = time.monotonic(), ""
         try:
             said, advice = _answer(settings, parse(f"{registry.url}/", host_or_address))
+        except TimeoutError:
+            return
         except ssl.SSLCertVerificationError as error:
             said = f"has a certificate that does not count: {error.verify_message}"
             advice = "Name its authority in a file: ca_file of [web]; or the host as the certificate does."

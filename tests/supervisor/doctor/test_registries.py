@@ -30,7 +30,6 @@ ROWS: Final[dict[str, tuple[str, Fault, str, str]]] = {
     "no TLS there": ("https://127.0.0.1:{port}", "mute", "degraded", "did not answer within 0.5 s"),
     "silence": ("http://127.0.0.1:{port}", "silent", "degraded", "did not answer within 0.5 s"),
     "nobody there": ("http://127.0.0.1:{closed}", "", "degraded", "cannot be reached: Connection refused"),
-    "no such name": ("https://registry.invalid", "", "degraded", "cannot be reached: "),
 }
 
 
