@@ -20,11 +20,12 @@ from typing import Any, Final, NamedTuple
 
 from supervisor.system.safe_files import read_bytes
 
-_LARGEST: Final = 2**25
+_LARGEST: Final = 2**23
 """Bytes of a lock file that is read."""
 _MOST: Final = 20_000
 """Packages of one, and names that are remembered."""
 _MEMBERS: Final = 200
+_STARS: Final = 2
 _NAME: Final = re.compile(r"[A-Za-z0-9@_.+~!/-]{1,200}")
 _UNNEEDED: Final = ".unneeded"
 
@@ -39,7 +40,7 @@ _OF_NODE: Final = ("dependencies", "devDependencies", "optionalDependencies")
 _OF_CARGO: Final = ("dependencies", "dev-dependencies", "build-dependencies")
 _MODULE: Final = re.compile(r"^module (?:[\w.~/-]*/)??([\w.~-]+)(?:/v\d+)?$", re.MULTILINE)
 """Its last name is what a program is called."""
-_REPLACED: Final = re.compile(r"([\w.~/-]+)(?: v\S+)? => \.{0,2}/")
+_REPLACED: Final = re.compile(r"^(?:replace)?[ \t]*([\w.~/-]{1,260})(?: v\S{1,60})? => \.{0,2}/", re.MULTILINE)
 
 
 class Locked(NamedTuple):
@@ -155,9 +156,8 @@ def _wanted_crates(place: _Place) -> Iterator[str]:
     here = _nearest(place, "Cargo.toml")
     tops = [tomllib.loads(_text(f"{here}/Cargo.toml"))] if here is not None else []
     for top in tops[:1]:
-        members = (each for each in top.get("workspace", {}).get("members", ()) if "**" not in each)
-        found = (each for member in members for each in glob.iglob(f"{here}/{member}/Cargo.toml"))
-        tops += [tomllib.loads(_text(each)) for each in islice(found, _MEMBERS)]
+        members = _matching(str(here), top.get("workspace", {}).get("members", ()))
+        tops += [tomllib.loads(_text(f"{here}/{each}/Cargo.toml")) for each in members]
     tables = [each for top in tops for each in (top, top.get("workspace", {}))]
     for table in tables:
         for name, value in (pair for key in _OF_CARGO for pair in table.get(key, {}).items()):
@@ -171,9 +171,13 @@ def _modules(place: _Place, _locked: Locked) -> _Found:
         return _Found([])
     text = _text(f"{here}/go.mod")
     replaced = set(_REPLACED.findall(text))
-    required = [each for each in _REQUIRED.findall(text) if each[0] not in replaced]
+    required = [each for each in _REQUIRED.findall(text)[:_MOST] if each[0] not in replaced]
     sums = _SUM.findall(_text(f"{here}/go.sum")) or [each[:2] for each in required]
-    wanted = [(name, version) for name, version in sums if not _is_kept_module(place.cache, name, version)]
+    wanted = [
+        (name, version)
+        for name, version in dict.fromkeys(sums[:_MOST])
+        if not _is_kept_module(place.cache, name, version)
+    ]
     return _Found([f"{n}@{v}" for n, v in wanted], frozenset(name for name, _, other in required if not other))
 
 
@@ -215,8 +219,7 @@ def _workspaces(here: str, packages: Mapping[str, Any]) -> Iterable[str]:
         return [path for path in packages if path and "node_modules" not in path][:_MEMBERS]
     patterns = json.loads(_text(f"{here}/package.json") or "{}").get("workspaces", [])
     patterns = patterns.get("packages", []) if isinstance(patterns, dict) else patterns
-    found = (each for pattern in patterns if "**" not in pattern for each in glob.iglob(pattern, root_dir=here))
-    return list(islice(found, _MEMBERS))
+    return _matching(here, patterns)
 
 
 def _wanted_nodes(manifest: str) -> dict[str, str]:
@@ -274,6 +277,14 @@ _READERS: Final[Mapping[str, Callable[[_Place, Locked], _Found]]] = MappingProxy
 
 def _nearest(place: _Place, name: str) -> str | None:
     return next((each for each in place.directories if os.path.exists(f"{each}/{name}")), None)
+
+
+def _matching(here: str, patterns: Iterable[str]) -> list[str]:
+    """Return the names that patterns mean beneath a directory; none of those that could lead through a whole disk."""
+    near = (each for each in patterns if ".." not in each and not each.startswith("/") and each.count("*") <= _STARS)
+    return list(
+        islice((name for each in near if "**" not in each for name in glob.iglob(each, root_dir=here)), _MEMBERS)
+    )
 
 
 def _text(path: str) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 
 from supervisor.system.safe_files import read_bytes
 
-_LARGEST: Final = 2**24
+_LARGEST: Final = 2**22
 _NODE: Final = ".npmrc .yarnrc .yarnrc.yml bunfig.toml package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml"
 _PYTHON: Final = (
     "pip.conf .venv/pip.conf uv.toml pyproject.toml poetry.toml Pipfile requirements.txt uv.lock poetry.lock pdm.lock"
@@ -30,7 +30,7 @@ _FILES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 _OF_NODE: Final = frozenset({"package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml"})
 _OTHERS: Final = frozenset({"pyproject.toml", "Cargo.toml", "Cargo.lock", "uv.lock", "poetry.lock", "pdm.lock"})
 """Files that have addresses for people as well."""
-_URL: Final = r"(?:[a-z]+\+)?([a-z]+)://(?:[^/\s\"'@]*@)?([^/\s\"'\\#?@]{1,260})"
+_URL: Final = r"(?:[a-z]{1,12}\+)?([a-z]{1,12})://(?:[^/\s\"'@]{0,200}@)?([^/\s\"'\\#?@]{1,260})"
 _EVERY: Final = re.compile(_URL)
 _RESOLVED: Final = re.compile(rf"(?:resolved|tarball|repo|registry)\W{{1,6}}{_URL}")
 _KEYS: Final = re.compile(rf"(?:registry|url|source|git|index|find-links)\W{{1,6}}{_URL}")

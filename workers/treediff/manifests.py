@@ -14,7 +14,7 @@ from typing import Any, Final
 LARGEST: Final = 2**20
 """Bytes of a manifest that is read."""
 
-LARGEST_LOCK: Final = 2**25
+LARGEST_LOCK: Final = 2**23
 """The same of a lock file."""
 UNKNOWN: Final = ("a place that was not looked for",)
 
@@ -39,7 +39,7 @@ _DEPENDENCIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 _OF_NODE: Final = frozenset(["package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock"])
 _LOCKS: Final = _OF_NODE | {"uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "Cargo.lock"}
-_URL: Final = r"(?:[a-z]+\+)?([a-z]+)://(?:[^/\s\"'@]*@)?([^/\s\"'\\#?@]{1,260})"
+_URL: Final = r"(?:[a-z]{1,12}\+)?([a-z]{1,12})://(?:[^/\s\"'@]{0,200}@)?([^/\s\"'\\#?@]{1,260})"
 _NAMED: Final = re.compile(_URL)
 _FETCHED: Final = re.compile(rf"(?:registry|url|source|git|index)\W{{1,6}}{_URL}")
 _RESOLVED: Final = re.compile(rf"(?:resolved|tarball|repo|registry)\W{{1,6}}{_URL}")

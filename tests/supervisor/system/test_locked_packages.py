@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from supervisor.system.locked_packages import Locked, lacking, remember
+from supervisor.system.named_registries import places_named
 
 CARGO: Final = """# made by cargo
 version = 3
@@ -186,6 +187,25 @@ def test_what_was_no_need_is_none_the_next_time_but_for_another_command_s_own(tm
     remember(test, root, caches)
     assert lacking(test, root, caches) == []
     assert len((tmp_path / "cache.unneeded").read_text().splitlines()) == 4
+
+
+SLOW: Final = {
+    "Cargo.lock": ("crates", '[[package]]\nname = "a"\nversion = "1"\ndependencies = [\n' * 20_000),
+    "go.mod": ("go", f"x{'a' * 500_000} v1\n" * 2),
+    "package.json": (
+        "npm",
+        '{"workspaces": ["../../../*/*/*/*/zzz", "/*/*/*/*", "**/x", "*/*/*"], "dependencies": [1]}',
+    ),
+    "pyproject.toml": ("pypi", "[" * 100_000),
+}
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_a_file_that_is_made_to_be_read_for_long_is_not(tmp_path: Path, name: str) -> None:
+    kind, text = SLOW[name]
+    (tmp_path / name).write_text(text)
+    assert lacking(Locked(kind, "", ""), str(tmp_path), {}) == []
+    assert list(places_named(str(tmp_path), "", kind)) == []
 
 
 def test_a_pipe_and_a_large_file_hold_up_nobody(tmp_path: Path) -> None:
