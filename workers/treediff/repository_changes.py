@@ -112,10 +112,12 @@ class _GitDirectory:
             yield from (each for each in self._index(where) if not commits or each.obeyed or each.unread)
 
     def _known_commit(self, head: str, packed: Sequence[Mapping[str, str]]) -> str:
-        """Return the commit that HEAD is at, where a branch named it before or it is a loose object that was there."""
+        """Return the commit that HEAD is at, where a reference named it before or it is a loose object of before."""
         if head.startswith("refs/"):
             was, now = (self._value(head, packed[at], now=bool(at)) for at in (0, 1))
-            return was if was and was == now else ""
+            if not now or was == now or now in packed[0].values():
+                return now if now and was in ("", now) else ""
+            head = now if was == "" else ""
         is_new = f"{self._path}/objects/{head[:2]}/{head[2:]}" in self._after
         return head if head and not is_new and self._objects.commit(head) is not None else ""
 

@@ -50,6 +50,13 @@ ROWS: Final[dict[str, Row]] = {
     ),
     "a branch deleted": (RUN, {"command": "git update-ref -d HEAD"}, "asked", "asked"),
     "another branch checked out": (RUN, {"command": "git switch -q other"}, "made", "asked"),
+    "a new branch of another": (RUN, {"command": "git switch -q -c new other"}, "made", "asked"),
+    "a new branch of a new commit": (
+        RUN,
+        {"command": f"git switch -q --detach; git rm -qr d; {GIT} commit -qm x; git switch -qc n"},
+        "asked",
+        "asked",
+    ),
     "the same, and a file deleted": (RUN, {"command": "rm a.py; git switch -q other"}, "asked", "asked"),
     "a branch without a commit": (RUN, {"command": "git switch -q --orphan new"}, "asked", "asked"),
     "a branch renamed": (RUN, {"command": "git branch -m other another"}, "made", "asked"),
