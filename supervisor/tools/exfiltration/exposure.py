@@ -134,7 +134,8 @@ class SeenText:
                 arguments = effective(started) if started is not None else ""
                 known = fact.sources or sources_of(arguments, fact)
                 if (foreign := self._networked.pop(fact.call, None)) is not None:
-                    known = tuple(msgspec.structs.replace(each, foreign=foreign) for each in known)
+                    strange = foreign or not fact.ok
+                    known = tuple(msgspec.structs.replace(each, foreign=strange) for each in known)
                 if known:
                     self._take_result(fact, known)
             case _:
