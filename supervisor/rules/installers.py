@@ -1,21 +1,17 @@
-"""Installers: the commands of package managers that fetch packages, and what such an install may change unasked.
+"""Installers: the commands of package managers that fetch packages.
 
 Rule: data, and pure functions over it. A command that is not understood installs nothing here: it is asked about when
-it has tried the network. What an install changes is as an install's only where nothing else is changed at all.
+it has tried the network.
 """
 
 import posixpath
 import re
-from collections.abc import Container, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from supervisor.rules.change_kinds import kinds_of
-from supervisor.rules.named_changes import exact_path
-from supervisor.rules.rule import ChangeKind, Rule
+from supervisor.rules.rule import Rule
 from supervisor.rules.started_programs import HARMLESS, simple_commands
 from supervisor.system.locked_packages import Locked
-from workers.changes.effects import Change, Effects, is_folded
 
 
 class _Installer(NamedTuple):
@@ -73,32 +69,6 @@ _MORE: Final = frozenset(["--with", "--with-requirements", "--from", "--upgrade"
 _CLEAN: Final = frozenset(["ci", "clean-install", "ic"])
 _YES: Final = frozenset(["-y", "--yes", "-q", "--quiet"])
 _PYTHON: Final = re.compile(r"python[0-9.]*|pypy[0-9.]*")
-_ENVIRONMENTS: Final = re.compile(rf"/bin/(?:{_PYTHON.pattern})")
-_INTERPRETER: Final = re.compile(rf"(?:/(?!\.\.?/)[^/]+)*/bin/(?:{_PYTHON.pattern})")
-
-_DIRECTORIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {"npm": ("node_modules",), "pypi": (".venv", "*.egg-info"), "crates": ("vendor",), "go": ("vendor",)}
-)
-"""Registry -> directories, wherever they lie, that belong to packages."""
-
-_LOCKS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
-    {
-        "npm": frozenset(
-            ["package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb"]
-        ),
-        "pypi": frozenset(["uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock"]),
-        "crates": frozenset(["Cargo.lock"]),
-        "go": frozenset(["go.sum", "go.work.sum"]),
-    }
-)
-_NAMING: Final = frozenset(
-    ["package.json", "pyproject.toml", "Pipfile", "Cargo.toml", "go.mod", "METADATA", ".package-lock.json"]
-)
-"""Manifests, and what says of installed packages which they are."""
-_TARGET: Final = "target"
-"""Where cargo builds."""
-_ORDINARY: Final[frozenset[ChangeKind]] = frozenset({"content"})
-_OF_PACKAGES: Final[frozenset[ChangeKind]] = frozenset({"content", "mode", "executable", "program", "link", "deletion"})
 
 
 class Fetch(NamedTuple):
@@ -196,95 +166,6 @@ def _outputs(words: Sequence[str], place: str) -> tuple[str, ...]:
     found = found or [posixpath.basename(word) for word in words[1:] if word.startswith(".")]
     paths = [posixpath.normpath(posixpath.join(place, each)) for each in found]
     return tuple(each for each in paths if not each.startswith(("/", "..")))
-
-
-# --- what it may change -----------------------------------------------------------------------------------------------
-
-
-def only_installs(
-    effects: Effects,
-    registries: Sequence[str],
-    *,
-    builds: bool = False,
-    outputs: Container[str] = (),
-    places: Container[str] = (),
-) -> bool:
-    """Say whether effects are those of installs from these registries, and no others.
-
-    Those are: package directories and all beneath them, lock files, manifests in which dependencies alone change, and
-    what git ignores and nobody obeys; without special files, set-user-ID bits, second names but among what git
-    ignores, and links to the outside, but for that of an environment to its interpreter. Of what `builds` also what it
-    builds, where such programs put it, and programs at `outputs`. Lock files and manifests have packages from `places`.
-    """
-    built = {each.path for each in effects.changes if each.ignored or (builds and _is_built(each, registries))}
-    if any(place not in places for each in effects.changes for place in each.places):
-        return False
-    others = [each for each in effects.changes if each.path not in outputs or not _is_program(each)]
-    plain = all(_of_install(each, registries, built) for each in others)
-    return plain and _only_folded(effects, registries)
-
-
-def _is_program(change: Change) -> bool:
-    """Say whether a change is a new program, or a newer one of the same kind, and nothing else."""
-    plain = not (change.meanwhile or change.same_as or change.linked or change.withheld)
-    was_one = change.before is None or (change.before.kind == "file" and bool(change.before.mode & 0o111))
-    seen = change.diff or change.protected or change.level or change.script or change.what not in {"added", "modified"}
-    return plain and was_one and not seen and kinds_of(change) <= {"content", "program"}
-
-
-def _is_built(change: Change, registries: Sequence[str]) -> bool:
-    return "crates" in registries and change.path.split("/")[0] == _TARGET
-
-
-def _only_folded(effects: Effects, registries: Sequence[str]) -> bool:
-    """Say whether all that is not listed lies in package directories, where it is ordinary."""
-    within = all(_package_directory(f"{each.path}/", registries) == each.path for each in effects.folded)
-    return within and is_folded(effects)
-
-
-def names_packages(path: str) -> bool:
-    """Say whether a file is a lock file or a manifest, or says which package it lies in."""
-    name = path.rpartition("/")[2]
-    return name in _NAMING or any(name in names for names in _LOCKS.values())
-
-
-def _package_directory(path: str, registries: Sequence[str]) -> str:
-    """Return the outermost package directory that a path is or lies in; "" where it lies in none."""
-    parts = path.split("/")
-    for at, part in enumerate(parts):
-        if part == ".git":
-            return ""
-        if any(_is_called(part, name) for registry in registries for name in _DIRECTORIES.get(registry, ())):
-            return "/".join(parts[: at + 1])
-    return ""
-
-
-def _is_called(part: str, name: str) -> bool:
-    return part == name or (name[0] == "*" and part.endswith(name[1:]) and len(part) >= len(name))
-
-
-def _of_install(change: Change, registries: Sequence[str], built: Container[str]) -> bool:
-    path, kinds = exact_path(change), kinds_of(change)
-    if change.meanwhile or change.withheld:
-        return False
-    if change.path in built and not change.protected and not change.level:
-        removes = "deletion" in kinds and not _is_built(change, registries)
-        return kinds <= _OF_PACKAGES and (not change.same_as or change.same_as in built) and not removes
-    if change.same_as or change.linked:
-        return False
-    if top := _package_directory(path, registries):
-        kinds = kinds - {"link-outside"} if _is_interpreter(change, path[len(top) :]) else kinds
-        is_top = top == path and any(each and each.kind != "dir" for each in (change.before, change.after))
-        return kinds <= _OF_PACKAGES and not is_top and "/.git/" not in f"{path[len(top) :]}/"
-    name = path.rpartition("/")[2]
-    is_lock = any(name in _LOCKS.get(registry, ()) for registry in registries)
-    return kinds <= _ORDINARY and change.what in {"added", "modified"} and (is_lock or change.only_dependencies)
-
-
-def _is_interpreter(change: Change, below: str) -> bool:
-    """Say whether a name of an environment is a link to its interpreter; which one that is, does not matter."""
-    target = change.after.target if change.after is not None else ""
-    return bool(_ENVIRONMENTS.fullmatch(below) and _INTERPRETER.fullmatch(target))
 
 
 # --- rules ------------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from supervisor.journal.agent_files import marks_of
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
 from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pools import Pools
-from supervisor.rules.installers import names_packages
+from supervisor.rules.install_effects import names_packages
 from supervisor.rules.judge_effects import Verdict
 from supervisor.rules.rule import Rule
 from supervisor.rules.rule_sentence import sentence

@@ -12,7 +12,8 @@ from supervisor.categories.registries import PRESETS, Registry
 from supervisor.config.profiles import Profile
 from supervisor.display.escape import one_line
 from supervisor.display.proposed_effects import size
-from supervisor.rules.installers import Install, covers, install_of, only_installs
+from supervisor.rules.install_effects import only_installs
+from supervisor.rules.installers import Install, covers, install_of
 from supervisor.rules.judge_effects import Verdict
 from supervisor.rules.rule import Rule
 from supervisor.rules.rule_sentence import sentence

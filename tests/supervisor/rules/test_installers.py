@@ -5,7 +5,8 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.rules.installers import Install, covers, install_of, only_installs
+from supervisor.rules.install_effects import only_installs
+from supervisor.rules.installers import Install, covers, install_of
 from supervisor.rules.rule import Rule
 from tests.supervisor.changes import change as changed
 from workers.changes.effects import Change, Effects, FoldedNames, Kind, NodeState
