@@ -18,7 +18,12 @@ _ENVIRONMENTS: Final = re.compile(rf"/bin/(?:{_PYTHON.pattern})")
 _INTERPRETER: Final = re.compile(rf"(?:/(?!\.\.?/)[^/]+)*/bin/(?:{_PYTHON.pattern})")
 
 _DIRECTORIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {"npm": ("node_modules",), "pypi": (".venv", "*.egg-info"), "crates": ("vendor",), "go": ("vendor",)}
+    {
+        "npm": ("node_modules", ".yarn/cache", ".yarn/unplugged"),
+        "pypi": (".venv", "*.egg-info"),
+        "crates": ("vendor",),
+        "go": ("vendor",),
+    }
 )
 """Registry -> directories, wherever they lie, that belong to packages."""
 
@@ -32,6 +37,10 @@ _LOCKS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
         "go": frozenset(["go.sum", "go.work.sum"]),
     }
 )
+_KEPT_BY_YARN: Final[Mapping[str, str]] = MappingProxyType(
+    {"/.yarn": "dir", "/.yarn/install-state.gz": "file", "/.yarn/build-state.yml": "file"}
+)
+"""What it keeps of an install beside its packages, and of what kind that is."""
 _NAMING: Final = frozenset(
     ["package.json", "pyproject.toml", "Pipfile", "Cargo.toml", "go.mod", "METADATA", ".package-lock.json"]
 )
@@ -95,8 +104,10 @@ def _package_directory(path: str, registries: Sequence[str]) -> str:
     for at, part in enumerate(parts):
         if part == ".git":
             return ""
-        if any(_is_called(part, name) for registry in registries for name in _DIRECTORIES.get(registry, ())):
-            return "/".join(parts[: at + 1])
+        for name in (name for registry in registries for name in _DIRECTORIES.get(registry, ())):
+            size = name.count("/") + 1
+            if _is_called("/".join(parts[at : at + size]) if size > 1 else part, name):
+                return "/".join(parts[: at + size])
     return ""
 
 
@@ -118,8 +129,15 @@ def _of_install(change: Change, registries: Sequence[str], built: Container[str]
         is_top = top == path and any(each and each.kind != "dir" for each in (change.before, change.after))
         return kinds <= _OF_PACKAGES and not is_top and "/.git/" not in f"{path[len(top) :]}/"
     name = path.rpartition("/")[2]
-    is_lock = any(name in _LOCKS.get(registry, ()) for registry in registries)
+    is_lock = any(name in _LOCKS.get(registry, ()) for registry in registries) or (
+        "npm" in registries and _is_kept_by_yarn(change, path)
+    )
     return kinds <= _ORDINARY and change.what in {"added", "modified"} and (is_lock or change.only_dependencies)
+
+
+def _is_kept_by_yarn(change: Change, path: str) -> bool:
+    kinds = {each.kind for each in (change.before, change.after) if each is not None}
+    return any(kinds == {kind} and f"/{path}".endswith(kept) for kept, kind in _KEPT_BY_YARN.items())
 
 
 def _is_interpreter(change: Change, below: str) -> bool:

@@ -71,6 +71,28 @@ def test_an_install_changes_packages_lock_files_and_dependencies(one: Change, it
     assert only_installs(Effects((one,), {one.what: 1}, b""), ["pypi"]) is its
 
 
+YARN: Final = [
+    (change(".yarn", "dir", protected="yarn runs it"), True),
+    (changed("+ web/.yarn/install-state.gz", protected="yarn runs it"), True),
+    (changed("~ .yarn/build-state.yml"), True),
+    (changed("+ .yarn/cache/x-1.zip"), True),
+    (changed("- .yarn/unplugged/x-1/node_modules/x/index.js"), True),
+    (changed("- .yarn/install-state.gz"), False),
+    (changed("+ .yarn"), False),
+    (change(".yarn", "link", "/tmp"), False),
+    (change(".yarn/install-state.gz", "dir"), False),
+    (changed("+ .yarn/releases/yarn.cjs"), False),
+    (changed("+ .yarn/plugins/x.cjs"), False),
+    (changed("+ x.yarn/cached/y"), False),
+]
+
+
+@pytest.mark.parametrize(("one", "its"), YARN, ids=[f"{each.what} {each.path} {its}" for each, its in YARN])
+def test_yarn_keeps_the_state_of_an_install_and_runs_nothing_of_it(one: Change, its: bool) -> None:
+    assert only_installs(Effects((one,), {one.what: 1}, b""), ["npm"]) is its
+    assert not only_installs(Effects((one,), {one.what: 1}, b""), ["pypi"])
+
+
 def test_what_is_not_listed_is_no_install_s() -> None:
     assert not only_installs(Effects((WANTED[0][0],), {"added": 2}, b"", left_out={"added": 1}), ["pypi"])
 
