@@ -45,6 +45,7 @@ class Bench:
         self.pools = pools
         self.events: list[Event] = []
         self.hooks: list[Callable[[Event], None]] = []
+        self._stopped: list[int] = []
 
     def _show(self, event: Event) -> None:
         self.events.append(event)
@@ -92,15 +93,16 @@ class Bench:
         return [entry.fact for entry in self.journal.of_session(session.id)]
 
     def stop_workers(self) -> None:
-        """Let every worker hang from now on."""
-        for slot in self.pools.pool("files").workers.slots:
-            if slot.process is not None:
-                os.kill(slot.process.pid, signal.SIGSTOP)
+        """Let every worker that there is hang from now on."""
+        slots = self.pools.pool("files").workers.slots
+        self._stopped = [slot.process.pid for slot in slots if slot.process is not None]
+        for pid in self._stopped:
+            os.kill(pid, signal.SIGSTOP)
 
-    def kill_workers(self) -> None:
-        for slot in self.pools.pool("files").workers.slots:
-            if slot.process is not None:
-                os.kill(slot.process.pid, signal.SIGKILL)
+    def kill_stopped(self) -> None:
+        """Kill the workers that hang; one that was started since may serve."""
+        for pid in self._stopped:
+            os.kill(pid, signal.SIGKILL)
 
 
 class Person:

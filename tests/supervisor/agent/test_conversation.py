@@ -242,7 +242,7 @@ async def test_a_worker_killed_in_mid_call_is_one_calls_outcome(
     async def kill() -> None:
         await hung.wait()
         await trio.testing.wait_all_tasks_blocked()
-        bench.kill_workers()
+        bench.kill_stopped()
 
     bench.hooks.append(hang)
     with trio.fail_after(HANG_GUARD):

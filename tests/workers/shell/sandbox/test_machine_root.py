@@ -7,6 +7,7 @@ import socket
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -69,7 +70,7 @@ def test_a_door_is_held_by_exactly_its_locks(door: Door, outcomes: Outcomes) -> 
         assert not is_shut(outcomes()[door.name], "shell"), outcomes()[door.name]
 
 
-LISTENS: socket.socket = socket.socket()
+LISTENS: Final[list[socket.socket]] = []
 
 
 def first_process() -> str:
@@ -81,15 +82,14 @@ def line_of(file: str, start: str) -> str:
 
 
 def line_with_port(said: str) -> str:
-    return next(line for line in said.splitlines() if f":{LISTENS.getsockname()[1]} " in line)
+    return next(line for line in said.splitlines() if f":{LISTENS[0].getsockname()[1]} " in line)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def listening() -> Iterator[None]:
-    LISTENS.bind(("127.0.0.1", 0))
-    LISTENS.listen()
-    yield
-    LISTENS.close()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        LISTENS.append(server)
+        yield
 
 
 LOOKS: Mapping[str, tuple[str, Callable[[str], bool]]] = {
@@ -101,9 +101,9 @@ LOOKS: Mapping[str, tuple[str, Callable[[str], bool]]] = {
     "users": ("grep -c . /etc/passwd", lambda said: int(said) == len(Path("/etc/passwd").read_text().splitlines())),
     "logs": ("ls /var/log | wc -l", lambda said: int(said) == len([e for e in os.listdir("/var/log") if e[0] != "."])),
     "interfaces": ("cat /proc/net/dev", lambda said: all(name in said for _, name in socket.if_nameindex())),
-    "who listens": ("ss -Hltnp", lambda said: f"pid={os.getpid()},fd={LISTENS.fileno()})" in line_with_port(said)),
+    "who listens": ("ss -Hltnp", lambda said: f"pid={os.getpid()},fd={LISTENS[0].fileno()})" in line_with_port(said)),
     "who listens, by another program": ("netstat -ltnp", lambda said: f" {os.getpid()}/" in line_with_port(said)),
-    "listening ports": ("cat /proc/net/tcp", lambda said: f":{LISTENS.getsockname()[1]:04X}" in said),
+    "listening ports": ("cat /proc/net/tcp", lambda said: f":{LISTENS[0].getsockname()[1]:04X}" in said),
 }
 """Commands, and whether they say what is so."""
 
