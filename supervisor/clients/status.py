@@ -32,7 +32,7 @@ _FIELD: Final = 12
 """Characters of a field's name, with the space after it."""
 _VIEWS: Final = {
     "machine": "view: this machine, to look at",
-    "private": "view: private, the system's programs alone",
+    "private": "view: private, the root and programs alone",
     "copies": "view: a copy of the root for each command, without a network, as no sandbox can be made here",
 }
 """What commands see besides the root."""

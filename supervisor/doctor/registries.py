@@ -64,8 +64,8 @@ class RegistryChecks:
         except TimeoutError:
             return
         except ssl.SSLCertVerificationError as error:
-            said = f"has a certificate that does not count: {error.verify_message}"
-            advice = "Name its authority in a file: ca_file of [web]; or the host as the certificate does."
+            said = f"has a certificate that is not accepted: {error.verify_message}"
+            advice = "Name a file with its authority in ca_file of [web], or write the host as the certificate has it."
         except ssl.SSLError as error:
             said = f"does not speak TLS as it should ({error.reason})"
             advice = "Write http:// where it has no TLS."
@@ -102,14 +102,14 @@ def _answer(settings: Settings, url: Url) -> tuple[str, str]:
     if code in (401, 403, 407):
         return f"wants a name and a password (status {code})", _LOGIN
     if code >= 500:  # noqa: PLR2004 - RFC 9110, 15.6
-        return f"answers {code}", "It fails by itself: ask whoever runs it."
+        return f"answers {code}", "The server itself has failed: ask whoever runs it."
     return f"answers ({code}, {how})", ""
 
 
 _REACH: Final = "Is it running, and reachable from here?"
 _LOGIN: Final = (
-    "No command is given any. Let a caching mirror on this machine or in its network log in, and name that mirror's "
-    "address here; or have this machine let in without."
+    "Commands are given none. Run a caching mirror on this machine or in its network that logs in by itself, and put "
+    "its address here; or have the registry let this machine in without."
 )
 
 

@@ -1,6 +1,6 @@
 """Effects of installs: what packages bring, lock files, and manifests in which dependencies alone change.
 
-Rule: pure, and deny by default. What an install changes is as an install's only where nothing else is changed at all.
+Rule: pure, and deny by default. Effects are an install's only where nothing else is changed at all.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The index in a cache of cargo's, and crates that are none of its own.
+"""Crates in a cache of cargo's, held against the digests of the index beside them.
 
 Rule: cargo unpacks a crate of its cache without looking at it again, so a crate is kept only if it has the digest that
 the index beside it says; of that index, cargo itself compares the digests with those of a Cargo.lock. Source of the

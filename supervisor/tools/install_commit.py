@@ -25,9 +25,7 @@ from supervisor.tools.change_attempt import ChangeAttempt
 from supervisor.tools.own_words import own_words
 from supervisor.tools.session_rules import SessionRules
 
-_LEFT_OUT: Final = (
-    "it was installed; {} lines that packages may have chosen the words of are left out, and were shown to the person"
-)
+_LEFT_OUT: Final = "it was installed; {} lines that packages may have worded are left out; the person was shown them"
 _log: Final = logging.getLogger("strongroom.installs")
 
 

@@ -51,7 +51,9 @@ class WantedNetwork(NamedTuple):
         """Return why a person is asked, a clause."""
         wants = f"{one_line(self.install.command, _WIDTH)} wants {', '.join(self.places)}"
         may = f"it may send {size(self.upload(seen))}"
-        away = f"it does not reach what the root names besides: {', '.join(self.elsewhere)}" if self.elsewhere else ""
+        away = (
+            f"it does not reach other places that the root names: {', '.join(self.elsewhere)}" if self.elsewhere else ""
+        )
         return "; ".join(filter(None, (wants, self._told(), away, seen.uploads.told(), may)))
 
     def _told(self) -> str:

@@ -55,8 +55,8 @@ _UNAVAILABLE: Final = (
 )
 
 
-_ALONE: Final = "it sees the root and the system's programs alone"
-_PRIVATE: Final = "it sees the system's programs and not this machine: that view cannot be had here"
+_ALONE: Final = "it sees the root and programs alone"
+_PRIVATE: Final = "it sees the root and programs, and not this machine: that view cannot be had here"
 
 
 class Router:

@@ -131,8 +131,8 @@ def test_an_install_is_one_question_and_one_run(site: Site, command: list[str], 
 
 
 FAILS: Final[tuple[tuple[str, Fault, str], ...]] = (
-    ("pip", "500", "with -v it says how that answered"),
-    ("pip", "cut", "with -v it says how that answered"),
+    ("pip", "500", "with -v to see how that answered"),
+    ("pip", "cut", "with -v to see how that answered"),
     ("pip", "html", "No matching distribution"),
     ("pip", "digest", "DO NOT MATCH THE HASHES"),
     ("pip", "redirect", "elsewhere.invalid"),

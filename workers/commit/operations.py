@@ -93,7 +93,7 @@ def obstacle(root: int, differences: Sequence[Difference]) -> str:
         return f"the root's file system ({kind}) cannot exchange names"
     for path, before, after, inner in differences if kind == _OVERLAY else ():
         if before is not None and before.links == 1 and is_directory(before) and not is_directory(after) and not inner:
-            return f"the root lies on an overlay itself, which cannot let a directory of its lower layers go ({path!r})"
+            return f"the root lies on an overlay itself, where no directory of a lower layer can be removed ({path!r})"
     return ""
 
 

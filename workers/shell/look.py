@@ -1,4 +1,4 @@
-"""A command that only looks, tried on the root itself: the kernel knows its files, and none of an overlay's.
+"""A command that only looks, tried on the root itself, which is quicker than on an overlay.
 
 Rule: the root is shown read-only, by the mount and by Landlock, and nothing of it is locked, connected to or taken
 from a FIFO. What would change anything there, or runs another program than those of the table, is told by the kernel

@@ -21,9 +21,7 @@ _LEVELS: Final[Mapping[str, Level]] = MappingProxyType(
 )
 _RANK: Final[Mapping[Level, int]] = MappingProxyType({level: rank for rank, level in enumerate(_LEVELS.values())})
 
-UNKNOWN: Final = (
-    "programs take settings from names that begin with a dot, and of this one it is not known that none does"
-)
+UNKNOWN: Final = "programs take settings from names that begin with a dot, and this one is not known to be harmless"
 """Why a file tool asks about a name that is not in the table."""
 
 _REMEMBERED: Final = 2**14

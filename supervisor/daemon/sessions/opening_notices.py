@@ -27,8 +27,8 @@ _SILENT: Final = (
     "the PATH, and open a new session."
 )
 _KEEPS: Final = (
-    "COMMANDS KEEP THE PROGRAMS of the client that opened this session; your PATH leads to others. They have yours in "
-    "a new session, and in this one once it is opened while no other client is there and nothing runs."
+    "COMMANDS KEEP THE PROGRAMS of the client that opened this session; your PATH leads to others. To "
+    "have yours, open a new session, or this one again while no other client has it open and nothing runs."
 )
 
 

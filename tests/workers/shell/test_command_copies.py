@@ -399,7 +399,7 @@ PATHS: Final[dict[str, tuple[str, str, str]]] = {
     "as a text": ("echo {root} > n && cat n", "{root}\n", ""),
     "written there": ("echo 1 >> {root}/n", "", "paths that begin with {root} lead to the root itself"),
     "in /tmp": ("echo 1 > /tmp/n", "", "it has no /tmp here: use $TMPDIR"),
-    "left in a file": ("mkdir e; pwd > e/n", "", "stands for the root's in what it wrote to e/n"),
+    "left in a file": ("mkdir e; pwd > e/n", "", "stands in place of the root's in e/n"),
 }
 
 

@@ -166,7 +166,7 @@ class CommandCopy(CommandLayer):
         noexec = bool(os.statvfs(self.places.top).f_flag & os.ST_NOEXEC)
         told = hints(printed, self.engine.layout.root, noexec=noexec)
         if names := self._copy.naming(self.places.root):
-            told.append(f"the path of the copy, which goes, stands for the root's in what it wrote to {_listed(names)}")
+            told.append(f"the path of this copy, which is removed, stands in place of the root's in {_listed(names)}")
         said = "ran in a copy of the root without a network"
         return "; ".join(filter(None, (said, self._copy.left_out(), *told)))
 

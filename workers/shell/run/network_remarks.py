@@ -15,7 +15,9 @@ _LOOKED_AT: Final = 2**14
 _NAMED: Final = 3
 
 _NO_VERSION: Final = "(from versions: none)"
-_INDEX: Final = "pip says no more than this of an index that has failed: with -v it says how that answered"
+_INDEX: Final = (
+    "pip's 'from versions: none' can also mean that an index has failed: run it with -v to see how that answered"
+)
 _NAME: Final = (
     r"ALTNAME_INVALID|[Hh]ostname mismatch|IP address mismatch|no alternative certificate subject|NotValidForName"
     r"|certificate is (?:not )?valid for|not valid for name|(?:does not|doesn't) match (?:target host|either of '|')"
@@ -38,12 +40,14 @@ _AUTHORITY: Final = (
 _LOGIN: Final = (
     r"\bE401\b|\b401 (?:Client Error|\(?Unauthorized)|(?:status|code|got|HTTP)\b.{0,16}\b401\b|\bUser for [^ ]+:"
 )
-_WANTS: Final = "wants a name and a password, and no command is given any: a mirror in [registries] must do without"
+_WANTS: Final = (
+    "wants a name and a password, and no command is given any: name in [registries] a mirror that wants none"
+)
 _TLS: Final = (
     (_NAME, "its certificate is for another name: name the host as the certificate does (a mirror in [registries])"),
     (_TIME, "its certificate has expired, or is not valid yet: look at this machine's clock, and tell whoever runs it"),
     (_PROTOCOL, "it does not speak TLS as it should: a mirror without TLS is written with http:// in [registries]"),
-    (_AUTHORITY, "nobody here trusts its certificate's authority: the operator names that, ca_file of [web]"),
+    (_AUTHORITY, "nobody here trusts its certificate's authority: the operator can name it in ca_file of [web]"),
 )
 """What programs say of a certificate, and what that means; the first that is found counts."""
 
