@@ -100,9 +100,11 @@ class Bench:
             os.kill(pid, signal.SIGSTOP)
 
     def kill_stopped(self) -> None:
-        """Kill the workers that hang; one that was started since may serve."""
-        for pid in self._stopped:
-            os.kill(pid, signal.SIGKILL)
+        """Kill the workers that hang in a call; another one may serve."""
+        workers = self.pools.pool("files").workers
+        for slot in workers.slots:
+            if slot.process is not None and slot.process.pid in self._stopped:
+                os.kill(slot.process.pid, signal.SIGKILL if slot in workers.checkout.busy else signal.SIGCONT)
 
 
 class Person:
