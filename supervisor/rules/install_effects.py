@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from supervisor.rules.change_kinds import kinds_of
+from supervisor.rules.git_changes import in_git
 from supervisor.rules.named_changes import exact_path
 from supervisor.rules.rule import ChangeKind
 from workers.changes.effects import Change, Effects, is_folded
@@ -127,12 +128,13 @@ def _of_install(change: Change, registries: Sequence[str], built: Container[str]
     if top := _package_directory(path, registries):
         kinds = kinds - {"link-outside"} if _is_interpreter(change, path[len(top) :]) else kinds
         is_top = top == path and any(each and each.kind != "dir" for each in (change.before, change.after))
-        return kinds <= _OF_PACKAGES and not is_top and "/.git/" not in f"{path[len(top) :]}/"
+        return kinds <= _OF_PACKAGES and not (is_top or change.tracked or "/.git/" in f"{path[len(top) :]}/")
     name = path.rpartition("/")[2]
     is_lock = any(name in _LOCKS.get(registry, ()) for registry in registries) or (
         "npm" in registries and _is_kept_by_yarn(change, path)
     )
-    return kinds <= _ORDINARY and change.what in {"added", "modified"} and (is_lock or change.only_dependencies)
+    ordinary = kinds <= _ORDINARY and change.what in {"added", "modified"} and not in_git(path)
+    return ordinary and (is_lock or change.only_dependencies)
 
 
 def _is_kept_by_yarn(change: Change, path: str) -> bool:

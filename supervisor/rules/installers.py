@@ -66,6 +66,8 @@ _LEADS: Final = re.compile(
 """A variable before a command that says nothing of what is fetched from where."""
 _MORE: Final = frozenset(["--with", "--with-requirements", "--from", "--upgrade", "-U"])
 """What makes uv fetch more than a lock file names."""
+_AT_ONCE: Final = 8
+"""Commands in one line that fetch: of more, nothing is understood."""
 _CLEAN: Final = frozenset(["ci", "clean-install", "ic"])
 _YES: Final = frozenset(["-y", "--yes", "-q", "--quiet"])
 _PYTHON: Final = re.compile(r"python[0-9.]*|pypy[0-9.]*")
@@ -116,7 +118,7 @@ def install_of(tool: str, arguments: str) -> Install | None:
             place = _joined(place, rest)
         else:
             others += words[0] not in HARMLESS
-    if not found:
+    if not 0 < len(found) <= _AT_ONCE:
         return None
     registries, programs = (tuple(dict.fromkeys(column)) for column in list(zip(*found, strict=True))[:2])
     locked = tuple(each.locked for each in found if each.locked is not None)
@@ -140,7 +142,7 @@ def _fetch(program: str, words: Sequence[str], written: str, place: str) -> Fetc
             continue
         named = {" ".join(plain[:number]) for number in (1, 2)} | ({"*"} if plain else set())
         no_more = {f"{plain[0]} ."} if len(plain) == 1 else set()
-        if row.locked == "*" and plain and plain[0][0] in "./":
+        if row.locked == "*" and plain and plain[0][:1] in ("", ".", "/"):
             return None  # a program by its path
         command, builds = " ".join((program, *plain[:1])), bool(row.builds and named & {*row.builds.split(",")})
         if row.locked and (named | no_more) & {*row.locked.split(",")}:

@@ -26,6 +26,8 @@ _MOST: Final = 20_000
 """Packages of one, and names that are remembered."""
 _MEMBERS: Final = 200
 _STARS: Final = 2
+_DEEPEST: Final = 8
+"""Of a pattern: what stands for many names, and slashes."""
 _NAME: Final = re.compile(r"[A-Za-z0-9@_.+~!/-]{1,200}")
 _UNNEEDED: Final = ".unneeded"
 
@@ -35,7 +37,9 @@ _PACKAGE: Final = re.compile(
 """Of Cargo.lock, uv.lock, poetry.lock and pdm.lock."""
 _DEPENDENCIES: Final = re.compile(r"^dependencies = \[\n((?: [^\n]+\n)*)\]", re.MULTILINE)
 _SUM: Final = re.compile(r"^(\S+) (v[^\s/]+) h1:", re.MULTILINE)
-_REQUIRED: Final = re.compile(r"^(?:require)?[ \t]+([\w.~-]+\.[\w.~/-]+) (v[\w.+-]+)[ \t]*(// indirect)?", re.MULTILINE)
+_REQUIRED: Final = re.compile(
+    r"^(?:require)?[ \t]{1,64}([\w~-][\w.~/-]{0,259}) (v[\w.+-]{1,260})[ \t]{0,64}(// indirect)?", re.MULTILINE
+)
 _OF_NODE: Final = ("dependencies", "devDependencies", "optionalDependencies")
 _OF_CARGO: Final = ("dependencies", "dev-dependencies", "build-dependencies")
 _MODULE: Final = re.compile(r"^module (?:[\w.~/-]*/)??([\w.~-]+)(?:/v\d+)?$", re.MULTILINE)
@@ -171,7 +175,7 @@ def _modules(place: _Place, _locked: Locked) -> _Found:
         return _Found([])
     text = _text(f"{here}/go.mod")
     replaced = set(_REPLACED.findall(text))
-    required = [each for each in _REQUIRED.findall(text)[:_MOST] if each[0] not in replaced]
+    required = [each for each in _REQUIRED.findall(text)[:_MOST] if "." in each[0] and each[0] not in replaced]
     sums = _SUM.findall(_text(f"{here}/go.sum")) or [each[:2] for each in required]
     wanted = [
         (name, version)
@@ -281,10 +285,13 @@ def _nearest(place: _Place, name: str) -> str | None:
 
 def _matching(here: str, patterns: Iterable[str]) -> list[str]:
     """Return the names that patterns mean beneath a directory; none of those that could lead through a whole disk."""
-    near = (each for each in patterns if ".." not in each and not each.startswith("/") and each.count("*") <= _STARS)
-    return list(
-        islice((name for each in near if "**" not in each for name in glob.iglob(each, root_dir=here)), _MEMBERS)
-    )
+    near = (each for each in islice(patterns, _MEMBERS) if _is_near(each))
+    return list(islice((name for each in near for name in glob.iglob(each, root_dir=here)), _MEMBERS))
+
+
+def _is_near(pattern: str) -> bool:
+    away = pattern.startswith("/") or ".." in pattern or "**" in pattern
+    return not away and pattern.count("/") <= _DEEPEST and sum(map(pattern.count, "*?[")) <= _STARS
 
 
 def _text(path: str) -> str:

@@ -30,7 +30,7 @@ _FILES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 _OF_NODE: Final = frozenset({"package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml"})
 _OTHERS: Final = frozenset({"pyproject.toml", "Cargo.toml", "Cargo.lock", "uv.lock", "poetry.lock", "pdm.lock"})
 """Files that have addresses for people as well."""
-_URL: Final = r"(?:[a-z]{1,12}\+)?([a-z]{1,12})://(?:[^/\s\"'@]{0,200}@)?([^/\s\"'\\#?@]{1,260})"
+_URL: Final = r"(?i:(?:[a-z]{1,12}\+)?([a-z]{1,12})://(?:[^/\s\"']{0,200}@)?([^/\s\"'\\#?@]{1,260}))"
 _EVERY: Final = re.compile(_URL)
 _RESOLVED: Final = re.compile(rf"(?:resolved|tarball|repo|registry)\W{{1,6}}{_URL}")
 _KEYS: Final = re.compile(rf"(?:registry|url|source|git|index|find-links)\W{{1,6}}{_URL}")
@@ -52,7 +52,8 @@ def places_named(root: str, directory: str, registry: str) -> Iterator[tuple[str
 
 def _addresses(name: str, text: str) -> list[tuple[str, str]]:
     pattern = _RESOLVED if name in _OF_NODE else _KEYS if name in _OTHERS else _EVERY
-    return list(dict.fromkeys(pattern.findall(text.replace(_CRATES_IO, ""))))
+    found = pattern.findall(text.replace(_CRATES_IO, ""))
+    return list(dict.fromkeys((scheme.lower(), host.lower()) for scheme, host in found))
 
 
 def _text(path: str) -> str:

@@ -30,7 +30,9 @@ _SENTENCES: Final = (
     rf"Updating crates\.io index|Downloaded {_MANY} crates? \([\d.]{{1,8}} ?[KM]i?B\) in {_TIME}",
 )
 """Sources: what each program prints."""
-_OWN: Final = re.compile("|".join(f"(?:{each})" for each in _SENTENCES))
+_OWN: Final = re.compile("|".join(f"(?:{each})" for each in _SENTENCES), re.ASCII)
+_LINES: Final = 16
+"""Of each output: numbers, too, say something where there are many."""
 _OUTPUTS: Final = ("stdout", "stderr")
 
 
@@ -40,10 +42,11 @@ def own_words(result: str) -> tuple[str, int]:
     `result` is JSON, as workers say it.
     """
     told = json.loads(result)
+    told = told if isinstance(told, dict) else {}
     left_out = 0
     for output in _OUTPUTS:
         lines = [each for each in str(told.get(output, "")).splitlines() if each.strip()]
-        own = [each.strip() for each in lines if _OWN.fullmatch(each.strip())]
+        own = list(dict.fromkeys(each.strip() for each in lines if _OWN.fullmatch(each.strip())))[:_LINES]
         told[output] = "".join(f"{each}\n" for each in own)
         left_out += len(lines) - len(own)
     kept = {key: told[key] for key in (*_OUTPUTS, "exit_code") if key in told}

@@ -25,6 +25,8 @@ from workers.treediff.folded_names import fold, folder_of
 from workers.treediff.snapshot import Node, spoken
 
 _LARGEST_INDEX: Final = 2**26
+_SHA1: Final = 20
+"""Bytes."""
 
 TOLD: Final = 6 * 2**20
 """Bytes of all changes as they are sent, diffs included: less than a frame, which has to hold the output as well."""
@@ -73,7 +75,7 @@ def build_effects(
     if ignore is not None:
         pairs = zip(differences, found, strict=True)
         gone = frozenset(each.path for each in differences if each.after is None)
-        behind = _left_behind(differences, gone, git, contents[1])
+        behind = _left_behind(differences, gone, git, contents)
         found = [_of_git(each, one, ignore, contents[1], gone, behind) for each, one in pairs]
     return _told(differences, _with_moves(found), contents, git)
 
@@ -128,18 +130,34 @@ def _of_git(
 
 
 def _left_behind(
-    differences: Sequence[Difference], gone: frozenset[str], git: Sequence[GitChange], after: Content
+    differences: Sequence[Difference], gone: frozenset[str], git: Sequence[GitChange], contents: tuple[Content, Content]
 ) -> frozenset[str]:
     """Return what is deleted because HEAD is at another commit that was there before, whose index has not got it.
 
-    The commit that HEAD was at still has it.
+    The index had exactly its content before, so that git keeps that: an edit that nobody has committed is no such one.
     """
     if not any(each.kind == "head" and each.new and not each.repository for each in git):
         return frozenset()
-    index = next((each for each in differences if each.path == ".git/index" and each.after is not None), None)
-    data = (after(index.path, index.after, _LARGEST_INDEX) or b"") if index is not None and index.after else b""
-    entries = entries_of(data)
-    return gone - {os.fsdecode(each) for each in entries} if entries else frozenset()
+    index = next((each for each in differences if each.path == ".git/index"), None)
+    if index is None or index.before is None or index.after is None:
+        return frozenset()
+    old = entries_of(contents[0](index.path, index.before, _LARGEST_INDEX) or b"") or {}
+    new = entries_of(contents[1](index.path, index.after, _LARGEST_INDEX) or b"")
+    left = gone - {os.fsdecode(each) for each in new} if new else frozenset[str]()
+    return frozenset(each.path for each in differences if each.path in left and _is_in(old, each, contents[0]))
+
+
+def _is_in(index: Mapping[bytes, tuple[bytes, bytes]], difference: Difference, before: Content) -> bool:
+    """Say whether an index has a file or a link with the content that it had; of a directory there is none to have."""
+    path, node, _after, _inner = difference
+    if node is None or node.state.kind == "dir":
+        return node is not None
+    if (entry := index.get(os.fsencode(path))) is None:
+        return False
+    state = node.state
+    data = before(path, node, state.size) if state.kind == "file" else state.raw_target or os.fsencode(state.target)
+    make = hashlib.sha256 if len(entry[1]) > _SHA1 else hashlib.sha1
+    return data is not None and make(b"blob %d\0" % len(data) + data, usedforsecurity=False).digest() == entry[1]
 
 
 def _ignored(difference: Difference, ignore: GitIgnore) -> bool:

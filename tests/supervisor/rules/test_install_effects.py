@@ -93,6 +93,23 @@ def test_yarn_keeps_the_state_of_an_install_and_runs_nothing_of_it(one: Change, 
     assert not only_installs(Effects((one,), {one.what: 1}, b""), ["pypi"])
 
 
+NOT_ITS_OWN: Final = [
+    changed("- vendor/own/a.go", tracked=True),
+    changed("~ .git/refs/heads/go.sum"),
+    changed("~ sub/.git/go.mod", only_dependencies=True),
+]
+
+
+@pytest.mark.parametrize("one", NOT_ITS_OWN, ids=[each.path for each in NOT_ITS_OWN])
+def test_what_git_tracks_or_keeps_for_itself_is_no_install_s(one: Change) -> None:
+    assert not only_installs(Effects((one,), {one.what: 1}, b""), ["go"], builds=True)
+
+
+@pytest.mark.parametrize("line", ["npx ''", "npx '' x", "; ".join(["npm i x"] * 9)])
+def test_a_line_that_is_not_understood_installs_nothing(line: str) -> None:
+    assert install_of("run_cmd", json.dumps({"command": line})) is None
+
+
 def test_what_is_not_listed_is_no_install_s() -> None:
     assert not only_installs(Effects((WANTED[0][0],), {"added": 2}, b"", left_out={"added": 1}), ["pypi"])
 

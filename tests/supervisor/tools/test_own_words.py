@@ -47,3 +47,16 @@ def test_lines_that_others_may_have_written_are_left_out(output: str) -> None:
     assert told[output].splitlines() == [each.strip() for each in OWN]
     assert left_out == len(FOREIGN) + 1  # one is two
     assert {**told, output: ""} == {"stdout": "", "stderr": "", "exit_code": 0}
+
+
+@pytest.mark.parametrize("printed", ["added \u0661\u0662 packages\n", "[]"])
+def test_numbers_are_those_of_ascii_and_a_result_is_an_object(printed: str) -> None:
+    result = printed if printed == "[]" else json.dumps({"stdout": printed})
+    text, left_out = own_words(result)
+    assert (json.loads(text)["stdout"], left_out) == ("", int(printed != "[]"))
+
+
+def test_a_sentence_is_shown_once_and_not_many_are() -> None:
+    lines = [f"added {number % 40} packages" for number in range(80)]
+    text, left_out = own_words(json.dumps({"stdout": "\n".join(lines)}))
+    assert (len(json.loads(text)["stdout"].splitlines()), left_out) == (16, 64)

@@ -65,3 +65,22 @@ def test_a_manifest_or_lock_file_names_where_packages_come_from(name: str, text:
     found = new_places(name, before.encode(), text.encode()) if names_places(name) else ()
     assert found == places
     assert new_places(name, text.encode(), text.encode()) == ()
+
+
+HIDDEN: Final = {
+    "escaped slashes": ("package-lock.json", r'{"resolved": "https:\/\/evil.example\/x.tgz"}', "evil.example:443"),
+    "an escaped colon": ("package-lock.json", r'{"resolved": "https\u003a//evil.example/x.tgz"}', "evil.example:443"),
+    "capitals": ("package-lock.json", '{"resolved": "HTTPS://Evil.example/x.tgz"}', "evil.example:443"),
+    "two users": ("package-lock.json", '{"resolved": "https://a@npm.example:443@evil.example/x"}', "evil.example:443"),
+    "scp": ("package-lock.json", '{"resolved": "git@evil.example:a/b.git"}', "evil.example:22"),
+}
+
+
+@pytest.mark.parametrize(("name", "text", "place"), HIDDEN.values(), ids=HIDDEN)
+def test_an_address_is_seen_however_it_is_written(name: str, text: str, place: str) -> None:
+    assert new_places(name, b"", text.encode()) == (place,)
+
+
+@pytest.mark.parametrize("text", ["require" + " " * 200_000 + "(", "require " * 40_000])
+def test_a_file_of_many_beginnings_is_read_once(text: str) -> None:
+    assert not differs_in_dependencies("go.mod", text.encode(), b"module x\n")
