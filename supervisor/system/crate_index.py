@@ -7,7 +7,7 @@ formats: cargo's `sources/registry/index/cache.rs` and "Registry Index" of The C
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -16,6 +16,9 @@ import msgspec
 
 _CRATE: Final = re.compile(r"cache/([^/]+)/([A-Za-z0-9_-]+?)-(\d+\.\d+\.\d+[^/]*)\.crate")
 _INDEX: Final = re.compile(r"index/([^/]+)/\.cache/(?:.+/)?([a-z0-9_-]+)")
+_FORMAT: Final = b"\3"
+_HEADER: Final = 5
+"""The first byte of a file of the index, and how many stand before its tag."""
 
 
 class _Version(msgspec.Struct):
@@ -40,7 +43,7 @@ def drop_others(directory: Path, paths: Iterable[str]) -> None:
         if found is None or name not in concerned:
             continue
         if name not in known:
-            known[name] = dict(_digests(directory / "index" / name[0] / ".cache" / _place(name[1])))
+            known[name] = _digests(directory / "index" / name[0] / ".cache" / _place(name[1]))
         if known[name].get(found[3]) != _digest(crate):
             with suppress(OSError):
                 crate.unlink()
@@ -63,13 +66,23 @@ def _place(name: str) -> str:
             return f"{name[:2]}/{name[2:4]}/{name}"
 
 
-def _digests(file: Path) -> Iterator[tuple[str, str]]:
-    """Yield the versions that a file of the index names, and the digest of each; nothing of one that is damaged."""
-    with suppress(OSError):
-        for part in file.read_bytes().split(b"\0"):
-            with suppress(msgspec.DecodeError, msgspec.ValidationError):
-                found = msgspec.json.decode(part, type=_Version)
-                yield found.vers, found.cksum
+def _digests(file: Path) -> dict[str, str]:
+    """Return the digest of each version that a file of the index names; nothing of one that is odd in anything.
+
+    It is read as cargo does: after a header, pairs of a version and its JSON. Source: cargo's own code.
+    """
+    digests: dict[str, str] = {}
+    try:
+        data = file.read_bytes()
+        _tag, *parts = data[_HEADER:].split(b"\0")
+        for version, text in zip(parts[::2], parts[1::2], strict=False):
+            found = msgspec.json.decode(text, type=_Version)
+            if data[:1] != _FORMAT or found.vers.encode() != version or found.vers in digests:
+                return {}
+            digests[found.vers] = found.cksum
+    except (OSError, ValueError, RecursionError, msgspec.MsgspecError):
+        return {}
+    return digests
 
 
 def _digest(file: Path) -> str:

@@ -157,14 +157,16 @@ class CacheStage:
         self._end_file()
         syncfs(self._lock)
         moved = 0
-        for (name, path), staged in sorted(self._found.items(), key=lambda each: not os.path.isdir(each[1])):
-            target = Path(self._places[name], path)
-            if renews(name, path) or not os.path.lexists(target):
-                target.parent.mkdir(0o700, parents=True, exist_ok=True)
-                os.rename(staged, target)
-                moved += 1
-        if "crates" in self._places:
-            drop_others(Path(self._places["crates"]), [path for name, path in self._found if name == "crates"])
+        try:
+            for (name, path), staged in sorted(self._found.items(), key=lambda each: not os.path.isdir(each[1])):
+                target = Path(self._places[name], path)
+                if renews(name, path) or not os.path.lexists(target):
+                    target.parent.mkdir(0o700, parents=True, exist_ok=True)
+                    os.rename(staged, target)
+                    moved += 1
+        finally:
+            if "crates" in self._places:
+                drop_others(Path(self._places["crates"]), [path for name, path in self._found if name == "crates"])
         if moved:
             self._caches.clear()
         return moved

@@ -74,6 +74,6 @@ async def _commit(
             try:
                 await trio.to_thread.run_sync(stage.move_in)
                 await rules.remember(attempt.wanted)
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 _log.warning("an install hands not all on: %s", error)
         return ended

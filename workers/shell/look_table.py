@@ -14,6 +14,8 @@ from typing import Final, NamedTuple
 
 from workers.shell.shell_line import Word
 
+_OPTION: Final = 64
+"""Characters of a word of options, each of which may have a file's name after it."""
 _ANY: Final = ".*"
 _GIT: Final = "(?:--no-pager\0|-C\0[^\0]+\0)*(?:{always}|{listing})".format(
     always="(?:annotate|blame|cat-file|check-attr|check-ignore|cherry|count-objects|describe|diff|diff-files|diff-index"
@@ -25,8 +27,8 @@ _GIT: Final = "(?:--no-pager\0|-C\0[^\0]+\0)*(?:{always}|{listing})".format(
 )
 
 _PLAIN: Final = (
-    "[ : basename cat cd cmp column comm cut date diff dirname du echo expand expr false fold head hexdump id join "
-    "ls nl nproc od paste printf pwd readlink realpath rev seq stat tac tail test tr tree true uname uniq whoami"
+    ": basename cat cd cmp column comm cut date dirname du echo expand expr false fold head hexdump id join "
+    "ls nl nproc od paste pwd readlink realpath rev seq stat tac tail tr true uname uniq whoami"
 )
 
 _LOOKS: Final[Mapping[str, str]] = MappingProxyType(
@@ -42,6 +44,7 @@ _LOOKS: Final[Mapping[str, str]] = MappingProxyType(
         "jq": "(?!.*(?:import|include)).*",
         **dict.fromkeys(("sort", "wc"), "(?!(?:.*\0)?--f).*"),
         **dict.fromkeys(("md5sum", "sha1sum", "sha256sum", "sha512sum"), "(?!(?:.*\0)?-(?:[a-z]*c|-c)).*"),
+        **dict.fromkeys(("test", "[", "printf"), "(?!(?:.*\0)?-v).*"),
         **dict.fromkeys(_PLAIN.split(), _ANY),
     }
 )
@@ -72,9 +75,13 @@ def look_of(commands: Sequence[Sequence[Word]]) -> LookPlan | None:
         moves = (
             texts if program.text == "cd" else [each for at, each in enumerate(texts) if texts[at - 1 : at] == ["-C"]]
         )
+        if len(directories) + len(moves) > 2 or any(each.expands for each in words if each.text in moves):  # noqa: PLR2004
+            return None
         directories += [os.path.join(directories[-1], each) for each in moves]
         for each in words:
+            options = each.text[:_OPTION] if each.text.startswith("-") else ""
             parts = {each.text, each.text[2:], each.text.partition("=")[2]} - {""}
+            parts |= {each.text[at:] for at in range(2, len(options))}
             names += parts if each.expands else map(glob.escape, parts)
     return LookPlan(frozenset(words[0].text for words in commands), tuple(names), tuple(directories))
 

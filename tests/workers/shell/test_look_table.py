@@ -56,6 +56,13 @@ REHEARSED = (
     "/usr/bin/git status",
     "l\\s",
     "sudo ls",
+    "test -v 'a[$(cat ff >&2)]'",
+    "[ -v 'a[0]' ]",
+    "printf -v 'a[0]' x",
+    "cd nowhere; cd d; cat ff",
+    "cd d* && cat ff",
+    "git -C a -C b log",
+    "diff ff d",
     "if true; then ls; fi",
     "",
 )
@@ -68,8 +75,8 @@ def test_a_line_looks_or_is_rehearsed(line: str, looks: bool) -> None:
 
 
 def test_each_word_that_may_name_a_file_is_told_with_where_it_is_looked_up() -> None:
-    commands = simple_commands_of("cd d && cd ../e && git -C /f log --x=one -ftwo three 'f?ur' fi*e")
+    commands = simple_commands_of("cd ../e && git log --x=one -aftwo three 'f?ur' fi*e")
     look = look_of(commands or [])
     assert look is not None
     assert {"one", "two", "three", "../e", "f[?]ur", "fi*e"} < set(look.names)
-    assert look.directories == (".", "./d", "./d/../e", "/f")
+    assert look.directories == (".", "./../e")
