@@ -222,7 +222,7 @@ def _found(hidden: Iterable[str]) -> list[str]:
 
 
 def elsewhere(paths: Iterable[str], mounted: Iterable[str]) -> list[str]:
-    """Return where else these paths are seen: what they lie on may be mounted twice.
+    """Return where else these paths, or parts of them, are seen: what they lie on may be mounted twice.
 
     `mounted` are the lines of /proc/self/mountinfo (proc_pid_mountinfo(5)).
     """
@@ -231,13 +231,16 @@ def elsewhere(paths: Iterable[str], mounted: Iterable[str]) -> list[str]:
         top, at = (_ESCAPED.sub(lambda found: chr(int(found[1], 8)), each).rstrip("/") for each in fields[3:5])
         places.insert(0, (fields[2], top, at))  # of two at one place the last one is seen
     found = []
-    for path in paths:
-        holds = [each for each in places if within(path, each[2] or "/")]
-        device, top, at = max(holds, key=lambda each: len(each[2]))
-        lies = top + path[len(at) :] or "/"
-        again = [to + lies[len(other) :] for its, other, to in places if its == device and within(lies, other or "/")]
-        found += [each.rstrip("/") for each in again if each.rstrip("/") not in (path, "")]
-    return found
+    for hidden in paths:
+        for path in {hidden, *(at for _device, _top, at in places if within(at, hidden))}:
+            holds = [each for each in places if within(path, each[2] or "/")]
+            device, top, at = max(holds, key=lambda each: len(each[2]))
+            lies = top + path[len(at) :] or "/"
+            same = [(other, to) for its, other, to in places if its == device]
+            again = [to + lies[len(other) :] for other, to in same if within(lies, other or "/")]
+            again += [to for other, to in same if within(other, lies)]  # a part of it alone
+            found += [each.rstrip("/") for each in again if each.rstrip("/") and not within(each.rstrip("/"), hidden)]
+    return list(dict.fromkeys(found))
 
 
 def not_for_everybody(top: str) -> Iterator[str]:

@@ -272,17 +272,20 @@ MOUNTED = (
 27 22 8:3 /@ /btrfs rw - btrfs /dev/sdb rw
 28 22 8:3 /@/var /var rw - btrfs /dev/sdb rw
 29 22 0:5 / /proc rw - proc proc rw
+30 23 8:4 / /home/disk rw - ext4 /dev/sdc rw
+31 22 8:4 /deep /mnt/disk rw - ext4 /dev/sdc rw
 """.strip()
     .replace("\\\\", "\\")
     .splitlines()
 )
 ELSEWHERE = {
-    "/home": ["/mnt/a copy"],
+    "/home": ["/mnt/a copy", "/mnt/disk", "/srv/bob"],
     "/home/bob/.ssh": ["/mnt/a copy/bob/.ssh", "/srv/bob/.ssh"],
     "/srv/bob/.ssh": ["/home/bob/.ssh", "/mnt/a copy/bob/.ssh"],
     "/etc/shadow": ["/chroot/etc/shadow"],
     "/var/lib/sss": ["/btrfs/var/lib/sss"],
-    "/btrfs": [],
+    "/home/disk/deep/key": ["/mnt/disk/key"],
+    "/btrfs": ["/var"],
     "/proc/kcore": [],
 }
 
