@@ -7,8 +7,7 @@ formats: cargo's `sources/registry/index/cache.rs` and "Registry Index" of The C
 
 import hashlib
 import re
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -28,25 +27,31 @@ class _Version(msgspec.Struct):
     cksum: str
 
 
-def drop_others(directory: Path, paths: Iterable[str]) -> None:
-    """Remove the crates that are new, or of which the index is, and that are not those of the index.
+def is_crate(path: str) -> bool:
+    """Say whether a file of a cache of cargo's is a crate."""
+    return _CRATE.fullmatch(path) is not None
+
+
+def other_crates(directory: Path, staged: Mapping[str, str]) -> Iterator[str]:
+    """Yield the crates that are new, or of which the index is, and that are not those of the index then.
 
     Args:
         directory: a cache of cargo's.
-        paths: what was moved into it.
+        staged: what is to be moved into it: each path in the cache, and where that is now. A crate's is yielded where
+            it is staged, and where it is in the cache.
     """
-    concerned = {_concerned(each) for each in paths}
+    concerned = {_concerned(each) for each in staged}
     known: dict[tuple[str, str], dict[str, str]] = {}
-    for crate in (directory / "cache").glob("*/*.crate"):
-        path = str(crate.relative_to(directory))
+    there = {str(each.relative_to(directory)): str(each) for each in (directory / "cache").glob("*/*.crate")}
+    for path, file in (*staged.items(), *there.items()):
         found, name = _CRATE.fullmatch(path), _concerned(path)
         if found is None or name not in concerned:
             continue
         if name not in known:
-            known[name] = _digests(directory / "index" / name[0] / ".cache" / _place(name[1]))
-        if known[name].get(found[3]) != _digest(crate):
-            with suppress(OSError):
-                crate.unlink()
+            index = f"index/{name[0]}/.cache/{_place(name[1])}"
+            known[name] = _digests(Path(staged.get(index, directory / index)))
+        if known[name].get(found[3]) != _digest(Path(file)):
+            yield file
 
 
 def _concerned(path: str) -> tuple[str, str]:

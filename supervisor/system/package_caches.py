@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from supervisor.system.crate_index import drop_others
+from supervisor.system.crate_index import is_crate, other_crates
 from supervisor.system.safe_files import NO_LINK
 from workers.kernel import syncfs
 from workers.shell.cache_table import CACHES, caches_of, is_kept, renews, whole
@@ -156,17 +156,22 @@ class CacheStage:
         """
         self._end_file()
         syncfs(self._lock)
+        new = {
+            (name, path): staged
+            for (name, path), staged in self._found.items()
+            if renews(name, path) or not os.path.lexists(Path(self._places[name], path))
+        }
+        if "crates" in self._places:
+            crates = {path: staged for (name, path), staged in new.items() if name == "crates"}
+            for other in other_crates(Path(self._places["crates"]), crates):
+                os.unlink(other)
         moved = 0
-        try:
-            for (name, path), staged in sorted(self._found.items(), key=lambda each: not os.path.isdir(each[1])):
+        for (name, path), staged in sorted(new.items(), key=_in_order):
+            if os.path.lexists(staged):
                 target = Path(self._places[name], path)
-                if renews(name, path) or not os.path.lexists(target):
-                    target.parent.mkdir(0o700, parents=True, exist_ok=True)
-                    os.rename(staged, target)
-                    moved += 1
-        finally:
-            if "crates" in self._places:
-                drop_others(Path(self._places["crates"]), [path for name, path in self._found if name == "crates"])
+                target.parent.mkdir(0o700, parents=True, exist_ok=True)
+                os.rename(staged, target)
+                moved += 1
         if moved:
             self._caches.clear()
         return moved
@@ -175,6 +180,12 @@ class CacheStage:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+def _in_order(staged: tuple[tuple[str, str], str]) -> tuple[bool, bool]:
+    """Directories come first, and crates after the index by which they count."""
+    (name, path), file = staged
+    return not os.path.isdir(file), name == "crates" and is_crate(path)
 
 
 def _sweep(stage: Path) -> None:

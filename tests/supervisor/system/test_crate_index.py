@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.system.crate_index import drop_others
+from supervisor.system.crate_index import other_crates
 
 HEADER: Final = b"\3\2\0\0\0etag\0"
 CRATE: Final = b"the right one"
@@ -31,10 +31,13 @@ INDEXES: Final = {
 
 @pytest.mark.parametrize(("index", "stays"), INDEXES.values(), ids=INDEXES)
 def test_a_crate_stays_whose_digest_the_index_has_as_cargo_reads_it(index: bytes, stays: bool, tmp_path: Path) -> None:
-    crate = tmp_path / "cache/index.example-1/abcd-1.0.0.crate"
-    listed = tmp_path / "index/index.example-1/.cache/ab/cd/abcd"
-    for file, content in ((crate, CRATE), (listed, index)):
-        file.parent.mkdir(parents=True)
-        file.write_bytes(content)
-    drop_others(tmp_path, ["cache/index.example-1/abcd-1.0.0.crate"])
-    assert crate.exists() is stays
+    crate, listed = "cache/index.example-1/abcd-1.0.0.crate", "index/index.example-1/.cache/ab/cd/abcd"
+    for where in ("cache", "stage"):
+        for path, content in ((crate, CRATE), (listed, index)):
+            (tmp_path / where / path).parent.mkdir(parents=True)
+            (tmp_path / where / path).write_bytes(content)
+    cache, new = tmp_path / "cache", str(tmp_path / "stage" / crate)
+    assert list(other_crates(cache, {crate: new})) == ([] if stays else [new, str(cache / crate)])
+    (cache / listed).unlink()
+    found = list(other_crates(cache, {listed: str(tmp_path / "stage" / listed)}))
+    assert found == ([] if stays else [str(cache / crate)])
