@@ -80,6 +80,7 @@ def filled(names: Sequence[str], upper: int, shown: str = "") -> Iterator[Cached
                     from workers.shell.package_index import merged  # which has been prepared
 
                     content = merged(_kept(f"{shown}/{name}/{path}"), content)
+                    path = path if content else ""  # it was none
                 if path and _is_named_rightly(name, path, content):
                     yield CachedFile(f"{name}/{path}", status.st_mode, content)
 

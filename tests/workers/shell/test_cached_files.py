@@ -44,7 +44,7 @@ TOOK: Final[dict[str, tuple[str, str, bytes, str]]] = {
     "an archive of berry": ("berry", "cache/a-npm-1-ab-10c0.zip", b"x", "cache/a-npm-1-ab-10c0.zip"),
     "a file of pnpm": ("pnpm", f"{STORE}/{SHA[:2]}/{SHA[2:]}-exec", b"x", f"{STORE}/{SHA[:2]}/{SHA[2:]}-exec"),
     "a file of pnpm that is another": ("pnpm", f"{STORE}/{SHA[:2]}/{SHA[2:]}", b"y", ""),
-    "an index of pnpm": ("pnpm", "store/v11/index.db", b"x", "store/v11/index.db"),
+    "an index of pnpm that is none": ("pnpm", "store/v11/index.db", b"x", ""),
     "a tool of pnpm": ("pnpm", "store/v11/links/a/1/b/node_modules/a/x.js", b"x", ""),
     "a package of bun": ("bun", "@a/b@1.0.0@@@1/index.js", b"x", "@a/b@1.0.0@@@1/index.js"),
     "a package of bun that is empty": ("bun", "b@1.0.0@@@1/index.js", b"", "b@1.0.0@@@1/index.js"),

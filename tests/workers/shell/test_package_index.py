@@ -37,7 +37,7 @@ def rows_of(data: bytes) -> dict[str, bytes]:
 def test_rows_are_added_and_none_is_replaced(tmp_path: Path) -> None:
     kept, new = database(tmp_path / "a", one="first"), database(tmp_path / "b", one="evil", two="second")
     assert rows_of(merged(kept, new)) == {"one": b"first", "two": b"second"}
-    assert merged(b"", new) == new
+    assert rows_of(merged(b"", new)) == {"one": b"evil", "two": b"second"}
 
 
 ENDLESS: Final = (
@@ -47,6 +47,10 @@ ENDLESS: Final = (
 HOSTILE: Final[dict[str, str]] = {
     "no tables": "CREATE TABLE other (x);",
     "a view without end": ENDLESS,
+    "a trigger": f"{TABLES} CREATE TRIGGER t AFTER INSERT ON package_index BEGIN SELECT 1; END;",
+    "a computed column": TABLES.replace("(key, data,", "(key, data AS (zeroblob(9)),", 1),
+    "a check": TABLES.replace("(key, data,", "(key, data CHECK (length(zeroblob(9))),", 1),
+    "an index of an expression": f"{TABLES} CREATE INDEX i ON package_index (length(data));",
     "three columns": "CREATE TABLE package_index (key, data, more); INSERT INTO package_index VALUES (1, 2, 3);",
 }
 
@@ -58,6 +62,7 @@ def test_what_is_no_such_index_adds_nothing(row: str, tmp_path: Path, monkeypatc
     new = database(tmp_path / "new", HOSTILE.get(row, TABLES))
     new = {"no database": b"x" * 4096, "half a database": new[: len(new) // 2]}.get(row, new)
     assert rows_of(merged(kept, new)) == {"one": b"first"}
+    assert merged(b"", new) == b""
 
 
 def test_an_index_that_a_command_has_left_is_handed_on_with_what_the_cache_has(tmp_path: Path) -> None:
