@@ -29,6 +29,7 @@ FROM_WORKERS: Final = {
     "workers.wire.frames",
     "workers.wire.pack_format",
     "workers.catalog",
+    "workers.treediff.package_addresses",
     "workers.kernel",
     "workers.url",
     "workers.tree.drafts",

@@ -6,28 +6,19 @@ command had gone well is remembered as not needed for such a one, and is no reas
 """
 
 import base64
-import glob
 import json
 import os
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import islice
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from supervisor.system.safe_files import read_bytes
+from supervisor.system.project_files import MEMBERS, matching, text_of
 
-_LARGEST: Final = 2**23
-"""Bytes of a lock file that is read."""
 _MOST: Final = 20_000
 """Packages of one, and names that are remembered."""
-_MEMBERS: Final = 200
-_STARS: Final = 2
-_DEEPEST: Final = 8
-"""Of a pattern: what stands for many names, and slashes."""
 _NAME: Final = re.compile(r"[A-Za-z0-9@_.+~!/-]{1,200}")
 _UNNEEDED: Final = ".unneeded"
 
@@ -87,7 +78,7 @@ def lacking(locked: Locked, root: str, caches: Mapping[str, str]) -> list[str]:
     """
     found = _look(locked, root, caches)
     cache = caches.get(locked.kind, "")
-    known = set(_lines(f"{cache}{_UNNEEDED}")) if cache and found.lacking else set()
+    known = set(text_of(f"{cache}{_UNNEEDED}").splitlines()) if cache and found.lacking else set()
     others = {each.partition("\t")[2] for each in known}
     return [
         each
@@ -98,7 +89,7 @@ def lacking(locked: Locked, root: str, caches: Mapping[str, str]) -> list[str]:
 
 def built(locked: Locked, root: str) -> tuple[str, ...]:
     """Return the programs that a command may build, relative to the root; blocks."""
-    module = _MODULE.search(_text(f"{root}/{locked.directory}/go.mod")) if locked.kind == "go" else None
+    module = _MODULE.search(text_of(f"{root}/{locked.directory}/go.mod")) if locked.kind == "go" else None
     named = (f"{locked.directory}/{module[1]}".removeprefix("/"),) if module is not None else ()
     return (*locked.outputs, *named)
 
@@ -111,7 +102,7 @@ def remember(locked: Locked, root: str, caches: Mapping[str, str]) -> None:
     """
     if not (cache := caches.get(locked.kind, "")):
         return
-    known = dict.fromkeys(_lines(f"{cache}{_UNNEEDED}"))
+    known = dict.fromkeys(text_of(f"{cache}{_UNNEEDED}").splitlines())
     new = [f"{locked.group}\t{each}" for each in _look(locked, root, caches).lacking]
     if {*new} - known.keys():
         lines = [*known, *(each for each in new if each not in known)][-_MOST:]
@@ -136,13 +127,13 @@ def _look(locked: Locked, root: str, caches: Mapping[str, str]) -> _Found:
 
 def _crates(place: _Place, _locked: Locked) -> _Found:
     if any(
-        "replace-with" in _text(f"{each}/.cargo/config{end}") for each in place.directories for end in ("", ".toml")
+        "replace-with" in text_of(f"{each}/.cargo/config{end}") for each in place.directories for end in ("", ".toml")
     ):
         return _Found([])  # vendored, or wherever else it says
     here = _nearest(place, "Cargo.lock")
     if here is None:
         return _Found(list(_wanted_crates(place)))
-    text = _text(f"{here}/Cargo.lock")
+    text = text_of(f"{here}/Cargo.lock")
     kept = {name for _, _, names in os.walk(f"{place.cache}/cache") for name in names} if place.cache else set()
     named, direct = [], set()
     for found in _PACKAGE.finditer(text):
@@ -158,10 +149,10 @@ def _crates(place: _Place, _locked: Locked) -> _Found:
 def _wanted_crates(place: _Place) -> Iterator[str]:
     """Yield the crates that manifests want, where there is no lock file."""
     here = _nearest(place, "Cargo.toml")
-    tops = [tomllib.loads(_text(f"{here}/Cargo.toml"))] if here is not None else []
+    tops = [tomllib.loads(text_of(f"{here}/Cargo.toml"))] if here is not None else []
     for top in tops[:1]:
-        members = _matching(str(here), top.get("workspace", {}).get("members", ()))
-        tops += [tomllib.loads(_text(f"{here}/{each}/Cargo.toml")) for each in members]
+        members = matching(str(here), top.get("workspace", {}).get("members", ()))
+        tops += [tomllib.loads(text_of(f"{here}/{each}/Cargo.toml")) for each in members]
     tables = [each for top in tops for each in (top, top.get("workspace", {}))]
     for table in tables:
         for name, value in (pair for key in _OF_CARGO for pair in table.get(key, {}).items()):
@@ -173,10 +164,10 @@ def _modules(place: _Place, _locked: Locked) -> _Found:
     here = _nearest(place, "go.mod")
     if here is None or os.path.exists(f"{here}/vendor/modules.txt"):
         return _Found([])
-    text = _text(f"{here}/go.mod")
+    text = text_of(f"{here}/go.mod")
     replaced = set(_REPLACED.findall(text))
     required = [each for each in _REQUIRED.findall(text)[:_MOST] if "." in each[0] and each[0] not in replaced]
-    sums = _SUM.findall(_text(f"{here}/go.sum")) or [each[:2] for each in required]
+    sums = _SUM.findall(text_of(f"{here}/go.sum")) or [each[:2] for each in required]
     wanted = [
         (name, version)
         for name, version in dict.fromkeys(sums[:_MOST])
@@ -210,7 +201,7 @@ def _locked_nodes(place: _Place) -> tuple[str, Mapping[str, Any]]:
     """Return where npm works, and the packages of the lock file there: of a workspace's package it is above."""
     here = _nearest(place, "package.json") or place.directories[-1]
     for top in place.directories[place.directories.index(here) :]:
-        text = _text(f"{top}/package-lock.json") or _text(f"{top}/npm-shrinkwrap.json")
+        text = text_of(f"{top}/package-lock.json") or text_of(f"{top}/npm-shrinkwrap.json")
         packages: Mapping[str, Any] = json.loads(text).get("packages", {}) if text else {}
         if packages and (top == here or os.path.relpath(here, top) in packages):
             return top, packages
@@ -220,14 +211,14 @@ def _locked_nodes(place: _Place) -> tuple[str, Mapping[str, Any]]:
 def _workspaces(here: str, packages: Mapping[str, Any]) -> Iterable[str]:
     """Return the directories of a workspace's packages, as the lock file has them or else the manifest."""
     if packages:
-        return [path for path in packages if path and "node_modules" not in path][:_MEMBERS]
-    patterns = json.loads(_text(f"{here}/package.json") or "{}").get("workspaces", [])
+        return [path for path in packages if path and "node_modules" not in path][:MEMBERS]
+    patterns = json.loads(text_of(f"{here}/package.json") or "{}").get("workspaces", [])
     patterns = patterns.get("packages", []) if isinstance(patterns, dict) else patterns
-    return _matching(here, patterns)
+    return matching(here, patterns)
 
 
 def _wanted_nodes(manifest: str) -> dict[str, str]:
-    wanted = _each_node(json.loads(_text(manifest) or "{}"))
+    wanted = _each_node(json.loads(text_of(manifest) or "{}"))
     return {name: each for name, each in wanted.items() if "file:" not in each and "workspace:" not in each}
 
 
@@ -254,9 +245,9 @@ def _wheels(place: _Place, _locked: Locked) -> _Found:
     here = _nearest(place, "pyproject.toml")
     if here is None:
         return _Found([])
-    text = next(filter(None, (_text(f"{here}/{name}") for name in ("uv.lock", "poetry.lock", "pdm.lock"))), "")
+    text = next(filter(None, (text_of(f"{here}/{name}") for name in ("uv.lock", "poetry.lock", "pdm.lock"))), "")
     if not text:
-        manifest = tomllib.loads(_text(f"{here}/pyproject.toml"))
+        manifest = tomllib.loads(text_of(f"{here}/pyproject.toml"))
         groups = manifest.get("project", {}).get("dependencies", []), *manifest.get("dependency-groups", {}).values()
         wanted = [re.split(r"[^\w.-]", str(each), maxsplit=1)[0] for group in groups for each in group]
         poetrys = manifest.get("tool", {}).get("poetry", {}).get("dependencies", {})
@@ -276,31 +267,6 @@ _READERS: Final[Mapping[str, Callable[[_Place, Locked], _Found]]] = MappingProxy
     {"crates": _crates, "go": _modules, "npm": _nodes, "npx": _programs, "pypi": _wheels}
 )
 
-# --- files that anybody may have written ------------------------------------------------------------------------------
-
 
 def _nearest(place: _Place, name: str) -> str | None:
     return next((each for each in place.directories if os.path.exists(f"{each}/{name}")), None)
-
-
-def _matching(here: str, patterns: Iterable[str]) -> list[str]:
-    """Return the names that patterns mean beneath a directory; none of those that could lead through a whole disk."""
-    near = (each for each in islice(patterns, _MEMBERS) if _is_near(each))
-    return list(islice((name for each in near for name in glob.iglob(each, root_dir=here)), _MEMBERS))
-
-
-def _is_near(pattern: str) -> bool:
-    away = pattern.startswith("/") or ".." in pattern or "**" in pattern
-    return not away and pattern.count("/") <= _DEEPEST and sum(map(pattern.count, "*?[")) <= _STARS
-
-
-def _text(path: str) -> str:
-    """Return what is in a regular file; "" where there is none, or too much."""
-    try:
-        return read_bytes(Path(path), _LARGEST).decode("utf-8", "replace").replace("\r\n", "\n")
-    except (OSError, ValueError):
-        return ""
-
-
-def _lines(path: str) -> Iterable[str]:
-    return _text(path).splitlines()

@@ -5,13 +5,12 @@ is told to a person; what holds is that an install reaches the places of its que
 """
 
 import os
-import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from supervisor.system.safe_files import read_bytes
+from supervisor.system.project_files import text_of
+from workers.treediff.package_addresses import EVERY, FETCHED, RESOLVED, addresses
 
 _LARGEST: Final = 2**22
 _NODE: Final = ".npmrc .yarnrc .yarnrc.yml bunfig.toml package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml"
@@ -30,12 +29,6 @@ _FILES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 _OF_NODE: Final = frozenset({"package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml"})
 _OTHERS: Final = frozenset({"pyproject.toml", "Cargo.toml", "Cargo.lock", "uv.lock", "poetry.lock", "pdm.lock"})
 """Files that have addresses for people as well."""
-_URL: Final = r"(?i:(?:[a-z]{1,12}\+)?([a-z]{1,12})://(?:[^/\s\"']{0,200}@)?([^/\s\"'\\#?@]{1,260}))"
-_EVERY: Final = re.compile(_URL)
-_RESOLVED: Final = re.compile(rf"(?:resolved|tarball|repo|registry)\W{{1,6}}{_URL}")
-_KEYS: Final = re.compile(rf"(?:registry|url|source|git|index|find-links)\W{{1,6}}{_URL}")
-_CRATES_IO: Final = "registry+https://github.com/rust-lang/crates.io-index"
-_PORTS: Final[Mapping[str, str]] = MappingProxyType({"https": "443", "http": "80", "ssh": "22"})
 _LOCAL: Final = frozenset({"file"})
 
 
@@ -45,19 +38,7 @@ def places_named(root: str, directory: str, registry: str) -> Iterator[tuple[str
     for above in ("/".join(parts[:count]) for count in range(len(parts), -1, -1)):
         for name in _FILES.get(registry, ()):
             path = os.path.join(above, name)
-            for scheme, host in _addresses(name, _text(f"{root}/{path}")):
+            pattern = RESOLVED if name in _OF_NODE else FETCHED if name in _OTHERS else EVERY
+            for scheme, place in addresses(pattern, text_of(f"{root}/{path}", _LARGEST)):
                 if scheme not in _LOCAL:
-                    yield path, host if ":" in host else f"{host}:{_PORTS.get(scheme, '0')}"
-
-
-def _addresses(name: str, text: str) -> list[tuple[str, str]]:
-    pattern = _RESOLVED if name in _OF_NODE else _KEYS if name in _OTHERS else _EVERY
-    found = pattern.findall(text.replace(_CRATES_IO, ""))
-    return list(dict.fromkeys((scheme.lower(), host.lower()) for scheme, host in found))
-
-
-def _text(path: str) -> str:
-    try:
-        return read_bytes(Path(path), _LARGEST).decode("utf-8", "replace")
-    except (OSError, ValueError):
-        return ""
+                    yield path, place

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from workers.treediff.package_addresses import EVERY, FETCHED, PORTS, RESOLVED, addresses
+
 LARGEST: Final = 2**20
 """Bytes of a manifest that is read."""
 
@@ -39,20 +41,12 @@ _DEPENDENCIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 _OF_NODE: Final = frozenset(["package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock"])
 _LOCKS: Final = _OF_NODE | {"uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "Cargo.lock"}
-_URL: Final = r"(?i:(?:[a-z]{1,12}\+)?([a-z]{1,12})://(?:[^/\s\"']{0,200}@)?([^/\s\"'\\#?@]{1,260}))"
-_NAMED: Final = re.compile(_URL)
 _OVER_SSH: Final = re.compile(r"(?<![\w.-])[\w.-]{1,64}@([\w-][\w.-]{0,200}\.[A-Za-z]{2,24}):[\w.~-]{1,100}/")
 """A repository as scp(1) names one."""
 _ESCAPED: Final = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|U000([0-9A-Fa-f]{5})|(/))")
 """A character as JSON, TOML and YAML may write it."""
-_FETCHED: Final = re.compile(rf"(?:registry|url|source|git|index)\W{{1,6}}{_URL}")
-_RESOLVED: Final = re.compile(rf"(?:resolved|tarball|repo|registry)\W{{1,6}}{_URL}")
-"""Where a lock file says that a package comes from; others of its addresses are for people."""
 _SHORT: Final = re.compile(r'"\s*:\s*"((?:(?:github|gitlab|bitbucket|gist):)?[\w.-]+/[\w.-]+)(?:#[^"]*)?"')
 """A repository, as a dependency of npm's."""
-_CRATES_IO: Final = "registry+https://github.com/rust-lang/crates.io-index"
-"""What Cargo.lock calls the registry, wherever that is."""
-_PORTS: Final[Mapping[str, str]] = MappingProxyType({"https": "443", "http": "80", "ssh": "22"})
 _PLACES: Final = 8
 
 _REQUIRE: Final = re.compile(r"^require[ \t]*\([^()]*^\)|^require[ \t][^(\n]*$", re.MULTILINE)
@@ -79,11 +73,10 @@ def new_places(name: str, before: bytes, after: bytes) -> tuple[str, ...]:
 
 
 def _places(name: str, text: str) -> set[str]:
-    pattern = _NAMED if name not in _LOCKS else _RESOLVED if name in _OF_NODE else _FETCHED
+    pattern = EVERY if name not in _LOCKS else RESOLVED if name in _OF_NODE else FETCHED
     text = _ESCAPED.sub(_character, text)
-    found = [(scheme.lower(), host.lower()) for scheme, host in pattern.findall(text.replace(_CRATES_IO, ""))]
-    places = {host if ":" in host else f"{host}:{_PORTS.get(scheme, '0')}" for scheme, host in found}
-    places |= {f"{host.lower()}:{_PORTS['ssh']}" for host in _OVER_SSH.findall(text)}
+    places = {place for _scheme, place in addresses(pattern, text)}
+    places |= {f"{host.lower()}:{PORTS['ssh']}" for host in _OVER_SSH.findall(text)}
     if name != _NODE:
         return places
     return places | {f"the repository {each}" for each in _SHORT.findall(text)}

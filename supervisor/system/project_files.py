@@ -1,0 +1,38 @@
+"""Files of a root that package managers read, and that anybody may have written.
+
+Rule: only regular files up to a size are read, and whatever is wrong with one, it is as if it were not there. Patterns
+of names lead a few directories deep and no further. Blocks.
+"""
+
+import glob
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from supervisor.system.safe_files import read_bytes
+
+LARGEST: Final = 2**23
+MEMBERS: Final = 200
+_STARS: Final = 2
+_DEEPEST: Final = 8
+"""Of a pattern: what stands for many names, and slashes."""
+
+
+def text_of(path: str, largest: int = LARGEST) -> str:
+    """Return what is in a regular file, with lines that end alike; "" where there is none, or too much."""
+    try:
+        return read_bytes(Path(path), largest).decode("utf-8", "replace").replace("\r\n", "\n")
+    except (OSError, ValueError):
+        return ""
+
+
+def matching(here: str, patterns: Iterable[str]) -> list[str]:
+    """Return the names that patterns mean beneath a directory; none of those that could lead through a whole disk."""
+    near = (each for each in islice(patterns, MEMBERS) if _is_near(each))
+    return list(islice((name for each in near for name in glob.iglob(each, root_dir=here)), MEMBERS))
+
+
+def _is_near(pattern: str) -> bool:
+    away = pattern.startswith("/") or ".." in pattern or "**" in pattern
+    return not away and pattern.count("/") <= _DEEPEST and sum(map(pattern.count, "*?[")) <= _STARS
