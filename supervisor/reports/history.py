@@ -150,10 +150,8 @@ def _notes(fact: Fact) -> list[str]:
     """Return what is said of a fact that is neither a line, a reply nor a call."""
     match fact:
         case SessionChanged():
-            return [
-                f"from here on {_profile_and_model(fact)}",
-                f"and the root {one_line(fact.context.working_directory, 4096)}",
-            ]
+            root = one_line(fact.context.working_directory, 4096)
+            return [f"from here on {_profile_and_model(fact)}", f"and the root {root}"]
         case SessionDeleted():
             return ["deleted: no listing shows this session"]
         case TurnResumed():
@@ -201,12 +199,12 @@ def _call_lines(fact: CallStarted, before: list[str]) -> list[str]:
 def _decision_lines(fact: CallDecided) -> list[str]:
     """Return what is shown of a rehearsal, and of what was decided about it."""
     who = one_line(fact.decided_by, _WIDTH)
-    fate = ("committed" if fact.committed else "not committed") + (f" by {who}" if who else "")
+    by = f" by {who}" if who else ""
+    parts = [("committed" if fact.committed else "not committed") + by if fact.committed or not fact.undoes else ""]
+    parts += [_changes(fact), one_line(fact.cannot_undo, _WIDTH) if fact.committed else ""]
     if fact.network and not fact.committed and (fact.approved or fact.effects is None):
-        return [f"    allowed to use the network{f' by {who}' if who else ''}"]
-    lost = fact.cannot_undo if fact.committed else ""
-    parts = [fate if fact.committed or not fact.undoes else "", _changes(fact), one_line(lost, _WIDTH)]
-    lines = [f"    {', '.join(part for part in parts if part)}"]
+        parts = [f"allowed to use the network{by}"]
+    lines = [f"    {', '.join(filter(None, parts))}"]
     return [*lines, f"    {who or 'the person'} said: {one_line(fact.remark, _WIDTH)}"] if fact.remark else lines
 
 

@@ -181,7 +181,7 @@ def test_an_edited_call_without_an_outcome_shows_both_texts(journal: Journal, se
 def test_a_history_shows_what_a_call_changed_and_who_let_it(journal: Journal, settings: Settings) -> None:
     effects = Effects((Change("d\n/a", "deleted", NodeState("file", 0o644)),), {"deleted": 1}, b"")
     call_a = CallStarted(1, "a", "exec_shell", "{}", True, "allow", "", rehearsed=True)
-    online = CallDecided(1, "a", "ask", "", False, approved=True, decided_by="console", network=True)
+    online = CallDecided(1, "a", "ask", "", False, None, True, "just once", "console", network=True)
     failed = CallDecided(1, "a", "allow", "", False, effects, network=True)
     asked = CallDecided(1, "a", "ask", "", False, effects, True, "not all", "console", edited="{1}")
     again = CallStarted(1, "a", "exec_shell", "{}", True, "allow", "", edited="{1}", again=True)
@@ -191,6 +191,7 @@ def test_a_history_shows_what_a_call_changed_and_who_let_it(journal: Journal, se
     assert told(journal, settings, *SPOKEN[:2], call_a, online, failed, asked, again, decided, *ended)[4:-1] == [
         "* exec_shell {} (a)",
         "    allowed to use the network by console",
+        "    console said: just once",
         r"    not committed, 1 file: 1 deleted: d\n/a",
         r"    not committed by console, 1 file: 1 deleted: d\n/a",
         "    console said: not all",
