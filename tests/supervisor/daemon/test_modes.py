@@ -146,6 +146,34 @@ def test_what_a_mode_asks_about(calling: tuple[Lines, str], tree: Path, name: st
     assert contents(seen(tree)) == contents(before)
 
 
+@pytest.mark.parametrize(
+    ("name", "command"), [("d/b.py", "git checkout -qf other"), ("sub/c.py", "git switch -q other; rm sub/c.py")]
+)
+def test_a_change_of_branch_deletes_unasked_only_what_its_index_had(
+    daemon: DaemonProcess, name: str, command: str
+) -> None:
+    root = daemon.folder / name.replace("/", "-")
+    for each in ("d", "sub"):
+        (root / each).mkdir(parents=True)
+    (root / "d/b.py").write_text("b = 1\n")
+    (root / "sub/c.py").write_text("c = 1\n")
+    (root / ".gitignore").write_text("sub/\n")
+    git(root, "init", "-q")
+    git(root, "add", "d", ".gitignore")
+    git(root, "commit", "-qm", "first")
+    git(root, "checkout", "-qb", "other")
+    git(root, "rm", "-qr", "d")
+    git(root, "commit", "-qm", "without d")
+    git(root, "checkout", "-q", "-")
+    git(root / "sub", "init", "-q")
+    git(root / "sub", "add", "c.py")
+    (root / name).write_text("an edit that nobody has committed\n")
+    with daemon.client() as client:
+        session = client.new_session(root, profile="code", modelless=True)
+        assert outcome(client, session, RUN, {"command": command})[0] == "asked"
+    assert (root / name).read_text() == "an edit that nobody has committed\n"
+
+
 def contents(found: Seen) -> dict[str, tuple[object, object]]:
     return {path: (of[0], of[-1]) for path, of in found.items()}
 
