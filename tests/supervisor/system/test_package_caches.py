@@ -62,7 +62,7 @@ def test_a_package_that_is_unpacked_comes_and_goes_as_one(tmp_path: Path) -> Non
 
 def index(*digests: str) -> str:
     rows = (json.dumps({"name": "tiny", "vers": f"1.0.{at}", "cksum": each}) for at, each in enumerate(digests))
-    return "\x03etag\0" + "".join(f"1.0.{at}\0{row}\0" for at, row in enumerate(rows))
+    return "\x03\2\0\0\0etag\0" + "".join(f"1.0.{at}\0{row}\0" for at, row in enumerate(rows))
 
 
 def test_a_crate_is_kept_for_as_long_as_the_index_has_its_digest(caches: PackageCaches) -> None:
@@ -74,6 +74,14 @@ def test_a_crate_is_kept_for_as_long_as_the_index_has_its_digest(caches: Package
     assert (kept(caches, first), kept(caches, other)) == ("x", "")
     install(caches, **{f"{at}/.cache/ti/ny/tiny": index("0" * 64)})
     assert kept(caches, first) == "", "a new index has another"
+
+
+def test_no_crate_comes_before_the_index_by_which_it_counts(caches: PackageCaches) -> None:
+    crate, at = "crates/cache/here/tiny-1.0.0.crate", "crates/index/here/.cache/ti/ny/tiny"
+    Path(dict(places(caches))["crates"], "cache").write_text("where a directory belongs")
+    with pytest.raises(OSError, match="cache"):
+        install(caches, **{crate: "x", at: index(hashlib.sha256(b"x").hexdigest())})
+    assert kept(caches, at)
 
 
 def test_what_is_there_stays_but_for_the_index(caches: PackageCaches) -> None:
