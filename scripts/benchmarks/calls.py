@@ -19,7 +19,7 @@ from typing import Any, Final
 import trio
 
 from scripts.benchmarks.figures import Figure, Goal, at, figure
-from scripts.benchmarks.pools import ALL_CPUS, bench_spec, pin, settled, with_pool
+from scripts.benchmarks.pools import ALL_CPUS, pin, settled, with_bench_pool
 from supervisor.pool.pool import Pool
 from workers import kernel
 
@@ -143,7 +143,7 @@ class _Race:
 async def _racing(race: _Race, use: Callable[[Pool], Awaitable[None]]) -> None:
     kernel.keep_heap()  # as the program does when it starts
     try:
-        await with_pool(bench_spec, use)
+        await with_bench_pool(use)
     finally:
         race.close()
 
@@ -233,6 +233,6 @@ async def throughput(quick: bool) -> list[Figure]:
             rates.append(calls // _IN_FLIGHT * _IN_FLIGHT / (time.perf_counter() - began))
 
     kernel.keep_heap()
-    await with_pool(bench_spec, use)
+    await with_bench_pool(use)
     name = f"strongroom, {_IN_FLIGHT} in flight over {_WORKERS} workers"
     return [figure("throughput", name, at(rates, 0.5), "calls/s", len(rates), goal=Goal(35_000, at_least=True))]

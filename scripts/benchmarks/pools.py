@@ -12,16 +12,11 @@ from scripts.benchmarks.worker import MAIN
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec, Restart, worker_command
 from supervisor.pool.worker_slot import WorkerState
+from supervisor.pool.worker_template import WorkerTemplate
 from workers.wire.messages import Context
 
 NOTE: Final = "note.md"
 """A small file in the root of every pool."""
-
-
-def bench_spec(root: str) -> ChildSpec:
-    """Return the spec of the workers that do nothing, which may die as often as the benchmark likes."""
-    restart = Restart(intensity=10**6, first_backoff=0.001, longest_backoff=0.001)
-    return ChildSpec("bench", Context(root), restart=restart, command=worker_command(MAIN))
 
 
 def files_spec(root: str) -> ChildSpec:
@@ -44,6 +39,19 @@ async def with_pool(make: Callable[[str], ChildSpec], use: Callable[[Pool], Awai
                     await pool.workers.close()
         finally:
             os.close(root_fd)
+
+
+async def with_bench_pool(use: Callable[[Pool], Awaitable[None]]) -> None:
+    """Run `use` on a pool of workers that do nothing, and may die as often as it likes; forked, as the daemon's are."""
+    command = worker_command(MAIN)
+    template = WorkerTemplate(command, None)
+    restart = Restart(intensity=10**6, first_backoff=0.001, longest_backoff=0.001)
+    try:
+        await with_pool(
+            lambda root: ChildSpec("bench", Context(root), restart=restart, command=command, template=template), use
+        )
+    finally:
+        template.close()
 
 
 async def settled(pool: Pool, workers: int) -> list[int]:

@@ -11,7 +11,7 @@ from functools import partial
 import trio
 
 from scripts.benchmarks.figures import Figure, Goal, at, figure
-from scripts.benchmarks.pools import NOTE, bench_spec, files_spec, settled, with_pool
+from scripts.benchmarks.pools import NOTE, files_spec, settled, with_bench_pool, with_pool
 from supervisor.errors import WorkerDied
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec, worker_command
@@ -101,7 +101,7 @@ async def recovery(quick: bool) -> list[Figure]:
                 killed = time.perf_counter()
                 os.kill(pid, signal.SIGKILL)
 
-    await with_pool(bench_spec, use)
+    await with_bench_pool(use)
     milliseconds = [each * 1e3 for each in seconds[2:]]
     return [
         figure(
