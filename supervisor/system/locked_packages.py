@@ -15,7 +15,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from supervisor.system.project_files import MEMBERS, matching, text_of
+from supervisor.system.project_files import MEMBERS, ProjectFiles, matching, text_of
 
 _MOST: Final = 20_000
 """Packages of one, and names that are remembered."""
@@ -60,41 +60,48 @@ class _Place(NamedTuple):
     """Where it runs, and those above it up to the root."""
     cache: str
     """A cache of the registry's packages; "" where there is none."""
+    files: ProjectFiles
 
 
-class _Found(NamedTuple):
+class Found(NamedTuple):
+    """What a command wants, and neither the root nor a cache has."""
+
     lacking: list[str]
-    direct: frozenset[str] = frozenset()
+    """Packages, as they are called."""
+    direct: list[str] = []  # noqa: RUF012 - a default that nobody changes
     """Names that the project itself asks for."""
 
 
-def lacking(locked: Locked, root: str, caches: Mapping[str, str]) -> list[str]:
-    """Return the packages that a command has to fetch, as they are called; blocks.
+def unmet(locked: Locked, found: Found, caches: Mapping[str, str]) -> list[str]:
+    """Return the packages that a command has to fetch: without those that it had no need of before. Blocks.
 
     Args:
         locked: the command.
-        root: a path that leads to the root.
+        found: what it lacks.
         caches: name of a cache -> its directory.
     """
-    found = _look(locked, root, caches)
-    cache = caches.get(locked.kind, "")
+    cache, direct = caches.get(locked.kind, ""), {*found.direct}
     known = set(text_of(f"{cache}{_UNNEEDED}").splitlines()) if cache and found.lacking else set()
     others = {each.partition("\t")[2] for each in known}
     return [
         each
         for each in found.lacking
-        if f"{locked.group}\t{each}" not in known and (each not in others or each.rpartition("@")[0] in found.direct)
+        if f"{locked.group}\t{each}" not in known and (each not in others or each.rpartition("@")[0] in direct)
     ]
 
 
-def built(locked: Locked, root: str) -> tuple[str, ...]:
-    """Return the programs that a command may build, relative to the root; blocks."""
-    module = _MODULE.search(text_of(f"{root}/{locked.directory}/go.mod")) if locked.kind == "go" else None
+def built(locked: Locked, root: str, files: ProjectFiles) -> tuple[str, ...]:
+    """Return the programs that a command may build, relative to the root; blocks.
+
+    Raises:
+        TooMuchError: there is too much to read.
+    """
+    module = _MODULE.search(files.text(f"{root}/{locked.directory}/go.mod")) if locked.kind == "go" else None
     named = (f"{locked.directory}/{module[1]}".removeprefix("/"),) if module is not None else ()
     return (*locked.outputs, *named)
 
 
-def remember(locked: Locked, root: str, caches: Mapping[str, str]) -> None:
+def remember(locked: Locked, found: Found, caches: Mapping[str, str]) -> None:
     """Remember what is still not here, after a command has gone well. Blocks.
 
     Raises:
@@ -103,7 +110,7 @@ def remember(locked: Locked, root: str, caches: Mapping[str, str]) -> None:
     if not (cache := caches.get(locked.kind, "")):
         return
     known = dict.fromkeys(text_of(f"{cache}{_UNNEEDED}").splitlines())
-    new = [f"{locked.group}\t{each}" for each in _look(locked, root, caches).lacking]
+    new = [f"{locked.group}\t{each}" for each in found.lacking]
     if {*new} - known.keys():
         lines = [*known, *(each for each in new if each not in known)][-_MOST:]
         draft = f"{cache}{_UNNEEDED}.{os.getpid()}"
@@ -112,28 +119,41 @@ def remember(locked: Locked, root: str, caches: Mapping[str, str]) -> None:
         os.replace(draft, f"{cache}{_UNNEEDED}")
 
 
-def _look(locked: Locked, root: str, caches: Mapping[str, str]) -> _Found:
+def wanted(locked: Locked, root: str, caches: Mapping[str, str], files: ProjectFiles) -> Found:
+    """Return what a command lacks; blocks.
+
+    Args:
+        locked: the command.
+        root: a path that leads to the root.
+        caches: name of a cache -> its directory.
+        files: read those of the root.
+
+    Raises:
+        TooMuchError: there is too much to read.
+    """
     parts = locked.directory.split("/") if locked.directory else []
     above = tuple("/".join((root, *parts[:count])) for count in range(len(parts), -1, -1))
     with suppress(OSError, ValueError, RecursionError, TypeError, AttributeError, KeyError):
-        found = _READERS[locked.kind](_Place(above, caches.get(locked.kind, "")), locked)
+        found = _READERS[locked.kind](_Place(above, caches.get(locked.kind, ""), files), locked)
         named = [each for each in found.lacking if _NAME.fullmatch(each)]
-        return found._replace(lacking=list(dict.fromkeys(named))[:_MOST])
-    return _Found([])
+        return Found(list(dict.fromkeys(named))[:_MOST], sorted(map(str, found.direct))[:_MOST])
+    return Found([])
 
 
 # --- a reader for each kind of lock file ------------------------------------------------------------------------------
 
 
-def _crates(place: _Place, _locked: Locked) -> _Found:
+def _crates(place: _Place, _locked: Locked) -> Found:
     if any(
-        "replace-with" in text_of(f"{each}/.cargo/config{end}") for each in place.directories for end in ("", ".toml")
+        "replace-with" in place.files.text(f"{each}/.cargo/config{end}")
+        for each in place.directories
+        for end in ("", ".toml")
     ):
-        return _Found([])  # vendored, or wherever else it says
+        return Found([])  # vendored, or wherever else it says
     here = _nearest(place, "Cargo.lock")
     if here is None:
-        return _Found(list(_wanted_crates(place)))
-    text = text_of(f"{here}/Cargo.lock")
+        return Found(list(_wanted_crates(place)))
+    text = place.files.text(f"{here}/Cargo.lock")
     kept = {name for _, _, names in os.walk(f"{place.cache}/cache") for name in names} if place.cache else set()
     named, direct = [], set()
     for found in _PACKAGE.finditer(text):
@@ -143,16 +163,16 @@ def _crates(place: _Place, _locked: Locked) -> _Found:
             direct |= {line.strip(' ",').partition(" ")[0] for line in below[1].splitlines()} if below else set()
         elif source.startswith(('"registry+', '"sparse+')) and f"{name}-{version}.crate" not in kept:
             named.append(f"{name}@{version}")
-    return _Found(named, frozenset(direct))
+    return Found(named, [*direct])
 
 
 def _wanted_crates(place: _Place) -> Iterator[str]:
     """Yield the crates that manifests want, where there is no lock file."""
     here = _nearest(place, "Cargo.toml")
-    tops = [tomllib.loads(text_of(f"{here}/Cargo.toml"))] if here is not None else []
+    tops = [tomllib.loads(place.files.text(f"{here}/Cargo.toml"))] if here is not None else []
     for top in tops[:1]:
         members = matching(str(here), top.get("workspace", {}).get("members", ()))
-        tops += [tomllib.loads(text_of(f"{here}/{each}/Cargo.toml")) for each in members]
+        tops += [tomllib.loads(place.files.text(f"{here}/{each}/Cargo.toml")) for each in members]
     tables = [each for top in tops for each in (top, top.get("workspace", {}))]
     for table in tables:
         for name, value in (pair for key in _OF_CARGO for pair in table.get(key, {}).items()):
@@ -160,20 +180,20 @@ def _wanted_crates(place: _Place) -> Iterator[str]:
                 yield name
 
 
-def _modules(place: _Place, _locked: Locked) -> _Found:
+def _modules(place: _Place, _locked: Locked) -> Found:
     here = _nearest(place, "go.mod")
     if here is None or os.path.exists(f"{here}/vendor/modules.txt"):
-        return _Found([])
-    text = text_of(f"{here}/go.mod")
+        return Found([])
+    text = place.files.text(f"{here}/go.mod")
     replaced = set(_REPLACED.findall(text))
     required = [each for each in _REQUIRED.findall(text)[:_MOST] if "." in each[0] and each[0] not in replaced]
-    sums = _SUM.findall(text_of(f"{here}/go.sum")) or [each[:2] for each in required]
+    sums = _SUM.findall(place.files.text(f"{here}/go.sum")) or [each[:2] for each in required]
     wanted = [
         (name, version)
         for name, version in dict.fromkeys(sums[:_MOST])
         if not _is_kept_module(place.cache, name, version)
     ]
-    return _Found([f"{n}@{v}" for n, v in wanted], frozenset(name for name, _, other in required if not other))
+    return Found([f"{n}@{v}" for n, v in wanted], [name for name, _, other in required if not other])
 
 
 def _is_kept_module(cache: str, name: str, version: str) -> bool:
@@ -181,44 +201,46 @@ def _is_kept_module(cache: str, name: str, version: str) -> bool:
     return bool(cache) and os.path.exists(f"{cache}/{escaped}/@v/{version}.zip")
 
 
-def _nodes(place: _Place, locked: Locked) -> _Found:
+def _nodes(place: _Place, locked: Locked) -> Found:
     here, packages = _locked_nodes(place)
-    wanted = _wanted_nodes(f"{here}/package.json")
+    wanted = _wanted_nodes(place, f"{here}/package.json")
     named = []
-    for path in ("", *_workspaces(here, packages)):
+    for path in ("", *_workspaces(place, here, packages)):
         said = _each_node(packages.get(path, {}))
-        new = [name for name, each in _wanted_nodes(f"{here}/{path}/package.json").items() if said.get(name) != each]
+        new = [
+            name for name, each in _wanted_nodes(place, f"{here}/{path}/package.json").items() if said.get(name) != each
+        ]
         named += [name for name in new if packages or not os.path.exists(f"{here}/node_modules/{name}")]
     named += [
         f"{path.rpartition('node_modules/')[2]}@{each.get('version', '')}"
         for path, each in packages.items()
         if path and "resolved" in each and not each.get("link") and not _is_installed(place, here, path, each, locked)
     ]
-    return _Found(named, frozenset(wanted))
+    return Found(named, [*wanted])
 
 
 def _locked_nodes(place: _Place) -> tuple[str, Mapping[str, Any]]:
     """Return where npm works, and the packages of the lock file there: of a workspace's package it is above."""
     here = _nearest(place, "package.json") or place.directories[-1]
     for top in place.directories[place.directories.index(here) :]:
-        text = text_of(f"{top}/package-lock.json") or text_of(f"{top}/npm-shrinkwrap.json")
+        text = place.files.text(f"{top}/package-lock.json") or place.files.text(f"{top}/npm-shrinkwrap.json")
         packages: Mapping[str, Any] = json.loads(text).get("packages", {}) if text else {}
         if packages and (top == here or os.path.relpath(here, top) in packages):
             return top, packages
     return here, {}
 
 
-def _workspaces(here: str, packages: Mapping[str, Any]) -> Iterable[str]:
+def _workspaces(place: _Place, here: str, packages: Mapping[str, Any]) -> Iterable[str]:
     """Return the directories of a workspace's packages, as the lock file has them or else the manifest."""
     if packages:
         return [path for path in packages if path and "node_modules" not in path][:MEMBERS]
-    patterns = json.loads(text_of(f"{here}/package.json") or "{}").get("workspaces", [])
+    patterns = json.loads(place.files.text(f"{here}/package.json") or "{}").get("workspaces", [])
     patterns = patterns.get("packages", []) if isinstance(patterns, dict) else patterns
     return matching(here, patterns)
 
 
-def _wanted_nodes(manifest: str) -> dict[str, str]:
-    wanted = _each_node(json.loads(text_of(manifest) or "{}"))
+def _wanted_nodes(place: _Place, manifest: str) -> dict[str, str]:
+    wanted = _each_node(json.loads(place.files.text(manifest) or "{}"))
     return {name: each for name, each in wanted.items() if "file:" not in each and "workspace:" not in each}
 
 
@@ -236,34 +258,36 @@ def _is_installed(place: _Place, here: str, path: str, locked: Mapping[str, Any]
     )
 
 
-def _programs(place: _Place, locked: Locked) -> _Found:
+def _programs(place: _Place, locked: Locked) -> Found:
     there = any(os.path.exists(f"{each}/node_modules/.bin/{locked.program}") for each in place.directories)
-    return _Found([] if there or not locked.program else [locked.program])
+    return Found([] if there or not locked.program else [locked.program])
 
 
-def _wheels(place: _Place, _locked: Locked) -> _Found:
+def _wheels(place: _Place, _locked: Locked) -> Found:
     here = _nearest(place, "pyproject.toml")
     if here is None:
-        return _Found([])
-    text = next(filter(None, (text_of(f"{here}/{name}") for name in ("uv.lock", "poetry.lock", "pdm.lock"))), "")
+        return Found([])
+    text = next(
+        filter(None, (place.files.text(f"{here}/{name}") for name in ("uv.lock", "poetry.lock", "pdm.lock"))), ""
+    )
     if not text:
-        manifest = tomllib.loads(text_of(f"{here}/pyproject.toml"))
+        manifest = tomllib.loads(place.files.text(f"{here}/pyproject.toml"))
         groups = manifest.get("project", {}).get("dependencies", []), *manifest.get("dependency-groups", {}).values()
         wanted = [re.split(r"[^\w.-]", str(each), maxsplit=1)[0] for group in groups for each in group]
         poetrys = manifest.get("tool", {}).get("poetry", {}).get("dependencies", {})
-        return _Found([*wanted, *(each for each in poetrys if each != "python")])
+        return Found([*wanted, *(each for each in poetrys if each != "python")])
     lib = f"{here}/.venv/lib"
     sites = [f"{lib}/{each}/site-packages" for each in (os.listdir(lib) if os.path.isdir(lib) else ())]
     there = {_distribution(name.removesuffix(".dist-info")) for each in sites for name in os.listdir(each)}
     named = [(name, version) for name, version, source in _PACKAGE.findall(text) if "virtual" not in source]
-    return _Found([f"{n}@{v}" for n, v in named if _distribution(f"{n}-{v}") not in there])
+    return Found([f"{n}@{v}" for n, v in named if _distribution(f"{n}-{v}") not in there])
 
 
 def _distribution(name: str) -> str:
     return re.sub(r"[-_.]+", "_", name).casefold()
 
 
-_READERS: Final[Mapping[str, Callable[[_Place, Locked], _Found]]] = MappingProxyType(
+_READERS: Final[Mapping[str, Callable[[_Place, Locked], Found]]] = MappingProxyType(
     {"crates": _crates, "go": _modules, "npm": _nodes, "npx": _programs, "pypi": _wheels}
 )
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from supervisor.system.project_files import text_of
+from supervisor.system.project_files import ProjectFiles
 from workers.treediff.package_addresses import EVERY, FETCHED, RESOLVED, addresses
 
 _LARGEST: Final = 2**22
@@ -32,13 +32,17 @@ _OTHERS: Final = frozenset({"pyproject.toml", "Cargo.toml", "Cargo.lock", "uv.lo
 _LOCAL: Final = frozenset({"file"})
 
 
-def places_named(root: str, directory: str, registry: str) -> Iterator[tuple[str, str]]:
-    """Yield files, relative to the root, with a place that each names as "host:port"; blocks."""
+def places_named(root: str, directory: str, registry: str, files: ProjectFiles) -> Iterator[tuple[str, str]]:
+    """Yield files, relative to the root, with a place that each names as "host:port"; blocks.
+
+    Raises:
+        TooMuchError: there is too much to read.
+    """
     parts = directory.split("/") if directory else []
     for above in ("/".join(parts[:count]) for count in range(len(parts), -1, -1)):
         for name in _FILES.get(registry, ()):
             path = os.path.join(above, name)
             pattern = RESOLVED if name in _OF_NODE else FETCHED if name in _OTHERS else EVERY
-            for scheme, place in addresses(pattern, text_of(f"{root}/{path}", _LARGEST)):
+            for scheme, place in addresses(pattern, files.text(f"{root}/{path}", _LARGEST)):
                 if scheme not in _LOCAL:
                     yield path, place

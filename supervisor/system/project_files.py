@@ -1,11 +1,13 @@
 """Files of a root that package managers read, and that anybody may have written.
 
-Rule: only regular files up to a size are read, and whatever is wrong with one, it is as if it were not there. Patterns
-of names lead a few directories deep and no further. Blocks.
+Rule: only regular files up to a size are read, of one look together no more than it says, and whatever is wrong with
+one, it is as if it were not there. Patterns of names lead a few directories deep and no further. Blocks.
 """
 
 import glob
+import os
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -25,6 +27,33 @@ def text_of(path: str, largest: int = LARGEST) -> str:
         return read_bytes(Path(path), largest).decode("utf-8", "replace").replace("\r\n", "\n")
     except (OSError, ValueError):
         return ""
+
+
+class TooMuchError(Exception):
+    """The files of one look have more bytes together than it may read."""
+
+
+class ProjectFiles:
+    """Those of one look.
+
+    Args:
+        most: bytes of all together.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+
+    def text(self, path: str, largest: int = LARGEST) -> str:
+        """Return what is in a file, as `text_of` does.
+
+        Raises:
+            TooMuchError: with those before it, there is more than may be read.
+        """
+        with suppress(OSError, ValueError):
+            self._left -= os.stat(path).st_size
+        if self._left < 0:
+            raise TooMuchError
+        return text_of(path, largest)
 
 
 def matching(here: str, patterns: Iterable[str]) -> list[str]:

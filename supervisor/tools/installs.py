@@ -17,9 +17,9 @@ from supervisor.rules.installers import Install, covers, install_of
 from supervisor.rules.judge_effects import Verdict
 from supervisor.rules.rule import Rule
 from supervisor.rules.rule_sentence import sentence
-from supervisor.system.locked_packages import built, lacking, remember
-from supervisor.system.named_registries import places_named
+from supervisor.system.locked_packages import remember, unmet
 from supervisor.system.package_caches import PackageCaches
+from supervisor.system.package_look import look
 from supervisor.tools.exfiltration.exposure import SeenText
 from workers.changes.effects import Effects
 
@@ -64,25 +64,17 @@ class WantedNetwork(NamedTuple):
 
     def needed(self, root: str, caches: PackageCaches | None, registries: Iterable[Registry]) -> "WantedNetwork | None":
         """Return it with the packages that are not here; None where all are. Blocks."""
-        places = dict(_places(caches, registries))
-        found = tuple(name for each in self.install.locked for name in lacking(each, root, places))
-        outputs = tuple(path for each in self.install.locked for path in built(each, root))
-        if not found and not self.install.always:
+        places, install = dict(_places(caches, registries)), self.install
+        seen = look(install.locked, root, places, install.registries)
+        pairs = zip(install.locked, seen.found, strict=True)
+        found = tuple(name for locked, each in pairs for name in unmet(locked, each, places))
+        if not found and not install.always:
             return None
-        return self._replace(lacking=found, outputs=outputs, elsewhere=tuple(self._elsewhere(root))[:_NAMED])
-
-    def _elsewhere(self, root: str) -> Iterable[str]:
-        """Return the files of the root that name places which it does not reach, each with one; blocks."""
-        directories = dict.fromkeys(("", *(each.directory for each in self.install.locked)))
-        named = (
-            pair
-            for directory in directories
-            for registry in self.install.registries
-            for pair in places_named(root, directory, registry)
+        away = (
+            f"{one_line(at, _WIDTH)} ({one_line(path, _WIDTH)})" for path, at in seen.places if at not in self.known
         )
-        return dict.fromkeys(
-            f"{one_line(place, _WIDTH)} ({one_line(path, _WIDTH)})" for path, place in named if place not in self.known
-        )
+        elsewhere = tuple(dict.fromkeys(away))[:_NAMED]
+        return self._replace(lacking=found, outputs=tuple(seen.outputs), elsewhere=elsewhere)
 
     @property
     def known(self) -> set[str]:
@@ -95,8 +87,9 @@ class WantedNetwork(NamedTuple):
         Raises:
             OSError: it cannot be written.
         """
-        for each in self.install.locked:
-            remember(each, root, dict(_places(caches, registries)))
+        places = dict(_places(caches, registries))
+        for each, found in zip(self.install.locked, look(self.install.locked, root, places, ()).found, strict=True):
+            remember(each, found, places)
 
     def upload(self, seen: SeenText) -> int:
         """Return how many bytes it may send."""

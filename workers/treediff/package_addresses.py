@@ -4,7 +4,7 @@ Rule: an address counts however it is written; what a package manager makes of i
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -19,11 +19,27 @@ _CRATES_IO: Final = "registry+https://github.com/rust-lang/crates.io-index"
 PORTS: Final[Mapping[str, str]] = MappingProxyType({"https": "443", "http": "80", "ssh": "22"})
 
 
+_MARK: Final = "://"
+_BEFORE: Final = 48
+_AFTER: Final = 480
+"""Characters of an address, and of the word that leads to it, around its mark: at most so many."""
+
+
 def addresses(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, str]]:
-    """Yield the scheme, and the place as "host:port", of each address that a pattern of this module finds."""
-    for scheme, host in _small(pattern.findall(text.replace(_CRATES_IO, ""))):
+    """Yield the scheme, and the place as "host:port", of each address that a pattern of this module finds.
+
+    It is looked for around each mark alone: over a long text, a pattern of its own would hold up every other thread.
+    """
+    for scheme, host in dict.fromkeys(_around_marks(pattern, text.replace(_CRATES_IO, ""))):
         yield scheme, host if ":" in host else f"{host}:{PORTS.get(scheme, '0')}"
 
 
-def _small(found: Iterable[tuple[str, str]]) -> dict[tuple[str, str], None]:
-    return dict.fromkeys((scheme.lower(), host.lower()) for scheme, host in found)
+def _around_marks(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, str]]:
+    at = text.find(_MARK)
+    while at >= 0:
+        for found in pattern.finditer(text, max(at - _BEFORE, 0), at + _AFTER):
+            if found.end(1) >= at:
+                if found.end(1) == at:
+                    yield found[1].lower(), found[2].lower()
+                break
+        at = text.find(_MARK, at + 1)

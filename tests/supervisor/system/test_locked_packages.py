@@ -9,8 +9,9 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from supervisor.system.locked_packages import Locked, lacking, remember
-from supervisor.system.named_registries import places_named
+from supervisor.system.locked_packages import Locked, remember, unmet
+from supervisor.system.package_look import look
+from supervisor.system.project_files import LARGEST
 
 CARGO: Final = """# made by cargo
 version = 3
@@ -157,6 +158,10 @@ ROWS: Final = {
 }
 
 
+def lacking(locked: Locked, root: str, caches: Mapping[str, str]) -> list[str]:
+    return unmet(locked, look([locked], root, caches, ()).found[0], caches)
+
+
 def laid_out(tmp_path: Path, row: Row) -> tuple[str, dict[str, str]]:
     root, cache = tmp_path / "root", tmp_path / "cache"
     for place, text in {
@@ -178,13 +183,13 @@ def test_what_is_not_here_is_known_from_the_lock_file(tmp_path: Path, row: Row) 
 
 def test_what_was_no_need_is_none_the_next_time_but_for_another_command_s_own(tmp_path: Path) -> None:
     root, caches = laid_out(tmp_path, ROWS["crates"])
-    remember(BUILD, root, caches)
+    remember(BUILD, look([BUILD], root, caches, ()).found[0], caches)
     assert lacking(BUILD, root, caches) == []
     test = BUILD._replace(group="cargo test")
     assert lacking(test, root, caches) == ["serde@1.0.1"]
     assert lacking(test, root, {}) == CRATES
-    remember(test, root, caches)
-    remember(test, root, caches)
+    remember(test, look([test], root, caches, ()).found[0], caches)
+    remember(test, look([test], root, caches, ()).found[0], caches)
     assert lacking(test, root, caches) == []
     assert len((tmp_path / "cache.unneeded").read_text().splitlines()) == 4
 
@@ -205,7 +210,26 @@ def test_a_file_that_is_made_to_be_read_for_long_is_not(tmp_path: Path, name: st
     kind, text = SLOW[name]
     (tmp_path / name).write_text(text)
     assert lacking(Locked(kind, "", ""), str(tmp_path), {}) == []
-    assert list(places_named(str(tmp_path), "", kind)) == []
+    assert look([], str(tmp_path), {}, [kind]).places == []
+
+
+LONG: Final = " " * 2**18
+LARGE: Final = {
+    "crates": Row(BUILD, {"Cargo.lock": f"{CARGO}\n# {LONG}"}, CRATES),
+    "a package": Row(NPM, {**TINY, "package-lock.json": TINY["package-lock.json"] + LONG}, ["tiny@1.0.0"]),
+    "more than is read": Row(BUILD, {"Cargo.toml": '[workspace]\nmembers = ["*"]\n', "Cargo.lock/x": ""}, []),
+}
+
+
+@pytest.mark.parametrize("row", LARGE.values(), ids=LARGE)
+def test_what_is_large_is_read_elsewhere_and_up_to_a_size(tmp_path: Path, row: Row) -> None:
+    root, caches = laid_out(tmp_path, row)
+    for number in range(0 if row.lacks else 5):
+        (tmp_path / f"root/{number}").mkdir()
+        with (tmp_path / f"root/{number}/Cargo.toml").open("wb") as file:
+            file.write(f'{MANIFEST}serde = "1"\n#'.encode())
+            file.truncate(LARGEST)
+    assert lacking(row.locked, root, caches) == row.lacks
 
 
 def test_a_pipe_and_a_large_file_hold_up_nobody(tmp_path: Path) -> None:

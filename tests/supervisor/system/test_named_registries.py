@@ -6,6 +6,7 @@ from typing import Final
 import pytest
 
 from supervisor.system.named_registries import places_named
+from supervisor.system.project_files import ProjectFiles
 
 EVIL: Final = "https://evil.example/x"
 MIXED: Final = f'{{"resolved": "{EVIL}", "funding": {{"url": "https://people.example"}}}}'
@@ -31,6 +32,6 @@ def test_a_file_s_places_are_named_with_it(tmp_path: Path, name: str) -> None:
     for above in ("", "web/"):
         (tmp_path / above / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / above / name).write_text(text)
-        found = list(places_named(str(tmp_path), above.removesuffix("/"), registry))
+        found = list(places_named(str(tmp_path), above.removesuffix("/"), registry, ProjectFiles(2**20)))
         assert found == [(f"{each}{name}", place) for each in dict.fromkeys((above, "")) for place in places]
-    assert list(places_named(str(tmp_path), "web", "go")) == []
+    assert list(places_named(str(tmp_path), "web", "go", ProjectFiles(2**20))) == []
