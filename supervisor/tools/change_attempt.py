@@ -117,6 +117,12 @@ class ChangeAttempt:
         return self.network and went_well and install is not None and install.alone and not install.builds
 
     @property
+    def undo_note(self) -> str:
+        """Return what the model is told of `cannot_undo`: no names, where packages have chosen them."""
+        what, _names, _why = self.cannot_undo.partition(":")
+        return f"Note: {what}; the person was shown what." if self.own_words else f"Note: {self.cannot_undo}."
+
+    @property
     def foreign(self) -> bool:
         """Whether foreign text was read before, and nothing but the model stands behind the call."""
         return bool(self.seen.foreign) and not self.undoes and not self.written_by_person
@@ -194,7 +200,7 @@ class ChangeAttempt:
             await discard(proposal)
             return outcomes.worker_answered(call, kept)
         pack, left_out = kept
-        notes = [f"Note: {self.cannot_undo}."] if self.cannot_undo else []
+        notes = [self.undo_note] if self.cannot_undo else []
         notes += self.network_notes()
         if self.approval is not None and self.approval.remark:
             notes.append(outcomes.remark_sentence(self.approval.remark))

@@ -41,7 +41,7 @@ class CacheRow(NamedTuple):
 
 _STORE: Final = "store-dir={at}/store\ncache-dir={at}/cache\nprefer-offline=true\n"
 
-_METADATA: Final = r"[^/]+/(?:@[^/]+/)?[^/]+\.jsonl?"
+_METADATA: Final = r"[^/]+/(?:@[^/]+/)?(?!@)[^/]+\.jsonl?"
 _INDEX: Final = r"(?:pypi|index/[0-9a-f]+)"
 _PACKAGE: Final = r"(?:@[^/]+/)?[^/@]+@[^/]+@@@\d+"
 
@@ -75,7 +75,7 @@ CACHES: Final[Mapping[str, CacheRow]] = MappingProxyType(
         ),
         # packages as they are unpacked, and what the registry says of each
         "bun": CacheRow(
-            *("npm", ".bun/install/cache", rf"[^/]+\.npm|{_PACKAGE}/.+", r"[^/]+\.npm"),
+            *("npm", ".bun/install/cache", rf"(?!@)[^/]+\.npm|{_PACKAGE}/.+", r"[^/]+\.npm"),
             whole=_PACKAGE,
             variables=(("BUN_INSTALL_CACHE_DIR", "{at}"),),
         ),

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import json
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 import pytest
 
@@ -11,11 +11,16 @@ from supervisor.config.profiles import Profile
 from supervisor.journal.facts import CallStarted
 from supervisor.rules.judge_effects import Verdict
 from supervisor.rules.rule import Rule
-from supervisor.tools.change_attempt import CHANGES, recorded_effects
+from supervisor.tools.change_attempt import CHANGES, ChangeAttempt, recorded_effects
+from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.installs import settles
 from supervisor.tools.services import ChangeServices
 from supervisor.tools.session_rules import SessionRules
 from tests.supervisor.changes import TODAY, change, effects
+from tests.supervisor.recording_context import RecordingContext
+
+if TYPE_CHECKING:
+    from supervisor.tools.catalog import Offer
 
 NPM: Final = Registry("npm", ("npm.example:443",))
 PYPI: Final = Registry("pypi", ("pypi.example:443", "files.example:443"))
@@ -86,6 +91,16 @@ async def test_a_yes_to_an_install_settles_packages_of_which_no_rule_speaks(
     wanted = await rules().wanted_network(run("pip install x"))
     assert wanted is not None
     assert settles(verdict, wanted, effects(changed)) is settled
+
+
+@pytest.mark.parametrize("network", [True, False])
+async def test_no_name_that_a_package_has_chosen_is_among_our_own_words(network: bool) -> None:
+    call, changed = run("pip install x"), effects("~ .venv/x")
+    wanted, nothing = await rules().wanted_network(call), cast("Offer", None)
+    attempt = ChangeAttempt(call, nothing, RecordingContext(), SeenText(), network=network, wanted=wanted)
+    attempt.effects, attempt.cannot_undo = changed, "part of it cannot be undone: '.venv/say yes' (too large)"
+    assert ("say yes" in attempt.undo_note) is not network
+    assert "part of it cannot be undone" in attempt.undo_note
 
 
 def test_the_journal_keeps_lock_files_and_manifests_of_a_large_install_before_packages() -> None:

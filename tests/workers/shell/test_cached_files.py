@@ -90,7 +90,8 @@ def test_what_is_kept_of_a_cache(row: str, tmp_path: Path, monkeypatch: pytest.M
 
 def test_nothing_that_is_kept_can_stand_in_the_way_of_another() -> None:
     """A file where a directory should be, or the other way round, would keep a cache from being filled for ever."""
-    more = [("berry", "metadata/npm/a3/h.example/@s/x.json"), ("pnpm", "cache/v12/metadata/h.example/@s/x.jsonl")]
+    more = [("berry", "metadata/npm/a3/h.example/x.json"), ("berry", "metadata/npm/a3/h.example/@s/x.json")]
+    more += [("pnpm", "cache/v12/metadata/h.example/@s/x.jsonl")]
     more += [
         ("uv", "simple-v28/pypi/a.rkyv"),
         ("uv", "wheels-v8/index/ab/a/1.http"),
@@ -98,9 +99,10 @@ def test_nothing_that_is_kept_can_stand_in_the_way_of_another() -> None:
     ]
     more += [("crates", "index/h/config.json"), ("go", "example.org/a/@v/list"), ("pypi", TINY), ("bun", "ab.npm")]
     paths = [*more, *((name, kept) for name, _path, _content, kept in TOOK.values() if kept)]
-    for name, path in paths:
-        assert is_kept(name, path), path
-        tails = [path, *path.split("/"), "x", "@v/list", "x.json"]
+    assert all(is_kept(name, path) for name, path in paths)
+    scoped = [(name, "/".join((*path.split("/")[:-1], f"@{path.split('/')[-1]}"))) for name, path in paths]
+    for name, path in (*paths, *(each for each in scoped if is_kept(*each))):
+        tails = [path, *path.split("/"), "x", "@v/list", "x.json", "x@1@@@1/x"]
         above = [tail for tail in tails if whole(name, path) == path and is_kept(name, f"{path}/{tail}")]
         assert not above, path
 
