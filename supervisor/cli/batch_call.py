@@ -11,6 +11,7 @@ from supervisor.cli.shared import (
     fault_plan_of,
     faults_option,
     json_option,
+    mode_option,
     model_option,
     put_json,
     settings,
@@ -21,6 +22,7 @@ from supervisor.cli.shared import (
 
 if TYPE_CHECKING:
     from supervisor.config.repositories import Names
+    from supervisor.rules.rule import Mode
 
 
 @click.command()
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 @click.option("--output", required=True, metavar="FILE", help="The file for results, one JSON line an item.")
 @click.option("--concurrency", type=click.IntRange(1, 64), default=1, show_default=True, help="Items at a time.")
 @model_option
+@mode_option
 @click.option("--resume", is_flag=True, help="Resume a batch that was stopped or killed.")
 @faults_option
 @json_option
@@ -37,6 +40,7 @@ def batch(
     output: str,
     concurrency: int,
     model: str | None,
+    mode: "Mode | None",
     resume: bool,
     faults: str | None,
     as_json: bool,
@@ -62,7 +66,7 @@ def batch(
     here = settings()
     fault_plan = fault_plan_of(faults)
     items = read_items(file)
-    planned = plan(here, items, Path(output), profile, root, model, names)
+    planned = plan(here, items, Path(output), profile, root, model, names, mode)
     if fault_plan is not None:
         click.echo(f"warning: FAULT INJECTION IS ON: workers fail as {fault_plan} says", err=True)
     run = partial(run_batch, here, items, Path(output), planned, resume=resume, concurrency=concurrency)
@@ -92,6 +96,7 @@ def _with_progress(items: int, run: Callable[..., list[str]]) -> list[str]:
 @click.argument("arguments", required=False, metavar="[JSON]")
 @click.option("--stdin", "many", is_flag=True, help="Read calls from standard input, one JSON object a line.")
 @click.option("--approve", is_flag=True, help="Approve in advance what a person would be asked.")
+@mode_option
 @click.option("--json", "_as_json", is_flag=True, help="Accepted for symmetry: the answer is always JSON.")
 @where
 def call(
@@ -99,6 +104,7 @@ def call(
     arguments: str | None,
     many: bool,
     approve: bool,
+    mode: "Mode | None",
     _as_json: bool,
     profile: str | None,
     root: str | None,
@@ -125,7 +131,8 @@ def call(
         from supervisor.clients.call import call_many, call_once, is_ok
 
         if many:
-            return 0 if call_many(here, resolved, approve=approve, starting=starting) else 1
-        answer = call_once(here, resolved, tool or "", arguments or "{}", approve=approve, starting=starting)
+            return 0 if call_many(here, resolved, approve=approve, mode=mode, starting=starting) else 1
+        given = tool or "", arguments or "{}"
+        answer = call_once(here, resolved, *given, approve=approve, mode=mode, starting=starting)
     put_json(answer)
     return 0 if is_ok(answer) else 1

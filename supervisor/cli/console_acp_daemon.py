@@ -8,6 +8,7 @@ import click
 from supervisor.cli.shared import (
     fault_plan_of,
     faults_option,
+    mode_option,
     model_option,
     on_terminal,
     put,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 @click.command()
 @where
 @model_option
-@click.option("--mode", type=click.Choice(("ask", "edits", "plan")), help="Which changes are asked about.")
+@mode_option
 @session_option
 @click.option("--continue", "continue_", is_flag=True, help="Continue the newest session of this directory.")
 @click.option("--plain", is_flag=True, help="Read and write plain lines, also on a terminal.")

@@ -51,7 +51,12 @@ def is_ok(answer: Answer) -> bool:
 
 @contextmanager
 def open_calls(
-    settings: Settings, profile: Profile, *, approve: bool, starting: StartingPrivate | None = None
+    settings: Settings,
+    profile: Profile,
+    *,
+    approve: bool,
+    mode: extensions.ModeName | None = None,
+    starting: StartingPrivate | None = None,
 ) -> Iterator[Call]:
     """Open a session of single calls in the daemon that runs, or in one of its own.
 
@@ -59,6 +64,7 @@ def open_calls(
         settings: as this process has them; a daemon that runs has its own.
         profile: resolved.
         approve: answer yes to what a person would be asked.
+        mode: which changes that is.
         starting: one of its own, where that starts already.
 
     Raises:
@@ -67,7 +73,8 @@ def open_calls(
     listener = approve_shown if approve else decline
     with connect_or_private(settings, listener, "call", starting=starting) as connected:
         connected.warn()
-        options = requests.options(profile, origin="call", attended=approve, modelless=True, variables=settings.person)
+        more = {"origin": "call", "attended": approve, "modelless": True, "variables": settings.person, "mode": mode}
+        options = requests.options(profile, **more)
         params = schema.NewSessionParams(cwd=profile.root, meta={extensions.OPTIONS: options})
         result = connected.link.request("session/new", params, schema.NewSessionResult)
         requests.same_root(profile, requests.session_facts(result.meta, result.session_id).root)
@@ -108,6 +115,7 @@ def call_once(
     arguments: str,
     *,
     approve: bool,
+    mode: extensions.ModeName | None = None,
     starting: StartingPrivate | None = None,
 ) -> Answer:
     """Run one call; `starting` as for `open_calls`.
@@ -121,7 +129,7 @@ def call_once(
         f"{tool}{arguments}".encode()
     except UnicodeEncodeError as error:
         raise ConfigError("The tool and its arguments must be UTF-8.") from error
-    with open_calls(settings, profile, approve=approve, starting=starting) as call:
+    with open_calls(settings, profile, approve=approve, mode=mode, starting=starting) as call:
         return call(tool, arguments)
 
 
@@ -137,7 +145,14 @@ class _StdinCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     arguments: msgspec.Raw
 
 
-def call_many(settings: Settings, profile: Profile, *, approve: bool, starting: StartingPrivate | None = None) -> bool:
+def call_many(
+    settings: Settings,
+    profile: Profile,
+    *,
+    approve: bool,
+    mode: extensions.ModeName | None = None,
+    starting: StartingPrivate | None = None,
+) -> bool:
     """Answer every line of standard input on standard output; return whether all were ok.
 
     Raises:
@@ -147,7 +162,7 @@ def call_many(settings: Settings, profile: Profile, *, approve: bool, starting: 
     if sys.stdin is None or sys.stdout is None:  # then the descriptors 0 and 1 are something else's
         raise ConfigError("Standard input or output is closed.")
     well = True
-    with open_calls(settings, profile, approve=approve, starting=starting) as call:
+    with open_calls(settings, profile, approve=approve, mode=mode, starting=starting) as call:
         for line in _lines():
             answer = _answer(call, line)
             well = well and is_ok(answer)

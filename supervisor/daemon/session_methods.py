@@ -121,8 +121,7 @@ async def _switch(session: OpenSession, wanted: str, context: MethodContext, by:
     if mode is None:
         known = f"There is: {', '.join(MODES)}; a profile is chosen with session/set_config_option."
         raise ConfigError(f"No mode {wanted[:80]!r}. {known}")
-    if mode != session.session.mode:
-        await session.session.set_mode(mode, by)
+    await session.session.set_mode(mode, by)
     session.subscribers.tell(
         [
             schema.CurrentMode(current_mode_id=mode),

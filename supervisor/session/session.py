@@ -104,14 +104,18 @@ class Session:
     async def set_mode(self, mode: Mode, by: str) -> None:
         """Choose which changes are asked about from the next call on, also while a turn runs.
 
+        Where that is none, what is being changed has ended when this returns.
+
         Raises:
             JournalError: it cannot be recorded; everything stays as it was.
         """
-        chosen = ModeChanged(mode, by)
-        await self._writer.append(self.id, chosen)
-        self._router.rules.mode = mode
-        if self._conversation is not None:
-            self._conversation.transcript.apply(chosen)
+        if mode != self.mode:
+            chosen = ModeChanged(mode, by)
+            await self._writer.append(self.id, chosen)
+            self._router.rules.mode = mode
+            if self._conversation is not None:
+                self._conversation.transcript.apply(chosen)
+        await self._router.rules.wait_for_plan()
 
     def change(
         self, profile: Profile, pools: Pools, model: Model, services: ChangeServices | None = None

@@ -148,8 +148,10 @@ class Execution:
             if verdict.decision == "deny":
                 return await self._proceed(attempt, Next.DENY, unrehearsed=proposal.why)
             attempt.verdict = Verdict("ask", f"it cannot be rehearsed: {proposal.why}")
-            decided = self._unless_planned(attempt, await self._request_approval(attempt, "direct"))
-            return await self._proceed(attempt, decided, unrehearsed=proposal.why)
+            decided = await self._request_approval(attempt, "direct")
+            with self._rules.changing():
+                decided = self._unless_planned(attempt, decided)
+                return await self._proceed(attempt, decided, unrehearsed=proposal.why)
         if not isinstance(proposal, PendingProposal):
             if isinstance(proposal, messages.Done) and await self._leave(attempt, proposal.lacked) is Next.UNCONFINED:
                 return await self._run_unconfined(attempt)
@@ -161,13 +163,15 @@ class Execution:
         try:
             if attempt.wanted is not None and proposal.effects.exit_code:
                 return await self._failed_install(attempt, proposal)
-            decided = self._unless_planned(attempt, await self._decide(attempt, proposal.effects))
+            decided = await self._decide(attempt, proposal.effects)
             nothing = not (proposal.effects.totals or proposal.effects.traffic)
             quiet = nothing and self._profile.registries and not self._profile.hosts and not attempt.own_words
-            if decided is Next.COMMIT and quiet:
-                return await self._end_discarded(attempt, proposal)
-            if decided is Next.COMMIT:
-                return await install_commit.commit(attempt, proposal, self._pools, self._rules)
+            with self._rules.changing():
+                decided = self._unless_planned(attempt, decided)
+                if decided is Next.COMMIT and quiet:
+                    return await self._end_discarded(attempt, proposal)
+                if decided is Next.COMMIT:
+                    return await install_commit.commit(attempt, proposal, self._pools, self._rules)
             printed = await discard(proposal)
         finally:
             proposal.abandon()  # nothing happens where it was decided
@@ -410,10 +414,12 @@ class Execution:
         root = self._profile.root
         if not self._pools.root.found_by_name:
             return failed(attempt.call, "not_found", _ELSEWHERE.format(root))
-        if (denial := self._rules.judge_unrehearsed(attempt.call, network=True)).decision == "deny":
-            attempt.verdict = denial
-            await attempt.record(committed=False)
-            return denied(attempt.call, denial.reason, "", final=True, asked=True, rehearsed=False)
-        await attempt.record(committed=True, unconfined=True)
-        answer = await run_unconfined(attempt.call.tool, effective(attempt.call), root, self._services, attempt.show)
-        return worker_answered(attempt.call, answer)
+        with self._rules.changing():
+            if (denial := self._rules.judge_unrehearsed(attempt.call, network=True)).decision == "deny":
+                attempt.verdict = denial
+                await attempt.record(committed=False)
+                return denied(attempt.call, denial.reason, "", final=True, asked=True, rehearsed=False)
+            await attempt.record(committed=True, unconfined=True)
+            tool, services = attempt.call.tool, self._services
+            answer = await run_unconfined(tool, effective(attempt.call), root, services, attempt.show)
+            return worker_answered(attempt.call, answer)

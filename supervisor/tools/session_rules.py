@@ -6,6 +6,8 @@ it was, and each is stored before anything happens under it.
 """
 
 import datetime as dt
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import trio
@@ -65,7 +67,26 @@ class SessionRules:
         self._root = root
         self.mode: Mode = "edits"
         """Which changes are asked about; it counts from the next call on."""
+        self._changes = 0
+        self._unchanging = trio.Event()
         self._index_unseen = profile.source_tree and tree_top(profile.root) not in (None, profile.root)
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Count as what may change something, from the last look at the mode to the end."""
+        self._changes += 1
+        try:
+            yield
+        finally:
+            self._changes -= 1
+            if not self._changes:
+                self._unchanging.set()
+                self._unchanging = trio.Event()
+
+    async def wait_for_plan(self) -> None:
+        """Return when nothing changes any more, if the mode is `plan`."""
+        while self.mode == "plan" and self._changes:
+            await self._unchanging.wait()
 
     async def judge(self, call: CallStarted, effects: Effects, *, network: bool = False) -> Verdict:
         """Decide whether what a call would change becomes so; with `network`, it had one."""

@@ -20,6 +20,7 @@ import msgspec
 from supervisor.errors import ConfigError, OutputError, reason
 from supervisor.journal.facts import CallEnded, CallStarted, Replied, TurnEnded, TurnStarted
 from supervisor.journal.journal import JournalEntry
+from supervisor.rules.modes import PLANNED
 
 _LINE_START: Final = b'{"id":'
 """The beginning of each result line, which tells a torn line from somebody else's file."""
@@ -51,6 +52,8 @@ class CallLine(msgspec.Struct, frozen=True):
     arguments: Any
     ok: bool
     error_kind: str | None = None
+    would_change: str | msgspec.UnsetType = msgspec.UNSET
+    """In plan mode, what it would have changed; else the line has no such field."""
 
 
 class Result(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -131,7 +134,7 @@ def summarize(item: str | int, session: str, entries: Sequence[JournalEntry]) ->
                 calls[fact.call] = CallLine(fact.tool, _parsed(fact.arguments), False)
             case CallEnded() as fact:
                 arguments = calls[fact.call].arguments if fact.call in calls else None
-                calls[fact.call] = CallLine(fact.tool, arguments, fact.ok, fact.kind)
+                calls[fact.call] = CallLine(fact.tool, arguments, fact.ok, fact.kind, _would_change(fact))
             case TurnEnded() as fact:
                 end = fact
             case _:
@@ -140,6 +143,11 @@ def summarize(item: str | int, session: str, entries: Sequence[JournalEntry]) ->
     seconds = round(entries[-1].at - began, 3) if entries and began else 0.0
     error = None if end.status == "ok" else {"kind": end.kind, "message": end.message}
     return Result(item, end.status, end.answer, session, steps, list(calls.values()), usage, seconds, error, end.note)
+
+
+def _would_change(ended: CallEnded) -> str | msgspec.UnsetType:
+    _, planned, would_change = (ended.note if ended.ok else ended.content).partition(f"{PLANNED}. ")
+    return would_change if planned else msgspec.UNSET
 
 
 def _parsed(arguments: str) -> object:

@@ -1,6 +1,6 @@
 """Earlier runs of a batch, read from the journal.
 
-Rule: an item that was started is resumed only with the same prompts, root, profile and model.
+Rule: an item that was started is resumed only with the same prompts, root, profile, model and mode.
 
 Facts ignored: CallDecided, CallEnded, CallStarted, FaultsAllowed, ModeChanged, ModelRetried, Replied, RuleRevoked,
 SessionChanged, SessionDeleted, ToolsChanged, TurnQuestioned, TurnResumed, Unreadable.
@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from supervisor.acp.extensions import ModeName
 from supervisor.clients.batch.items import Item
 from supervisor.config.profiles import Profile
 from supervisor.errors import ConfigError
@@ -19,14 +20,15 @@ from supervisor.journal.journal import Journal, JournalEntry
 
 @dataclass(frozen=True)
 class Use:
-    """Profile and model of an item."""
+    """Profile, model and mode of an item."""
 
     profile: Profile
     model: str
+    mode: ModeName = "edits"
 
 
 Plan = Mapping[str, Use]
-"""Profile and model of each item, by its id."""
+"""Those of each item, by its id."""
 
 
 def begin(
@@ -70,18 +72,19 @@ def _check_same(item: Item, using: Use, entries: Sequence[JournalEntry]) -> None
     """Make sure that an item which was started is still the same.
 
     Raises:
-        ConfigError: it has another prompt, root, profile or model now.
+        ConfigError: it has another prompt, root, profile, model or mode now.
     """
     opened = entries[0].fact
     asked = _submitted_lines(entries)
-    same = isinstance(opened, SessionOpened) and (opened.profile, opened.context, opened.model) == (
+    same = isinstance(opened, SessionOpened) and (opened.profile, opened.context, opened.model, opened.mode) == (
         using.profile.name,
         using.profile.context(),
         using.model,
+        using.mode,
     )
     if not same or asked != list(item.turns[: len(asked)]):
         raise ConfigError(
-            f"The item {item.id!r} was started with another prompt, root, profile or model (session "
+            f"The item {item.id!r} was started with another prompt, root, profile, model or mode (session "
             f"{entries[0].session}). Resume it with the same, or write to another output."
         )
 

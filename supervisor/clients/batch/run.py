@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -46,6 +46,7 @@ def plan(
     root: str | None,
     model: str | None,
     names: Names = NO_NAMES,
+    mode: extensions.ModeName | None = None,
 ) -> Plan:
     """Resolve every item's profile, root and model before anything runs.
 
@@ -63,7 +64,7 @@ def plan(
                     f"The output {str(output)!r} lies in the root {using.root!r}, where the agent writes."
                 )
             name = _model(item.model or model or settings.config.model or DEFAULT_MODEL)
-            alike[wanted] = Use(using, name)
+            alike[wanted] = Use(using, name, mode or "edits")
         found[str(item.id)] = alike[wanted]
     return found
 
@@ -144,11 +145,12 @@ def _checked(settings: Settings, connected: ConnectedDaemon, planned: Plan) -> P
             raise ConfigError(requests.explained(str(error), settings, connected.link.daemon)) from error
         requests.same_root(using.profile, checked.root)
         names[using] = checked.model
-    return {name: Use(using.profile, names[using]) for name, using in planned.items()}
+    return {name: replace(using, model=names[using]) for name, using in planned.items()}
 
 
 def _options(using: Use, person: dict[str, str], origin: str = "batch") -> extensions.SessionOptions:
-    return requests.options(using.profile, model=using.model, origin=origin, attended=False, variables=person)
+    more = {"model": using.model, "mode": using.mode, "origin": origin, "attended": False, "variables": person}
+    return requests.options(using.profile, **more)
 
 
 class _Stopped(Exception):

@@ -123,6 +123,14 @@ def test_approve_commits_what_a_rehearsal_has_shown(served: tuple[Strongroom, Da
     assert touched.exists()
 
 
+def test_nothing_is_changed_in_plan_mode_though_it_is_approved(served: tuple[Strongroom, DaemonProcess]) -> None:
+    planned = ("--mode", "plan", "--approve", "--root", "root")
+    done = served[0].run("call", "write_file", '{"path": "a.txt", "content": "new"}', *planned)
+    assert (done.code, done.json["error"]["kind"]) == (1, "denied")
+    assert "would have changed 1 file:\n  M  a.txt" in done.json["error"]["message"]
+    assert (served[0].folder / "root" / "a.txt").read_text() == "hello\n"
+
+
 def test_approve_does_not_reach_beyond_the_profile(served: tuple[Strongroom, DaemonProcess]) -> None:
     done = served[0].run("call", "list_directory", '{"path": "."}', "--root", "root", "--approve")
     assert done.json["error"]["kind"] == "unknown_tool"

@@ -224,6 +224,33 @@ def test_a_yes_that_comes_after_the_switch_changes_nothing(calling: tuple[Lines,
     assert seen(tree) == before
 
 
+def test_plan_mode_is_there_once_what_is_being_committed_is(
+    daemon: DaemonProcess, calling: tuple[Lines, str], tree: Path
+) -> None:
+    client, session = calling
+    set_mode(client, session, "ask")
+    before = seen(tree)
+    with daemon.client() as other:
+        number = client.begin_tool(session, "write_file", path="u.txt", content="new\n")
+        question = client.until(ASK)
+        workers = [each["pid"] for pool in client.status()["pools"] for each in pool["workers"]]
+        for pid in workers:
+            os.kill(pid, signal.SIGSTOP)
+        client.allow(question)
+        client.status()  # by now the daemon waits for the worker
+        switch = other.begin("session/set_mode", {"sessionId": session, "modeId": "plan"})
+        other.status()
+        early = [each for each in other.heard if each.get("id") == switch]
+        for pid in workers:
+            os.kill(pid, signal.SIGCONT)
+        assert other.answer(switch)["result"] == {}
+        after = seen(tree)
+    assert (early, client.answer(number)["result"]["answer"]["ok"]) == ([], True)
+    assert contents(seen(tree)) == contents(after) != contents(before)
+    set_mode(client, session, "edits")
+    client.request(extensions.UNDO_METHOD, {"sessionId": session})
+
+
 def test_a_call_that_began_in_plan_mode_stays_planned(calling: tuple[Lines, str], tree: Path) -> None:
     client, session = calling
     set_mode(client, session, "plan")

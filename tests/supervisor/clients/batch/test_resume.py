@@ -30,6 +30,7 @@ CHANGES: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
     "another profile for all": ({}, ("--profile", "project")),
     "another model": ({"model": "offline"}, ()),
     "another model for all": ({}, ("--model", "offline")),
+    "another mode for all": ({}, ("--mode", "plan")),
 }
 
 
@@ -74,7 +75,7 @@ def test_an_item_that_was_begun_is_not_resumed_as_another(
     done = resumed(begun, [NEW, ITEM | change], *options)
     (session,) = [name for name, facts in begun.sessions.items() if isinstance(facts[0], SessionOpened)]
     done.assert_refused(f"(session {session})")
-    assert done.err.startswith("error: The item 'begun' was started with another prompt, root, profile or model")
+    assert done.err.startswith("error: The item 'begun' was started with another prompt, root, profile, model or mode")
     assert begun.facts == before
     assert ids(begun) == []
     assert not list(begun.folder.glob("*/new.txt"))

@@ -65,6 +65,18 @@ def test_a_result_has_every_field_and_says_what_was_done(guest: Guest, root: Pat
     assert fault_in_facts(guest.sessions[result["session"]]) is None
 
 
+def test_in_plan_mode_a_result_says_what_would_have_changed(guest: Guest, root: Path) -> None:
+    calls = [call("write_file", path="a.txt", content="new\n"), call("run_cmd", command="echo new > a.txt"), READ]
+    done = guest.batch(
+        "go", "--mode", "plan", "--profile", "code", model=scripted(guest, {"calls": calls}, {"text": ""})
+    )
+    written, run, read = guest.results[0]["tool_calls"]
+    assert (done.code, (root / "a.txt").read_text()) == (0, "hello\n")
+    for each in (written, run):
+        assert each["would_change"].startswith(f"{each['tool']} would have changed 1 file:\n  M  a.txt")
+    assert (written["error_kind"], run["ok"], "would_change" in read) == ("denied", True, False)
+
+
 def test_a_failed_item_is_a_line_and_exit_code_1(guest: Guest, root: Path) -> None:
     assert guest.batch("one\ntwo", model=scripted(guest, {"fault": "overloaded"})).code == 1
     for result in guest.results:
