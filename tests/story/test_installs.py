@@ -318,7 +318,8 @@ def test_a_day_of_two_installs_has_the_questions_of_the_installs_alone(site: Sit
     (root / "package.json").write_text('{"name": "app", "version": "1.0.0", "scripts": {"test": "node app.js"}}')
     (root / "app.js").write_text("console.log(1);\n")
     (root / ".gitignore").write_text("node_modules/\n")
-    for words in (["init", "-q"], ["add", "-A"], ["-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "Begin"]):
+    identity = (["config", "user.name", "n"], ["config", "user.email", "e"])
+    for words in (["init", "-q"], *identity, ["add", "-A"], ["commit", "-qm", "Begin"]):
         subprocess.run(["git", *words], cwd=root, check=True)
     questions, facts = site.run(root, *DAY, option=option, profile="code")
     assert len(questions) == many, questions
