@@ -130,6 +130,8 @@ def outcome(decided: extensions.Decided) -> str:
     what = decided.changed if decided.changed.startswith(_GIT) else f"{decided.changed} changed"
     if decided.cannot_undo:
         return f"{what}, and {name(decided.cannot_undo)}"
+    if decided.changed == "nothing":
+        return "nothing changed"
     missing = f", but for {decided.not_kept} that were too large to keep" if decided.not_kept else ""
     return f"{what}, {f'{UNDO}{missing}' if decided.kept else 'and it cannot be undone'}"
 

@@ -21,7 +21,7 @@ _INTERPRETER: Final = re.compile(rf"(?:/(?!\.\.?/)[^/]+)*/bin/(?:{_PYTHON.patter
 _DIRECTORIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "npm": ("node_modules", ".yarn/cache", ".yarn/unplugged"),
-        "pypi": (".venv", "*.egg-info"),
+        "pypi": (".venv", "venv", ".tox", ".nox", "*.egg-info"),
         "crates": ("vendor",),
         "go": ("vendor",),
     }

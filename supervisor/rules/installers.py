@@ -26,6 +26,8 @@ class _Installer(NamedTuple):
     """The same of those that fetch what a lock file names, where it is not here; "x ." is x with no more words."""
     builds: str = ""
     """The same of those of them that run what they have fetched."""
+    seldom: str = ""
+    """The same of those that mostly have all that they need: asked about only once they have tried the network."""
 
 
 _NPX: Final = "npx"
@@ -44,6 +46,7 @@ _INSTALLERS: Final = (
         *("sync,run", "run,tool run"),
     ),
     _Installer("pypi", "uvx", "*", builds="*"),
+    _Installer("pypi", "tox|nox|hatch|build|pyproject-build", "", builds=",*", seldom=",*"),
     _Installer("pypi", "pipx", "install,run,upgrade,inject", builds="run"),
     _Installer("pypi", "poetry|pdm", "add,update,lock", "install,sync"),
     _Installer("pypi", "pipenv", "install,add,update,lock,sync"),
@@ -60,10 +63,17 @@ _INSTALLERS: Final = (
 """Sources: each program's own help."""
 
 _OFFLINE: Final = frozenset(["--offline", "--no-index", "--no-install", "--no", "--help", "-h", "--version"])
-_LEADS: Final = re.compile(
-    r"(?!(?i:\w*(?:path|proxy|registry|index|config|prefix|preload|home)))[A-Za-z_]\w*=[\w.,:/@+-]*"
+_VARIABLE: Final = r"(?!(?i:\w*(?:path|proxy|registry|index|config|prefix|preload|home)))[A-Za-z_]\w*=[\w.,:/@+-]*"
+"""It says nothing of what is fetched from where."""
+_LEAD: Final = rf"{_VARIABLE}|env|time|nice|command|timeout(?: -[ks] ?\w+| --[a-z-]+(?:=\w+)?)* [0-9.]+[smhd]?"
+_LEADS: Final = re.compile(rf"(?:{_LEAD})(?: (?:{_LEAD}))*")
+_ASIDES: Final = re.compile(
+    rf"export(?: {_VARIABLE})+|set(?: [-+][eux]+| [-+][eux]*o pipefail)+|deactivate"
+    r"|(?:source|\.) (?!\S*\.\./)(?:[\w.+-]+/)*bin/activate"
 )
-"""A variable before a command that says nothing of what is fetched from where."""
+"""Commands after which the rest is what it says: the environment is the root's, as its programs are."""
+_READERS: Final = frozenset(["cat", "cut", "grep", "head", "ls", "tail", "tr", "wc"])
+"""They write nothing but what they print, and no directory of the root may hold them (`workers.shell.own_programs`)."""
 _MORE: Final = frozenset(["--with", "--with-requirements", "--from", "--upgrade", "-U"])
 """What makes uv fetch more than a lock file names."""
 _AT_ONCE: Final = 8
@@ -84,6 +94,7 @@ class Fetch(NamedTuple):
     locked: Locked | None
     """What it fetches only where it is not here; None where it fetches whatever is here."""
     builds: bool
+    seldom: bool = False
 
 
 class Install(NamedTuple):
@@ -101,11 +112,13 @@ class Install(NamedTuple):
     """It fetches whatever is here."""
     builds: bool = False
     """It runs what it has fetched: what it prints is not a package manager's alone."""
+    piped: bool = False
+    """That it exits with 0 may say nothing of it."""
 
 
 def install_of(tool: str, arguments: str) -> Install | None:
     """Return what a call installs; None where it is no install, or is not understood. `arguments` are raw JSON."""
-    commands = simple_commands(tool, arguments, _LEADS)
+    commands = simple_commands(tool, arguments, _LEADS, _ASIDES)
     found: list[Fetch] = []
     others, place = 0, ""
     for words in commands or ():
@@ -117,13 +130,14 @@ def install_of(tool: str, arguments: str) -> Install | None:
         elif words[0] == "cd":
             place = _joined(place, rest)
         else:
-            others += words[0] not in HARMLESS
+            others += words[0] not in HARMLESS and words[0] not in _READERS
     if not 0 < len(found) <= _AT_ONCE:
         return None
     registries, programs = (tuple(dict.fromkeys(column)) for column in list(zip(*found, strict=True))[:2])
     locked = tuple(each.locked for each in found if each.locked is not None)
-    always, builds = any(each.locked is None for each in found), any(each.builds for each in found)
-    return Install(registries, programs, found[0].command, not others, locked, always, builds)
+    always = any(each.locked is None and not each.seldom for each in found)
+    builds, piped = any(each.builds for each in found), "|" in arguments
+    return Install(registries, programs, found[0].command, not others, locked, always, builds, piped)
 
 
 def _joined(place: str, words: Sequence[str]) -> str:
@@ -147,6 +161,8 @@ def _fetch(program: str, words: Sequence[str], written: str, place: str) -> Fetc
         command, builds = " ".join((program, *plain[:1])), bool(row.builds and named & {*row.builds.split(",")})
         if row.locked and (named | no_more) & {*row.locked.split(",")}:
             return Fetch(row.registry, written, command, _locked(row, program, plain, words, place), builds)
+        if seldom := bool(row.seldom and named & {*row.seldom.split(",")}):
+            return Fetch(row.registry, written, command, None, builds, seldom)
         if row.subcommands and named & {*row.subcommands.split(",")}:
             return Fetch(row.registry, written, command, None, builds)
     return None

@@ -44,6 +44,9 @@ _AMENDS: Final = "--am"
 """As short as git takes `--amend`."""
 
 
+_LEADS_AT_MOST: Final = 12
+
+
 class _CommandArguments(msgspec.Struct):
     command: str
     args: list[str] = []
@@ -74,13 +77,17 @@ def started_by(tool: str, arguments: str, *, network: bool = False) -> Started:
     return Started(_programs(commands), _git(commands), network, any(map(_launches, commands)))
 
 
-def simple_commands(tool: str, arguments: str, leads: re.Pattern[str]) -> list[list[str]] | None:
+def simple_commands(
+    tool: str, arguments: str, leads: re.Pattern[str], asides: re.Pattern[str]
+) -> list[list[str]] | None:
     """Return the words of each simple command of a call; None where they, or what runs, are not known.
 
-    Words that match `leads` are left out where they stand first: assignments to variables that say nothing more.
+    Words that match `leads` are left out where they stand first: assignments to variables that say nothing more. So are
+    whole commands that match `asides`.
     """
     commands = _commands(tool, arguments)
-    commands = [_without(words, leads) for words in commands] if commands is not None else None
+    if commands is not None:
+        commands = [_without(words, leads) for words in commands if not asides.fullmatch(_text(words))]
     if commands is None or any(
         words[0].in_shell and (not _NAME.fullmatch(words[0].text) or words[0].text in _NOT_UNDERSTOOD)
         for words in commands
@@ -90,8 +97,13 @@ def simple_commands(tool: str, arguments: str, leads: re.Pattern[str]) -> list[l
 
 
 def _without(words: list[Word], leads: re.Pattern[str]) -> list[Word]:
-    first = next((at for at, word in enumerate(words) if not (word.in_shell and leads.fullmatch(word.raw))), 0)
-    return words[first:]
+    firsts = (at for at in range(min(len(words) - 1, _LEADS_AT_MOST), 0, -1) if leads.fullmatch(_text(words[:at])))
+    return words[next(firsts, 0) :]
+
+
+def _text(words: Sequence[Word]) -> str:
+    """Return a simple command as it was written, with one blank between words; "" for what no shell reads."""
+    return " ".join(word.raw for word in words) if words[0].in_shell else ""
 
 
 def _launches(words: Sequence[Word]) -> bool:

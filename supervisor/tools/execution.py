@@ -161,7 +161,7 @@ class Execution:
     async def _settle(self, attempt: ChangeAttempt, proposal: PendingProposal) -> ChangeAttempt | CallEnded:
         """Do what is decided about what a worker holds; return the call's end, or the next attempt."""
         try:
-            if attempt.wanted is not None and proposal.effects.exit_code:
+            if attempt.wanted is not None and proposal.effects.exit_code and not attempt.wanted.install.builds:
                 return await self._failed_install(attempt, proposal)
             decided = await self._decide(attempt, proposal.effects)
             nothing = not (proposal.effects.totals or proposal.effects.traffic)
@@ -271,12 +271,15 @@ class Execution:
         tried = any(each.kind == "network" for each in effects.refused)
         if not tried or attempt.network or not profile.network or not self._approvals.attended or profile.copies:
             return False
-        if attempt.wanted is not None or (not profile.hosts and not effects.exit_code):
-            return False  # it was asked about before; or it did what it was to do without packages
+        if attempt.wanted is not None:
+            return False  # it was asked about before
+        wanted = await self._rules.wanted_network(attempt.call, lacks=True)
+        if not profile.hosts and not effects.exit_code and not (wanted and wanted.install.piped):
+            return False  # it did what it was to do without packages
         named = f"it tried the network; the profile {profile.name} names {', '.join(profile.network)}"
         may = f"it may send {size(attempt.seen.uploads.limit)}"
         attempt.verdict = Verdict("ask", "; ".join(filter(None, (named, attempt.seen.uploads.told(), may))))
-        if wanted := await self._rules.wanted_network(attempt.call, lacks=True):
+        if wanted:
             attempt.verdict = Verdict("ask", f"it tried the network; {wanted.reason(attempt.seen)}")
         attempt.wanted = wanted
         if await self._request_approval(attempt, "network") is not Next.DENY:

@@ -70,9 +70,10 @@ async def _commit(
             _log.warning("an install hands nothing on: %s", error)
             stage = None
         ended = await attempt.commit(proposal, pools, rules)
-        if stage is not None and isinstance(ended, CallEnded) and ended.ok:
+        if isinstance(ended, CallEnded) and ended.ok:
             try:
-                await trio.to_thread.run_sync(stage.move_in)
+                if stage is not None:
+                    await trio.to_thread.run_sync(stage.move_in)
                 await rules.remember(attempt.wanted)
             except (OSError, ValueError) as error:
                 _log.warning("an install hands not all on: %s", error)

@@ -67,7 +67,7 @@ class WantedNetwork(NamedTuple):
         places, install = dict(_places(caches, registries)), self.install
         seen = look(install.locked, root, places, install.registries)
         pairs = zip(install.locked, seen.found, strict=True)
-        found = tuple(name for locked, each in pairs for name in unmet(locked, each, places))
+        found = tuple(dict.fromkeys(name for locked, each in pairs for name in unmet(locked, each, places)))
         if not found and not install.always:
             return None
         away = (

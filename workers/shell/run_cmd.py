@@ -31,4 +31,7 @@ def run_cmd(args: CommandArgs, context: ToolContext) -> ResultWithNote | Proposa
     if not args.command.strip():
         raise ToolError("invalid_arguments", "The command is empty. Send the text that the shell shall run.")
     file = system_shell()
-    return run_command(context, file, [file.rpartition("/")[2].encode(), b"-c", encoded(args.command)], args.timeout_s)
+    name = file.rpartition("/")[2].encode()
+    # of an approved install nothing is kept where it failed, which a pipe behind it would hide
+    options = [b"-o", b"pipefail"] if context.places and name == b"bash" else []
+    return run_command(context, file, [name, *options, b"-c", encoded(args.command)], args.timeout_s)

@@ -61,7 +61,7 @@ def explained(reason: str, seen: SeenText, words: str) -> str:
 def quotation(seen: SeenText, words: str) -> str:
     """Return a clause with the foreign sentence that has most in common with a call; empty where none has anything."""
     wanted = set(_WORD.findall(words[:_COMPARED].casefold()))
-    sentences = [(source, each) for source, text in seen.foreign for each in _sentences(text)]
+    sentences = [(source, each) for source, text in seen.foreign for each in _sentences(_said(text))]
     shared = [wanted.intersection(_WORD.findall(each.casefold())) for _, each in sentences]
     common = Counter(word for each in shared for word in each)
     weights = [sum(1 / common[word] for word in each) for each in shared]
@@ -137,6 +137,11 @@ def _strings(arguments: str) -> Iterator[str]:
 def _in_quotes(text: str, width: int) -> str:
     """Return a text as it can stand in quotes, which nothing in it ends."""
     return one_line(name(text[: 4 * width]), width).translate(_QUOTES)
+
+
+def _said(text: str) -> str:
+    """Return a result as it reads, also where it was told as JSON."""
+    return "\n".join([*_strings(text)][::-1]) or text
 
 
 def _sentences(text: str) -> Iterable[str]:

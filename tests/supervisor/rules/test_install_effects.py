@@ -198,7 +198,7 @@ COMMANDS: Final = {
     "npm test": None,
     "cargo build": (("crates",), True),
     "cd core && cargo +nightly test --locked": (("crates",), True),
-    "go test ./... | tail": (("go",), False),
+    "go test ./... | tail": (("go",), True),
     "npx --no-install tape": None,
     "npx ./tool": None,
     "npx tape": (("npm",), True),
@@ -218,6 +218,22 @@ COMMANDS: Final = {
     "X=1": None,
     "echo npm install": None,
     "pip list install": None,
+    "source .venv/bin/activate && pip install x": (("pypi",), True),
+    "cd api; . ./venv/bin/activate; pip install -r requirements.txt | grep -v already": (("pypi",), True),
+    "python3 -m venv .venv && source .venv/bin/activate && pip install x": (("pypi",), False),
+    "set -euo pipefail; export CI=1 FORCE_COLOR=0; npm ci 2>&1 | tail -5": (("npm",), True),
+    "timeout -k 5 300 npm ci": (("npm",), True),
+    "time env CI=1 npm ci": (("npm",), True),
+    "npm ci | tee log": (("npm",), False),
+    "tox -e py311 -- -q": (("pypi",), True),
+    "source ../other/bin/activate && pip install x": None,
+    "source activate.sh && pip install x": None,
+    "source $VENV/bin/activate && pip install x": None,
+    "export PATH=bin; pip install x": None,
+    "export PIP_INDEX_URL=https://x.example/; pip install x": None,
+    "set -- npm ci": None,
+    "timeout 5": None,
+    "env": None,
 }
 
 
@@ -225,6 +241,12 @@ COMMANDS: Final = {
 def test_installs_are_known_by_their_words(command: str) -> None:
     install = install_of("run_cmd", json.dumps({"command": command}))
     assert (install and (install.registries, install.alone)) == COMMANDS[command]
+
+
+def test_what_seldom_fetches_is_no_reason_to_ask_beforehand() -> None:
+    lines = ("tox", "hatch test", "tox; pip install x")
+    found = [install_of("run_cmd", json.dumps({"command": each})) for each in lines]
+    assert [each and each.always for each in found] == [False, False, True]
 
 
 OUTPUTS: Final = {
