@@ -129,7 +129,7 @@ class Execution:
         call, offer = attempt.call, attempt.offer
         attempt.planned = self._plans
         arguments, category = raw_arguments(call), offer.category + PLAN * attempt.planned
-        seconds = self._services.call_s(call.tool, arguments)
+        seconds = self._services.call_s(call.tool, arguments, installs=bool(attempt.places))
         try:
             proposal = await self._pools.pool(category).propose(
                 offer.name,

@@ -55,12 +55,16 @@ class ChangeServices:
     agent_files: AgentFiles | None = None
     """The files that agents wrote, in any session."""
 
-    def call_s(self, tool: str, arguments: bytes) -> float | None:
-        """Return the seconds that a command's call may take where it asks for more than the usual; None where not."""
+    def call_s(self, tool: str, arguments: bytes, *, installs: bool = False) -> float | None:
+        """Return the seconds that a command's call may take where it asks for more than the usual; None where not.
+
+        An approved install asks for the most where it does not say.
+        """
         try:
             wanted = msgspec.json.decode(arguments, type=_Timed).timeout_s
         except (msgspec.DecodeError, UnicodeError, RecursionError):  # its worker says what is wrong
             return None
+        wanted = self.max_timeout_s if wanted is None and installs else wanted
         if tool not in COMMANDS or wanted is None or wanted <= self.timeout_s:
             return None
         return min(wanted, self.max_timeout_s) + ENDS_S

@@ -77,14 +77,15 @@ def run_command(
 ) -> ResultWithNote | Proposal:
     """Run a program and tell how it ended: on an overlay of the root, unless that is the root itself for a reason.
 
-    It may take `wanted_s` seconds, or the usual time.
+    It may take `wanted_s` seconds, or the usual time; an approved install the longest.
 
     Raises:
         ToolError: it could not be started, or it was ended.
         RehearsalRefused: there is no overlay, which was so before the command began.
     """
     engine: CommandRunner = context.engine
-    granted = granted_s(wanted_s, engine.timeout_s, engine.max_timeout_s)
+    usual_s = engine.max_timeout_s if context.places else engine.timeout_s
+    granted = granted_s(wanted_s, usual_s, engine.max_timeout_s)
     left = (context.call_s or engine.start.call_s) - context.queued_s - MARGIN_S
     until = time.monotonic() + left
     own = own_directories(engine.layout.root, engine.held, engine.own)

@@ -18,6 +18,7 @@ from supervisor.tools.services import ChangeServices
 from supervisor.tools.session_rules import SessionRules
 from tests.supervisor.changes import TODAY, change, effects
 from tests.supervisor.recording_context import RecordingContext
+from workers.shell.shell_inputs import ENDS_S
 
 if TYPE_CHECKING:
     from supervisor.tools.catalog import Offer
@@ -74,6 +75,13 @@ async def test_a_rule_lets_exactly_its_installs_use_the_network(
     wanted = await judging.wanted_network(call)
     assert wanted is not None
     assert judging.judge_install(call, wanted).decision == decision
+
+
+def test_an_approved_install_has_the_longest_time_where_it_asks_for_none() -> None:
+    services, line = ChangeServices(timeout_s=3, max_timeout_s=60), b'{"command": "npm ci"}'
+    given = [services.call_s("run_cmd", line, installs=each) for each in (False, True)]
+    asked = services.call_s("run_cmd", line.replace(b"}", b', "timeout_s": 9}'), installs=True)
+    assert (given, asked) == ([None, 60 + ENDS_S], 9 + ENDS_S)
 
 
 SETTLED: Final = [
