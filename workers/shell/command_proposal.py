@@ -199,12 +199,14 @@ def _run_program(
     ended = was._replace(stdout=told(was.stdout), stderr=told(was.stderr))
     if ended.ended != "exited":
         said = network_remarks(1, was.stdout + was.stderr, was.traffic)
+        said += filter(None, (remark(ended.refused),))
         raise _ended(engine, ended, [*remarks(arguments[-1], ended.stdout, ended.stderr), *said])
     result, notes = exit_result(ended.code, ended.stdout, ended.stderr, _LIMITS)
     notes += remarks(arguments[-1], ended.stdout, ended.stderr)
     notes += network_remarks(was.code, was.stdout + was.stderr, was.traffic)
     missed = refusals.lacked(ended.code, ended.stdout, ended.stderr, network=bool(ended.refused))
     if engine.layout.machine:
+        missed = tuple(dict.fromkeys((*missed, *refusals.unseen(arguments[-1], ended.code))))
         notes += refusals.notes(arguments[-1], missed, network=bool(ended.refused))
     notes += [f"it had run for {ended.seconds:.3g} s"] if any(note.startswith("killed") for note in notes) else []
     if ended.code and engine.place not in _ON_THE_ROOT:

@@ -27,7 +27,7 @@ _GIT: Final = "(?:--no-pager\0|-C\0[^\0]+\0)*(?:{always}|{listing})".format(
 )
 
 _PLAIN: Final = (
-    ": basename cat cd cmp column comm cut date dirname du echo expand expr false fold head hexdump id join "
+    ": basename cat cd cmp column comm cut date df dirname du echo expand expr false fold head hexdump id join "
     "ls nl nproc od paste pwd readlink realpath rev seq stat tac tail tr true uname uniq whoami"
 )
 

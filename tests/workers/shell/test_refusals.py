@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 
 from workers.changes.effects import NETWORK
-from workers.shell.refusals import lacked, notes
+from workers.shell.refusals import lacked, notes, unseen
 
 REFUSED: Final = [
     ("touch: cannot touch '/etc/x': Read-only file system", "a write outside of the root"),
@@ -25,6 +25,9 @@ REFUSED: Final = [
         'sudo: The "no new privileges" flag is set, which prevents sudo from running as root.',
         "the rights of another user",
     ),
+    ("sudo: no valid sudoers sources found, quitting", "the rights of another user"),
+    ("passwd: cannot lock /etc/shadow; try again later.", "a change of users"),
+    ("useradd: Cannot open audit interface - aborting.", "a change of users"),
     ("curl: (6) Could not resolve host: example.com", "the network"),
     ("curl: (7) Failed to connect to 127.0.0.1 port 80 after 0 ms: Couldn't connect to server", "the network"),
     ("RTNETLINK answers: Operation not permitted", "the network"),
@@ -62,7 +65,13 @@ OTHERWISE: Final = [
     (b"fuser 80/tcp", "ss -tunp"),
     (b"ls; df -h /home", "/proc/1/mounts"),
     (b"mount | grep nfs", "/proc/1/mounts"),
+    (b"/usr/sbin/findmnt", "/proc/1/mounts"),
     (b"systemctl status nginx", "journalctl -u"),
+    (b"cd /var; du -xsh *", "/var/lib/docker"),
+    (b"arp -n", "ip neigh"),
+    (b"sudo losetup -a", "/proc/partitions"),
+    (b"if true; then logger x; fi", "reaches nobody"),
+    (b"true && pkill nginx", "pgrep"),
 ]
 
 
@@ -72,7 +81,9 @@ def test_of_what_is_otherwise_here_it_is_said_how(command: bytes, what: str) -> 
     assert what in said
 
 
-@pytest.mark.parametrize("command", [b"ss -ltnp", b"ls /mount", b"echo df", b"grep mount /etc/fstab"])
+@pytest.mark.parametrize(
+    "command", [b"ss -ltnp", b"ls /mount", b"echo df", b"grep mount /etc/fstab", b"apt show lsof", b"./write x"]
+)
 def test_of_other_programs_nothing_is_said(command: bytes) -> None:
     assert notes(command, (), network=False) == []
 
@@ -81,3 +92,21 @@ def test_what_was_refused_is_noted_once() -> None:
     assert notes(b"x", ("a mount", NETWORK), network=False) == ["refused: a mount, the network"]
     assert notes(b"x", ("a mount", NETWORK), network=True) == ["refused: a mount"]
     assert notes(b"x", (NETWORK,), network=True) == []
+
+
+UNSEEN: Final = [
+    (b"lsof +L1", 0, ("what other processes have open",)),
+    (b"echo; fuser 80/tcp; blkid", 2, ("what other processes have open", "a device")),
+    (b"logger x", 0, ("a message to others",)),
+    (b"pkill nginx", 1, ("a signal to a process",)),
+    (b"pkill nginx", 0, ()),
+    (b"df -h; du -s /; systemctl", 1, ()),
+    (b"pgrep nginx", 1, ()),
+]
+
+
+@pytest.mark.parametrize(("command", "code", "what"), UNSEEN)
+def test_what_is_refused_without_a_word_is_known_by_the_program(
+    command: bytes, code: int, what: tuple[str, ...]
+) -> None:
+    assert unseen(command, code) == what

@@ -135,7 +135,7 @@ def show(answer: int, place: str) -> None:
     if not table:
         return
     names = 2 + sum(map(len, table))
-    mounts.new("tmpfs", place, NO_SUID | NO_DEVICES | NO_PROGRAMS, f"size=1m,nr_inodes={names},mode=755")
+    mounts.new("tmpfs", place, NO_SUID | NO_DEVICES | NO_PROGRAMS, f"size=0,nr_inodes={names},mode=755")
     for pid, *held in table:
         os.mkdir(f"{place}/{pid}")
         for each in held:

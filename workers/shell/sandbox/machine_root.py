@@ -17,12 +17,13 @@ from typing import Final
 
 from workers.confine import mounts, namespaces
 from workers.confine.mounts import NO_DEVICES, NO_PROGRAMS, NO_SUID, READ_ONLY
-from workers.shell.sandbox.private_root import DEVICES, LINKS, Layout, git_settings, in_memory, show, within, write_file
+from workers.shell.sandbox.private_root import DEVICES, LINKS, Layout, git_settings, show, within, write_file
 from workers.shell.shell_inputs import HOME
 
 HIDDEN: Final = (
     # Homes, and what their owners keep elsewhere.
-    *("/home", "/root", "/var/mail", "/var/spool/mail", "/var/lib/AccountsService"),
+    *("/home", "/root", "/var/mail", "/var/spool/mail", "/var/lib/AccountsService", "/var/spool/cups"),
+    *("/var/spool/mqueue", "/var/spool/clientmqueue", "/var/spool/postfix", "/var/spool/exim4", "/lost+found"),
     # Passwords and who may become whom.
     *("/etc/shadow*", "/etc/gshadow*", "/etc/security/opasswd", "/etc/sudoers*", "/etc/doas.conf", "/var/backups"),
     *("/etc/master.passwd", "/var/lib/sss", "/var/lib/samba/private", "/var/lib/extrausers/*shadow*"),
@@ -32,21 +33,16 @@ HIDDEN: Final = (
     *("/etc/cryptsetup-keys.d", "/etc/luks", "/etc/kubernetes", "/etc/rancher", "/etc/docker/key.json", "/etc/acme*"),
     *("/var/lib/acme", "/var/lib/caddy", "/var/lib/tailscale", "/var/lib/kubelet", "/var/lib/rancher"),
     *("/var/lib/vault", "/var/lib/libvirt/secrets", "/etc/ceph/*keyring*", "/etc/apt/trusted.gpg.d/*secret*"),
-    "/etc/dnssec-keys",
+    *("/etc/dnssec-keys", "/var/lib/bluetooth", "/var/lib/krb5kdc", "/var/kerberos", "/var/lib/ceph/*/*/keyring"),
+    *("/var/lib/etcd", "/var/lib/k0s", "/var/lib/minikube", "/var/lib/puppet/ssl", "/var/lib/fprint"),
     # Credentials.
     *("/etc/credstore*", "/usr/lib/credstore*", "/var/lib/systemd/credential.secret", "/etc/apt/auth.conf*"),
     *("/etc/NetworkManager/system-connections", "/var/lib/NetworkManager/*secret*", "/etc/wpa_supplicant*"),
     *("/etc/netplan", "/var/lib/iwd", "/etc/ppp/*-secrets", "/etc/mysql/debian.cnf", "/etc/postfix/*passw*"),
     *("/etc/exim4/passwd*", "/etc/dovecot/private", "/etc/msmtprc", "/etc/fetchmailrc", "/etc/davfs2/secrets"),
-    *(
-        "/etc/*cred*",
-        "/etc/.git-credentials",
-        "/etc/netrc",
-        "/etc/npmrc",
-        "/usr/etc/npmrc",
-        "/etc/pip.conf",
-        "/etc/xdg/pip",
-    ),
+    *("/etc/*cred*", "/etc/.git-credentials", "/etc/netrc", "/etc/npmrc", "/usr/etc/npmrc", "/etc/pip.conf"),
+    *("/etc/xdg/pip", "/var/cache/debconf/*password*", "/var/log/installer", "/var/lib/amazon/ssm"),
+    *("/var/lib/connman", "/var/lib/snapd/cookie", "/var/lib/snapd/state.json"),
     *("/etc/rclone*", "/etc/restic*", "/etc/borg*", "/etc/vault*", "/etc/environment.d", "/etc/sasldb2"),
     *("/etc/cups/ssl", "/etc/bind/*.key", "/etc/rndc.key", "/etc/iscsi", "/etc/multipath/*key*"),
     *("/etc/chrony/*keys*", "/etc/ntp/keys"),
@@ -82,7 +78,8 @@ _OURS: Final = NO_SUID | NO_DEVICES
 _ESCAPED: Final = re.compile(r"\\([0-7]{3})")
 _PERSONS: Final = 1000
 """The first number of a user who is a person (login.defs(5))."""
-_MB: Final = 8
+_UNCOUNTED: Final = "size=0"
+"""Without a size, which df takes for what is on no disk (tmpfs(5)): they are read-only before anybody runs there."""
 
 
 def build(layout: Layout) -> None:
@@ -171,7 +168,7 @@ def _in_a_child(work: Callable[[], None]) -> int:
 
 def _devices(layout: Layout) -> None:
     dev = f"{_BASE}/dev"
-    mounts.new("tmpfs", dev, _OURS | NO_PROGRAMS, f"size={_MB}m,mode=755")
+    mounts.new("tmpfs", dev, _OURS | NO_PROGRAMS, f"{_UNCOUNTED},mode=755")
     for path in ("/dev/shm", layout.held, layout.scratch, layout.layers, layout.machines_proc):  # noqa: S108 - ours
         os.mkdir(_BASE + path)
     for link, target in LINKS:
@@ -188,7 +185,7 @@ def _devices(layout: Layout) -> None:
 
 def _run() -> None:
     if os.path.isdir("/run") and not os.path.islink("/run"):
-        mounts.new("tmpfs", f"{_BASE}/run", _OURS | NO_PROGRAMS, f"size={_MB}m,mode=755")
+        mounts.new("tmpfs", f"{_BASE}/run", _OURS | NO_PROGRAMS, f"{_UNCOUNTED},mode=755")
         if os.path.isdir(_BOOTED):
             os.makedirs(_BASE + _BOOTED)
         for name in OF_RUN:
@@ -279,7 +276,7 @@ def _hide(path: str, needed: Sequence[str]) -> bool:
     if not ways:
         _cover(path)
         return False
-    mounts.new("tmpfs", _BASE + path, _OURS, f"{in_memory(_MB)},mode=755")
+    mounts.new("tmpfs", _BASE + path, _OURS, f"{_UNCOUNTED},mode=755")
     for each in needed[:2]:  # the others are shown there
         if within(each, path):
             os.makedirs(_BASE + each, exist_ok=True)

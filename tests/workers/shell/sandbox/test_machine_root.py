@@ -20,6 +20,7 @@ from tests.raw_worker import RawWorker
 from tests.workers.shell.conftest import effects_of, open_shell, python, shell
 from tests.workers.shell.sandbox.test_locks import attack
 from workers.shell.sandbox.machine_root import HIDDEN, OF_RUN, elsewhere, not_for_everybody
+from workers.shell.sandbox.private_root import DEVICES
 
 HIDES = ("/etc/hostname",)
 """What an operator hides here."""
@@ -92,10 +93,16 @@ def listening() -> Iterator[None]:
         yield
 
 
+def mounted() -> set[str]:
+    return {line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
+
+
+OWN: Final = {"/tmp", "/var/tmp", "/dev/shm", "/home/agent", *(f"/dev/{name}" for name in DEVICES)}
 LOOKS: Mapping[str, tuple[str, Callable[[str], bool]]] = {
     "processes": ("ps -e -o pid= | wc -l", lambda said: int(said) > 2),
     "the first process": ("ps -o args= -p 1", lambda said: said.split()[0] == first_process()),
     "disks": ("df -P / | tail -1", lambda said: said.split()[-1] == "/"),
+    "file systems": ("df --output=target", lambda said: {*said.split()[2:]} <= {*mounted(), *OWN}),
     "memory": ("grep MemTotal /proc/meminfo", lambda said: said == line_of("/proc/meminfo", "MemTotal")),
     "its name": ("uname -n", lambda said: said.strip() == os.uname().nodename),
     "users": ("grep -c . /etc/passwd", lambda said: int(said) == len(Path("/etc/passwd").read_text().splitlines())),
@@ -115,6 +122,12 @@ def test_a_look_finds_the_machine_as_it_is(what: str, worker: RawWorker) -> None
         pytest.skip("not installed")
     result = shell(worker, command)
     assert holds(result["stdout"]), result
+
+
+def test_what_is_refused_without_a_word_is_said_and_may_be_offered(worker: RawWorker) -> None:
+    answer = worker.done("run_cmd", {"command": "logger x"})
+    assert answer.lacked == ("a message to others",)
+    assert "reaches nobody" in repr(answer)
 
 
 def test_ps_finds_itself_by_the_number_of_its_worker_and_nobody_else_does(worker: RawWorker) -> None:
@@ -197,7 +210,8 @@ ENDLESS = "for i in 1 2 3; do (setsid sh -c 'trap \"\" TERM; sleep 987 & sleep 9
 
 def test_everything_that_it_starts_ends_with_it(root: Path) -> None:
     with open_shell(root, machine=True, timeout_s=0.5) as opened:
-        assert opened.failed("run_cmd", {"command": ENDLESS}).kind == "timeout"
+        late = opened.failed("run_cmd", {"command": f"(: < /dev/tcp/127.0.0.1/9); {ENDLESS}"})
+        assert (late.kind, "Note: blocked: network" in late.message) == ("timeout", True)
         assert shell(opened, "setsid sleep 988 & exit 0")["exit_code"] == 0
         left = shell(opened, "cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -o 'sleep 98[78]' | sort -u")["stdout"]
     assert "sleep 987" not in left.replace("grep -o", "")
