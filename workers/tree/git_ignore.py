@@ -18,6 +18,8 @@ from workers.tree.root import closing, open_beneath
 _LARGEST: Final = 2**20
 """Bytes of one list of patterns; of a larger one nothing is taken."""
 _GIT: Final = ".git"
+_LOOKS: Final = 64
+"""Names that are looked for in an index as it is; for more of them it is read once, which takes as long."""
 
 Place = tuple[str, ...]
 
@@ -40,6 +42,8 @@ class GitIgnore:
         self._directories: dict[Place, _Directory] = {}
         self._indexes: dict[Place, bytes] = {}
         self._tracked: dict[Place, Mapping[bytes, object] | None] = {}
+        self._tops: dict[Place, bool] = {}
+        self._looks = 0
 
     def ignores(self, path: str, *, is_directory: bool, was_there: bool) -> bool:
         """Say whether git ignores what is, or was, at a path.
@@ -60,10 +64,8 @@ class GitIgnore:
     def tracks(self, path: str) -> bool:
         """Say whether any repository around what was at a path tracks it, or may."""
         parts = tuple(path.split("/"))
-        for depth in range(len(parts)):
-            if self._is_there((*parts[:depth], _GIT)) and self._names(parts, depth) is not False:
-                return True
-        return False
+        tops = (depth for depth in range(len(parts)) if self._is_top(parts[:depth]))
+        return any(self._names(parts, depth) is not False for depth in tops)
 
     def untracks(self, path: str, data: bytes, gone: Container[str] = ()) -> bool:
         """Say whether an index at `path` that becomes `data` no longer has what is there and not `gone`, or may not."""
@@ -77,6 +79,12 @@ class GitIgnore:
         left = ((*top, *os.fsdecode(each).split("/")) for each in before.keys() - after.keys())
         return any(self._is_there(each) and "/".join(each) not in gone for each in left)
 
+    def _is_top(self, place: Place) -> bool:
+        """Say whether a directory is the top of a repository."""
+        if place not in self._tops:
+            self._tops[place] = self._is_there((*place, _GIT))
+        return self._tops[place]
+
     def _directory(self, parts: Place) -> _Directory:
         known = len(parts)
         while known and parts[:known] not in self._directories:
@@ -86,7 +94,7 @@ class GitIgnore:
         found = self._directories[parts[:known]]
         for depth in range(known + 1, len(parts) + 1):
             place = parts[:depth]
-            if self._is_there((*place, _GIT)):
+            if self._is_top(place):
                 found = _Directory(depth, False, self._lists_of(place, is_top=True))
             else:
                 ignored = found.ignored or _last_match(place, found, is_directory=True)
@@ -114,7 +122,8 @@ class GitIgnore:
     def _names(self, parts: Place, depth: int) -> bool | None:
         """Say whether the index of the repository at a depth of a path names it; None where that is not known."""
         top, path = parts[:depth], os.fsencode("/".join(parts[depth:]))
-        if not may_name(self._data(top), path):
+        self._looks += 1
+        if (self._looks < _LOOKS or self._index(top) is None) and not may_name(self._data(top), path):
             return False
         index = self._index(top)
         return None if index is None else path in index

@@ -180,6 +180,14 @@ def test_what_is_tracked(made: str, path: str, tracked: bool, tmp_path: Path) ->
         assert ignore.tracks(path) is tracked
 
 
+@pytest.mark.parametrize("damage", ["", "; echo no >> .git/index"])
+def test_many_looks_say_what_the_first_ones_do(damage: str, tmp_path: Path) -> None:
+    names = [f"d/{number}" for number in range(300)]
+    some = " ".join(names[::2])
+    with made_by(f"git init -q; mkdir d; touch {some} d/x; git add {some}{damage}", tmp_path) as ignore:
+        assert [ignore.tracks(each) for each in names] == [True, False] * 150
+
+
 UNTRACKS = (
     ("a name that goes", "", "git rm -q --cached x.o", True),
     ("a link that goes", "ln -s x.o l; git add l", "git rm -q --cached l", True),
