@@ -38,6 +38,12 @@ def proportional_memory(pid: int | str) -> float:
     return next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:")) / 1024
 
 
+def processor_seconds(pid: int) -> float:
+    """Return the seconds of a processor that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text("ascii", errors="replace").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 async def memory(quick: bool) -> list[Figure]:  # noqa: ARG001 - one size
     """Measure an idle worker, and the supervisor without and with the SDK."""
     found: list[Figure] = []

@@ -6,9 +6,10 @@ size, and the smallest size's value is scaled by it before the two are compared.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from itertools import groupby
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from scripts.benchmarks.figures import Figure, Goal, Unit, figure
@@ -16,6 +17,7 @@ from scripts.benchmarks.figures import Figure, Goal, Unit, figure
 FLAT: Final = 1.25
 """Times that the largest size may cost per unit of work what the smallest does."""
 
+_NO_GOALS: Final[Mapping[int, Goal]] = MappingProxyType({})
 _WIDTH, _HEIGHT = 420, 200
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 40, 36
 
@@ -29,8 +31,10 @@ class Point(NamedTuple):
     limit: float | None = None
 
 
-def curve(benchmark: str, what: str, of: str, unit: Unit, points: Sequence[Point]) -> list[Figure]:
-    """Return a figure for each size, in order; the last has the goal of a flat curve.
+def curve(
+    benchmark: str, what: str, of: str, unit: Unit, points: Sequence[Point], goals: Mapping[int, Goal] = _NO_GOALS
+) -> list[Figure]:
+    """Return a figure for each size, in order; the last has the goal of a flat curve, sizes before it may have others.
 
     Args:
         benchmark: its heading.
@@ -51,7 +55,7 @@ def curve(benchmark: str, what: str, of: str, unit: Unit, points: Sequence[Point
                 unit,
                 each.n,
                 limit=first.value * scale,
-                goal=Goal(FLAT, of="ratio") if each is points[-1] else None,
+                goal=Goal(FLAT, of="ratio") if each is points[-1] else goals.get(each.size),
             )
         )
     return found

@@ -13,7 +13,7 @@ from typing import Any, Final
 import httpx2
 import msgspec
 
-from scripts.benchmarks.figures import Figure, at, figure
+from scripts.benchmarks.figures import Figure, Goal, at, figure
 from scripts.benchmarks.growth.curves import Point, curve
 from scripts.benchmarks.growth.journals import session_facts
 from scripts.benchmarks.pools import NOTE
@@ -32,11 +32,13 @@ from tests.messages_server import reply
 
 _SESSION: Final = "20260101-000000-000000000000"
 _PROMPT: Final = "Do you know it now?"
+_GOALS: Final = {1_000: Goal(6), 2_000: Goal(10)}
+"""Milliseconds of a step through the SDK at so many turns."""
 
 
 async def growth_turns(quick: bool) -> list[Figure]:
     """Measure one step at several lengths of the conversation, through the SDK and with the offline model."""
-    sizes = (10, 300) if quick else (10, 1_000, 5_000)
+    sizes = (10, 300) if quick else (10, 1_000, 2_000, 5_000)
     times = 5 if quick else 15
     steps: list[Point] = []
     offline: list[Point] = []
@@ -59,7 +61,7 @@ async def growth_turns(quick: bool) -> list[Figure]:
 
                 await with_resources(settings, use)
     return [
-        *curve("conversation", "a step through the SDK", "turns", "ms", steps),
+        *curve("conversation", "a step through the SDK", "turns", "ms", steps, _GOALS),
         *requests,
         *curve("conversation", "a step of the offline model", "turns", "ms", offline),
     ]

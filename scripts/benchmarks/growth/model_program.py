@@ -1,0 +1,45 @@
+"""A model's server that takes its time with each answer, whoever else it answers: a tool call first, then an answer.
+
+Rule: it does as little as it can, so that what is measured beside it is not its own work. Which answer a request gets
+is seen in the request alone, so conversations may run in any order. It prints its port, and serves until its
+input ends.
+"""
+
+import asyncio
+import itertools
+import sys
+from typing import Final
+
+from tests.messages_server import reply
+
+_HEAD: Final = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ncontent-length: %d\r\n\r\n"
+_LENGTH: Final = b"content-length:"
+
+
+async def _serve(delay_s: float, path: str) -> None:
+    numbers = itertools.count(1)
+    answer = reply("I know it.").encode()
+
+    def call() -> bytes:
+        return reply("I will read it.", [("read_file", {"path": path})], ids=[f"toolu_{next(numbers):024}"]).encode()
+
+    async def answer_all(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).lower()
+                length = int(head.partition(_LENGTH)[2].split(b"\r\n", 1)[0])
+                body = await reader.readexactly(length)
+                await asyncio.sleep(delay_s)
+                events = answer if b'"tool_result"' in body else call()
+                writer.write(_HEAD % len(events) + events)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+    server = await asyncio.start_server(answer_all, "127.0.0.1", 0, backlog=1024)
+    sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
+    sys.stdout.flush()
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(float(sys.argv[1]), sys.argv[2]))
