@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from supervisor.categories.shown_places import within
 from supervisor.errors import ConfigError
+from workers.shell.shell_inputs import within
 
 _LONGEST: Final = 2**17
 """Bytes of one variable (MAX_ARG_STRLEN of execve(2))."""

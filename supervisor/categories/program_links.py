@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from supervisor.categories.shown_places import names_in, within
+from supervisor.categories.shown_places import names_in
 from supervisor.system import safe_files
-from workers.shell.shell_inputs import SYSTEM
+from workers.shell.shell_inputs import SYSTEM, within
 
 _SCRIPTS_AT_MOST: Final = 1024
 """In one directory: how many files are looked into for the interpreter that they name."""

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from workers.shell.shell_inputs import within
+
 _LINKS_AT_MOST: Final = 40
 """On the way to one file, as for the kernel (path_resolution(7))."""
 
@@ -99,11 +101,6 @@ class RealPath(NamedTuple):
     path: str
     links: tuple[str, ...]
     """The links on the way, each under the path that it really has."""
-
-
-def within(path: str, directory: str) -> bool:
-    """Say whether a path is a directory or lies beneath it; both are absolute and normal."""
-    return path == directory or path.startswith(directory.rstrip("/") + "/")
 
 
 def follow(path: str, plain: set[str] | None = None) -> RealPath:

@@ -15,10 +15,10 @@ from supervisor.categories.command_environment import absolute_variables, check_
 from supervisor.categories.git_identity import git_identity
 from supervisor.categories.program_links import base_named_by
 from supervisor.categories.row import Surroundings
-from supervisor.categories.shown_places import HiddenPlaces, NotShown, follow, refuse, within
+from supervisor.categories.shown_places import HiddenPlaces, NotShown, follow, refuse
 from supervisor.categories.stand_ins import rustup_home
 from supervisor.categories.toolchains import Toolchains, find_toolchains, with_python
-from workers.shell.shell_inputs import CERTIFICATES
+from workers.shell.shell_inputs import CERTIFICATES, within
 
 _ENVIRONMENTS: Final = ("VIRTUAL_ENV", "CONDA_PREFIX")
 _PREFIXES: Final = ("JAVA_HOME", "GOROOT", "DOTNET_ROOT", *_ENVIRONMENTS)

@@ -22,9 +22,9 @@ from supervisor.categories.shown_places import (
     parts_of,
     python_parts,
     refuse_no_python,
-    within,
 )
 from supervisor.categories.stand_ins import programs_behind
+from workers.shell.shell_inputs import within
 
 PATH: Final = "path"
 KNOWN: Final = "known"

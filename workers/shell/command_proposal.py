@@ -69,6 +69,11 @@ _TOO_MUCH: Final = {
     "processes": "had more than {processes} processes",
 }
 
+_EXPOSED: Final = (
+    "While the command ran, a file that is hidden was made or replaced, and it may have read it: what it printed is "
+    "withheld{} Run it again."
+)
+_TOLD: Final = 3
 _SHORTEST_S: Final = 0.1
 
 
@@ -196,6 +201,8 @@ def _run_program(
         if error.failure.step == "rehearsal":
             raise (TooMuch if error.failure.errno else CannotRehearse)(error.failure.message) from error
         raise _start_error(error, arguments, engine.venv_problem) from error
+    if was.exposed:
+        raise ToolError("conflict", _EXPOSED.format(_done(engine)), paths=", ".join(was.exposed[:_TOLD]))
     ended = was._replace(stdout=told(was.stdout), stderr=told(was.stderr))
     if ended.ended != "exited":
         said = network_remarks(1, was.stdout + was.stderr, was.traffic)
@@ -236,15 +243,16 @@ def _uploaded(outcome: CommandOutcome) -> dict[str, Any]:
     return {"uploaded": sum(each.up for each in outcome.traffic)} if outcome.traffic else {}
 
 
+def _done(engine: CommandRunner) -> str:
+    if engine.place in _ON_THE_ROOT and engine.start.writable:
+        return "; what it had done until then stays."
+    return ". None of its changes were kept."
+
+
 def _ended(engine: CommandRunner, outcome: CommandOutcome, remarks: Sequence[str]) -> ToolError:
     why, stdout, stderr, most = outcome.ended, outcome.stdout, outcome.stderr, engine.max_timeout_s
     printed = {"stdout": stdout, "stderr": stderr, **_uploaded(outcome)}
-    done = (
-        "; what it had done until then stays."
-        if engine.place in _ON_THE_ROOT and engine.start.writable
-        else ". None of its changes were kept."
-    )
-    left = f"It was killed with everything it had started{done}"
+    left = f"It was killed with everything it had started{_done(engine)}"
     printed_text = " Its output until then is in stdout and stderr." if stdout or stderr else " It had printed nothing."
     if why == "timeout":
         limit = f"The command did not end within the {engine.timeout_s:.3g} s that it had."

@@ -24,8 +24,7 @@ from workers.shell.look_table import PROGRAMS, LookPlan, look_of
 from workers.shell.own_programs import own_program
 from workers.shell.run.attempts import KERNEL
 from workers.shell.run.directory_moves import text_at
-from workers.shell.sandbox.private_root import within
-from workers.shell.shell_inputs import HOME, SYSTEM
+from workers.shell.shell_inputs import HOME, SYSTEM, within
 from workers.shell.shell_line import Word, simple_commands_of
 
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND

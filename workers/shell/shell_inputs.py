@@ -93,3 +93,8 @@ class ShellInputs(Inputs, frozen=True):
     venv_problem: str = ""
     """Why the root's own virtual environment cannot work; empty where it can, or is none."""
     registries: RegistryHints = RegistryHints()
+
+
+def within(path: str, directory: str) -> bool:
+    """Say whether a path is a directory or lies beneath it; both are absolute and normal."""
+    return path == directory or path.startswith(directory.rstrip("/") + "/")

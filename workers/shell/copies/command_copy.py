@@ -30,7 +30,8 @@ from workers.shell.copies.moved_paths import files_with, hints, moved, moved_arg
 from workers.shell.copies.tree_copy import TreeCopy
 from workers.shell.run.unnamed_files import unnamed_bytes
 from workers.shell.sandbox import private_root
-from workers.shell.sandbox.private_root import NAMES_PER_MB, Layout, in_memory, within
+from workers.shell.sandbox.private_root import NAMES_PER_MB, Layout, in_memory
+from workers.shell.shell_inputs import within
 from workers.tree.drafts import clear
 from workers.tree.root import DIRECTORY, closing, shown
 

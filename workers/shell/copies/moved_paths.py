@@ -12,8 +12,8 @@ from contextlib import suppress
 from typing import Final
 
 from workers.shell.command_runner import CopyPlaces
-from workers.shell.sandbox.private_root import AUTHORITIES, within
-from workers.shell.shell_inputs import HOME
+from workers.shell.sandbox.private_root import AUTHORITIES
+from workers.shell.shell_inputs import HOME, within
 from workers.tree.root import DIRECTORY, closing, open_beneath
 
 _OWN_PLACES: Final = (HOME, "/tmp", os.path.dirname(AUTHORITIES))  # noqa: S108 - private

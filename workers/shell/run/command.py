@@ -57,6 +57,8 @@ class CommandOutcome(NamedTuple):
     """What it tried in vain, where that is told."""
     refused_left_out: int = 0
     traffic: tuple[Traffic, ...] = ()
+    exposed: tuple[str, ...] = ()
+    """What is hidden and came while it ran: it may have read that."""
 
 
 class NotStarted(Exception):
@@ -83,8 +85,9 @@ def run(
 
     Raises:
         NotStarted: the sandbox or the program could not be had.
-        OSError: no process or descriptor is to be had.
+        OSError: no process or descriptor is to be had; something cannot be hidden.
     """
+    machine_root.hide_again(engine.layout)
     proxy = _proxy(engine, engine.network, upload) if network and engine.network else None
     engine = proxy.engine if proxy else engine
     (out, to_out), (err, to_err), (failed, to_failed) = (os.pipe2(os.O_CLOEXEC) for _ in range(3))
@@ -108,7 +111,8 @@ def run(
             raise NotStarted(msgspec.json.decode(failure, type=StartFailure))
         code = os.waitstatus_to_exitcode(status)
         traffic = _traffic(proxy, attempts, upload) if proxy else ()
-        return CommandOutcome(ended, code, *texts, watch.seconds, attempts.refused(), attempts.left_out, traffic)
+        refused, exposed = (attempts.refused(), attempts.left_out), tuple(machine_root.hide_again(engine.layout))
+        return CommandOutcome(ended, code, *texts, watch.seconds, *refused, traffic, exposed)
     finally:
         group.end(attempts.close)
         attempts.close()

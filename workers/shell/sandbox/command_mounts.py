@@ -12,8 +12,8 @@ from workers.confine import landlock, mounts, namespaces
 from workers.confine.landlock import Beneath
 from workers.confine.mounts import NO_DEVICES, NO_SUID
 from workers.shell.sandbox import held_sockets, machine_root
-from workers.shell.sandbox.private_root import Layout, in_memory, within
-from workers.shell.shell_inputs import HOME, SYSTEM
+from workers.shell.sandbox.private_root import Layout, in_memory
+from workers.shell.shell_inputs import HOME, SYSTEM, within
 
 Place = Callable[[str], None]
 """Shows the root at the path that it is given, an empty directory. The current directory is the root itself, and that
@@ -81,7 +81,7 @@ def arrange(layout: Layout, place: Place) -> None:
         place(layout.root)
     os.chdir(layout.root)
     if layout.machine:
-        machine_root.hide_again(layout)
+        machine_root.hide_in_root(layout)
         machine_root.show_proc(layout)
         held_sockets.show(held_now, layout.scratch)
     mounts.bind(scratch, layout.held)  # empty by now

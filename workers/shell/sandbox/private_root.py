@@ -17,7 +17,8 @@ import msgspec
 from workers.confine import mounts, namespaces
 from workers.confine.mounts import NO_DEVICES, NO_PROGRAMS, NO_SUID, READ_ONLY
 from workers.shell.cache_table import SHOWN
-from workers.shell.shell_inputs import HOME, SYSTEM
+from workers.shell.sandbox.secret_places import SecretPlaces
+from workers.shell.shell_inputs import HOME, SYSTEM, within
 
 HELD: Final = "/.held"
 
@@ -81,12 +82,15 @@ class Layout(msgspec.Struct, frozen=True):
     """Files in the HOME of each command: path there -> text."""
     caches: tuple[tuple[str, str], ...] = ()
     """Of package managers: the registry of each, and its directory."""
-    machine: bool = False
-    """Whether the machine's own tree is shown (`machine_root`)."""
-    hidden: tuple[str, ...] = ()
-    """Of that, patterns of absolute paths that are not."""
+    secrets: SecretPlaces | None = None
+    """What is hidden of the machine's own tree (`machine_root`); None where that is not shown."""
     looker: int = -1
     """The descriptor by which `held_sockets` is asked; -1 where nobody looks."""
+
+    @property
+    def machine(self) -> bool:
+        """Whether the machine's own tree is shown."""
+        return self.secrets is not None
 
     @property
     def held(self) -> str:
@@ -131,11 +135,6 @@ def check(layout: Layout) -> None:
     for directory in () if layout.machine and not layout.writable else SYSTEM:
         if os.path.lexists(directory) and within(directory, layout.root):
             raise ValueError(f"the root {layout.root!r} holds {directory!r}, which every command needs as it is")
-
-
-def within(path: str, directory: str) -> bool:
-    """Say whether a path is a directory or lies beneath it; both are absolute and normal."""
-    return path == directory or path.startswith(directory.rstrip("/") + "/")
 
 
 def build(layout: Layout) -> None:

@@ -42,7 +42,8 @@ from workers.shell.sandbox import doors, held_sockets, machine_root, private_roo
 from workers.shell.sandbox.command_mounts import show_root_itself
 from workers.shell.sandbox.lock_steps import COMMAND, PROXY, WORKER
 from workers.shell.sandbox.quiet_variables import QUIET
-from workers.shell.shell_inputs import CERTIFICATES, HOME, ShellInputs
+from workers.shell.sandbox.secret_places import SecretPlaces
+from workers.shell.shell_inputs import CERTIFICATES, HOME, ShellInputs, within
 from workers.wire import messages
 
 _ENVIRONMENT: Final = MappingProxyType(
@@ -108,9 +109,9 @@ def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
     if inputs.copies:
         engine = in_copies(engine, inputs.copies)
         return Prepared(engine, keep=keep, steps=COPY_WORKER, doors=lambda _opens: _try_doors(engine, _OPEN_IN_A_COPY))
-    if wanted.machine:
+    if wanted.secrets:
         looker = held_sockets.begin()
-        keep = (*keep, looker)
+        keep = (*keep, looker, *wanted.secrets.descriptors)
         engine = _on_the_machine(msgspec.structs.replace(engine, layout=msgspec.structs.replace(wanted, looker=looker)))
     return Prepared(engine, keep=keep, steps=WORKER, doors=lambda opens: _try_doors(engine, opens))
 
@@ -131,13 +132,15 @@ def _layout(start: messages.Start, inputs: ShellInputs) -> private_root.Layout:
     )
     if not inputs.machine or inputs.copies:
         return wanted
-    seen = msgspec.structs.replace(wanted, machine=True, hidden=inputs.hidden, authorities=b"", caches=())
+    needed = (os.path.realpath(HOME), root, *wanted.toolchains)
+    secrets = SecretPlaces(inputs.hidden, root, needed)
+    seen = msgspec.structs.replace(wanted, secrets=secrets, authorities=b"", caches=())
     return seen if machine_root.is_possible(seen, start.root_fd) else wanted
 
 
 def _outside(places: Iterable[str], root: str) -> tuple[str, ...]:
     """Return those that do not lie in the root; where that is the whole machine, which is only looked at, all."""
-    return tuple(each for each in places if root == "/" or not private_root.within(each, root))
+    return tuple(each for each in places if root == "/" or not within(each, root))
 
 
 def _on_the_machine(engine: CommandRunner) -> CommandRunner:

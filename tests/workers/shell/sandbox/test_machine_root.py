@@ -5,6 +5,7 @@ import select
 import shutil
 import socket
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -17,10 +18,11 @@ from tests.door_table import DOORS, MACHINE, NETLINK, ON_THE_MACHINE
 from tests.doors import PRELUDE, Door, Held, check, is_shut, of, open_target
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import RawWorker
-from tests.workers.shell.conftest import effects_of, open_shell, python, shell
+from tests.workers.shell.conftest import effects_of, open_shell, python, shell, write
 from tests.workers.shell.sandbox.test_locks import attack
-from workers.shell.sandbox.machine_root import HIDDEN, OF_RUN, elsewhere, not_for_everybody
+from workers.shell.sandbox.machine_root import OF_RUN
 from workers.shell.sandbox.private_root import DEVICES
+from workers.shell.sandbox.secret_places import HIDDEN, elsewhere, not_for_everybody
 
 HIDES = ("/etc/hostname",)
 """What an operator hides here."""
@@ -173,24 +175,78 @@ def test_of_run_nothing_is_shown_but_what_is_listed(worker: RawWorker) -> None:
     assert {*shell(worker, "ls -A /run")["stdout"].split()} <= {name.partition("/")[0] for name in OF_RUN}
 
 
-def test_what_replaces_a_hidden_file_is_hidden_too(place: Path, root: Path) -> None:
-    secret = place / "secret.key"
-    secret.write_text("one")
+def _replaced(secret: Path, text: str, mode: int = 0o644) -> None:
+    write(secret.with_name("new"), text, mode)
+    secret.with_name("new").rename(secret)
+
+
+def _closed(secret: Path, text: str) -> None:
+    write(secret, text)
+    secret.chmod(0o600)
+
+
+COMES: Mapping[str, tuple[str, Callable[[Path, str], None]]] = {
+    "replaced": ("a.key", _replaced),
+    "made": ("{}.key", write),
+    "made in a new directory": ("inner-{}/a.key", write),
+    "mounted elsewhere": ("again/a.key", _replaced),
+    "private in /etc, replaced": ("etc/private", lambda file, text: _replaced(file, text, 0o600)),
+    "private in /etc, made": ("etc/deep-{}/private", lambda file, text: write(file, text, 0o600)),
+    "private in /etc, closed": ("etc/{}", _closed),
+}
+"""What comes while a worker runs, and how; `{}` is another name each time."""
+
+
+@pytest.fixture(scope="module", params=("told", "untold"))
+def looked_for(request: pytest.FixtureRequest, place: Path, root: Path) -> Iterator[tuple[RawWorker, Path]]:
+    """A worker that takes a place for /etc, and one for a second mount, and that the kernel may tell of no change."""
+    top = place / request.param
+    write(top / "a.key", "none")
+    write(top / "again" / "a.key", "none")
+    view = f"import workers.shell.sandbox.secret_places as view; view._PRIVATE = {f'{top}/etc'!r}; "
+    view += f"view.elsewhere = lambda paths, _: [{f'{top}/again/a.key'!r}] * ({f'{top}/a.key'!r} in paths); "
+    view += "view._NUMBERS = {}; " if request.param == "untold" else ""
+    command = worker_command(f"{view}from workers.__main__ import main; main()")
+    hidden = (f"{top}/*.key", f"{top}/inner-*/*.key")
+    with open_shell(root, machine=True, hidden=hidden, command=command, forked=False) as opened:
+        assert "private_root:machine" in opened.report.enforced
+        yield opened, top
+
+
+@pytest.mark.parametrize("how", COMES)
+def test_what_comes_of_what_is_hidden_is_hidden_too(how: str, looked_for: tuple[RawWorker, Path]) -> None:
+    worker, top = looked_for
+    name, comes = COMES[how]
+    for text in ("swordfish-1", "swordfish-2"):
+        comes(file := top / name.format(text), text)
+        found = shell(worker, f"ls {file}; cat {file}; cat {top}/*.key")
+        assert (found["stdout"], found["exit_code"]) == (f"{file}\n", 1), found
+
+
+def test_what_a_command_may_have_read_of_what_came_meanwhile_is_withheld(place: Path, root: Path) -> None:
+    (secret := place / "meanwhile.key").write_text("none")
+    os.mkfifo(place / "begun")
+
+    def replace() -> None:
+        with open(place / "begun", "w"):
+            _replaced(secret, "swordfish")
+
+    (thread := threading.Thread(target=replace)).start()
     with open_shell(root, machine=True, hidden=(f"{place}/*.key",)) as opened:
-        for text in ("two", "three"):
-            assert shell(opened, f"cat {secret}")["exit_code"] != 0
-            (place / "new").write_text(text)
-            (place / "new").rename(secret)
-        found = shell(opened, f"cat {secret}; ls {place}")
-    assert "three" not in found["stdout"]
-    assert "secret.key" in found["stdout"]
+        line = f"cat {place}/begun; until cat {secret}; do :; done 2>/dev/null | tee copied"
+        failure = opened.failed("run_cmd", {"command": line})
+        thread.join()
+        assert ("swordfish" in repr(failure), str(secret) in str(failure.details["paths"])) == (False, True)
+        assert shell(opened, f"cat {secret} copied")["stdout"] == ""
 
 
-def test_what_is_hidden_is_hidden_in_a_root_as_well(place: Path) -> None:
-    inner = place / "holds-secrets"
+@pytest.mark.parametrize("above", [False, True])
+def test_what_is_hidden_is_hidden_in_a_root_as_well(place: Path, *, above: bool) -> None:
+    inner = place / f"holds-secrets-{above}" / "root"
+    more = (str(inner.parent),) * above
     (inner / "deep").mkdir(parents=True)
     (inner / "deep" / "a.key").write_text("swordfish")
-    with open_shell(inner, machine=True, hidden=(f"{inner}/deep/*.key",)) as opened:
+    with open_shell(inner, machine=True, hidden=(*more, f"{inner}/deep/*.key")) as opened:
         assert "swordfish" not in str(shell(opened, "cat deep/a.key; cp -r deep copied; cat copied/*"))
 
 
@@ -227,7 +283,7 @@ def test_where_it_cannot_be_had_commands_see_the_system_alone_and_it_is_said(roo
 
 
 FOUND = {
-    "what services keep to themselves": "view.not_for_everybody = lambda top: [{0!r}] * (top == '/etc')",
+    "what services keep to themselves": "view.not_for_everybody = lambda top, _watch: [{0!r}] * (top == '/etc')",
     "our own home": "view.os.path.expanduser = lambda _path: {0!r}",
 }
 
@@ -235,7 +291,7 @@ FOUND = {
 @pytest.mark.parametrize("what", FOUND)
 def test_it_is_hidden_wherever_it_lies(what: str, place: Path, root: Path) -> None:
     (secret := place / "of-others").write_text("swordfish")
-    found = f"import workers.shell.sandbox.machine_root as view; {FOUND[what].format(str(secret))}"
+    found = f"import workers.shell.sandbox.secret_places as view; {FOUND[what].format(str(secret))}"
     command = worker_command(f"{found}; from workers.__main__ import main; main()")
     with open_shell(root, machine=True, command=command, forked=False) as opened:
         assert "private_root:machine" in opened.report.enforced
