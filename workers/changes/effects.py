@@ -166,6 +166,8 @@ class GitChange(_EffectsRecord, frozen=True):
     """Names that programs obey of what is new in it, where neither the work tree nor the index had the same."""
     unread: bool = False
     """What is new in it takes more than a look to know."""
+    tree: Annotated[str, msgspec.Meta(max_length=64)] = ""
+    """Of the commit that HEAD is at, where that can be read."""
 
 
 FOLDED: Final = 256

@@ -27,6 +27,9 @@ _WRITTEN_OUT: Final = (b"\0\0\0\2", b"\0\0\0\3")
 _ELSEWHERE: Final = frozenset({b"link", b"sdir"})
 """Extensions with which other paths count as well: of another file, and all of a directory."""
 
+SHA1: Final = 20
+"""Bytes of the name of an object; more are those of a SHA-256."""
+
 INDEX: Final = 2**26
 """Bytes of an index that are looked through."""
 
@@ -78,6 +81,25 @@ def entries_of(data: bytes) -> Mapping[bytes, tuple[bytes, bytes]] | None:
     except (ValueError, IndexError, struct.error):
         return None
     return found
+
+
+def tree_of(entries: Mapping[bytes, tuple[bytes, bytes]]) -> str:
+    """Return the name of the tree that has exactly these entries (git-write-tree(1), git-mktree(1))."""
+    make = hashlib.sha256 if any(len(blob) > SHA1 for _mode, blob in entries.values()) else hashlib.sha1
+    inside: dict[bytes, dict[bytes, bytes]] = {b"": {}}
+    for path, (mode, blob) in entries.items():
+        above, _, name = path.rpartition(b"/")
+        inside.setdefault(above, {})[name] = b"%o %s\0%s" % (int.from_bytes(mode), name, blob)
+        while above:
+            above = above.rpartition(b"/")[0]
+            inside.setdefault(above, {})
+    tree = make(usedforsecurity=False)
+    for directory in sorted(inside, key=lambda each: each.count(b"/") + bool(each), reverse=True):  # the top at last
+        content = b"".join(each for _name, each in sorted(inside[directory].items()))
+        tree = make(b"tree %d\0%s" % (len(content), content), usedforsecurity=False)
+        above, _, name = directory.rpartition(b"/")
+        inside[above][name + b"/"] = b"40000 %s\0%s" % (name, tree.digest())
+    return tree.hexdigest()
 
 
 def _essence(data: bytes) -> bytes:

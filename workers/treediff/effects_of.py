@@ -17,7 +17,7 @@ import msgspec
 from workers.changes.effects import CHANGES, Change, Effects, GitChange, NodeState, What
 from workers.tree.git_config import GitConfigs
 from workers.tree.git_ignore import GitIgnore
-from workers.tree.git_index import entries_of
+from workers.tree.git_index import SHA1, entries_of, tree_of
 from workers.tree.protected import Protection, protection_of
 from workers.treediff.comparison import Difference
 from workers.treediff.content_diffs import Content, with_diffs
@@ -25,8 +25,6 @@ from workers.treediff.folded_names import fold, folder_of
 from workers.treediff.snapshot import Node, spoken
 
 _LARGEST_INDEX: Final = 2**26
-_SHA1: Final = 20
-"""Bytes."""
 
 TOLD: Final = 6 * 2**20
 """Bytes of all changes as they are sent, diffs included: less than a frame, which has to hold the output as well."""
@@ -135,15 +133,19 @@ def _left_behind(
     """Return what is deleted because HEAD is at another commit that was there before, whose index has not got it.
 
     The index had exactly its content before, so that git keeps that: an edit that nobody has committed is no such one.
+    It has exactly what that commit has, where that can be read, or else something was taken out besides.
     """
-    if not any(each.kind == "head" and each.new and not each.repository for each in git):
+    head = next((each for each in git if each.kind == "head" and each.new and not each.repository), None)
+    if head is None:
         return frozenset()
     index = next((each for each in differences if each.path == ".git/index"), None)
     if index is None or index.before is None or index.after is None:
         return frozenset()
     old = entries_of(contents[0](index.path, index.before, _LARGEST_INDEX) or b"") or {}
     new = entries_of(contents[1](index.path, index.after, _LARGEST_INDEX) or b"")
-    left = gone - {os.fsdecode(each) for each in new} if new else frozenset[str]()
+    if not new or (head.tree and tree_of(new) != head.tree):
+        return frozenset()
+    left = gone - {os.fsdecode(each) for each in new}
     return frozenset(each.path for each in differences if each.path in left and _is_in(old, each, contents[0]))
 
 
@@ -156,7 +158,7 @@ def _is_in(index: Mapping[bytes, tuple[bytes, bytes]], difference: Difference, b
         return False
     state = node.state
     data = before(path, node, state.size) if state.kind == "file" else state.raw_target or os.fsencode(state.target)
-    make = hashlib.sha256 if len(entry[1]) > _SHA1 else hashlib.sha1
+    make = hashlib.sha256 if len(entry[1]) > SHA1 else hashlib.sha1
     return data is not None and make(b"blob %d\0" % len(data) + data, usedforsecurity=False).digest() == entry[1]
 
 

@@ -105,7 +105,9 @@ class _GitDirectory:
                 found = GitChange("head", spoken(heads[1])[0], repository=where, unread=not heads[1])
                 new = "" if heads[1].startswith("refs/") else heads[1]
                 found = self._with_obeyed(found, known, head or "", new)
-                yield msgspec.structs.replace(found, new=self._known_commit(heads[1], packed))
+                new = self._known_commit(heads[1], packed)
+                commit = self._objects.commit(new) if new else None
+                yield msgspec.structs.replace(found, new=new, tree=commit.tree if commit is not None else "")
         if "packed-refs" in names and len(packed[1]) != self._count_packed():
             yield GitChange("odd", "packed-refs", repository=where, unread=True)
         if "index" in names:

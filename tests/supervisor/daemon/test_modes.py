@@ -146,6 +146,29 @@ def test_what_a_mode_asks_about(calling: tuple[Lines, str], tree: Path, name: st
     assert contents(seen(tree)) == contents(before)
 
 
+TAKEN_OUT: Final = (
+    "git checkout -q other; git rm -qr a.py",
+    "git checkout -qb new; git rm -qr d; rm -rf d",
+    "git symbolic-ref HEAD refs/heads/other; git read-tree --empty; rm -r *",
+)
+
+
+@pytest.mark.parametrize("command", [*TAKEN_OUT, "git checkout -q other"])
+def test_beside_a_change_of_branch_what_it_keeps_is_not_deleted_unasked(daemon: DaemonProcess, command: str) -> None:
+    root = daemon.folder / f"taken-{len(command)}"
+    (root / "d/e").mkdir(parents=True)
+    for name in ("a.py", "d/b.py", "d/e/c.py", "d.py"):
+        (root / name).write_text(f"{name}\n")
+    for words in ("init -q", "add .", "commit -qm first", "checkout -qb other", "rm -qr d", "commit -qm without"):
+        git(root, *words.split())
+    git(root, "checkout", "-q", "-")
+    with daemon.client() as client:
+        session = client.new_session(root, profile="code", modelless=True)
+        asked = outcome(client, session, RUN, {"command": command})[0] == "asked"
+    assert asked is (command in TAKEN_OUT)
+    assert (root / "a.py").exists()
+
+
 @pytest.mark.parametrize(
     ("name", "command"), [("d/b.py", "git checkout -qf other"), ("sub/c.py", "git switch -q other; rm sub/c.py")]
 )
