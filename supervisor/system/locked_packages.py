@@ -15,12 +15,14 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from supervisor.system.project_files import MEMBERS, ProjectFiles, matching, text_of
+from supervisor.system.project_files import MEMBERS, ProjectFiles, begins_with, matching, text_of
 
 _MOST: Final = 20_000
 """Packages of one, and names that are remembered."""
 _NAME: Final = re.compile(r"[A-Za-z0-9@_.+~!/-]{1,200}")
 _UNNEEDED: Final = ".unneeded"
+_PROGRAM: Final = b"\x7fELF"
+"""How one begins (elf(5))."""
 
 _PACKAGE: Final = re.compile(
     r'^\[\[package\]\]\nname = "([^"\n]+)"\nversion = "([^"\n]+)"(?:\nsource = ("[^"\n]+"|\{[^\n]+\}))?', re.MULTILINE
@@ -93,12 +95,16 @@ def unmet(locked: Locked, found: Found, caches: Mapping[str, str]) -> list[str]:
 def built(locked: Locked, root: str, files: ProjectFiles) -> tuple[str, ...]:
     """Return the programs that a command may build, relative to the root; blocks.
 
+    What lies there and is no program for this machine, a script say, is nothing that it built before.
+
     Raises:
         TooMuchError: there is too much to read.
     """
     module = _MODULE.search(files.text(f"{root}/{locked.directory}/go.mod")) if locked.kind == "go" else None
     named = (f"{locked.directory}/{module[1]}".removeprefix("/"),) if module is not None else ()
-    return (*locked.outputs, *named)
+    free = (each for each in (*locked.outputs, *named) if not os.path.lexists(f"{root}/{each}"))
+    again = (each for each in (*locked.outputs, *named) if begins_with(f"{root}/{each}", _PROGRAM))
+    return (*free, *again)
 
 
 def remember(locked: Locked, found: Found, caches: Mapping[str, str]) -> None:

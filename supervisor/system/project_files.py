@@ -6,13 +6,14 @@ one, it is as if it were not there. Patterns of names lead a few directories dee
 
 import glob
 import os
+import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from supervisor.system.safe_files import read_bytes
+from supervisor.system.safe_files import AT_ONCE, read_bytes
 
 LARGEST: Final = 2**23
 MEMBERS: Final = 200
@@ -54,6 +55,15 @@ class ProjectFiles:
         if self._left < 0:
             raise TooMuchError
         return text_of(path, largest)
+
+
+def begins_with(path: str, start: bytes) -> bool:
+    """Say whether a regular file begins so."""
+    try:
+        with open(os.open(path, os.O_RDONLY | AT_ONCE), "rb") as file:
+            return stat.S_ISREG(os.fstat(file.fileno()).st_mode) and file.read(len(start)) == start
+    except (OSError, ValueError):
+        return False
 
 
 def matching(here: str, patterns: Iterable[str]) -> list[str]:

@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from supervisor.system.locked_packages import Locked, remember, unmet
+from supervisor.system.locked_packages import Locked, built, remember, unmet
 from supervisor.system.package_look import look
-from supervisor.system.project_files import LARGEST
+from supervisor.system.project_files import LARGEST, ProjectFiles
 
 CARGO: Final = """# made by cargo
 version = 3
@@ -192,6 +192,16 @@ def test_what_was_no_need_is_none_the_next_time_but_for_another_command_s_own(tm
     remember(test, look([test], root, caches, ()).found[0], caches)
     assert lacking(test, root, caches) == []
     assert len((tmp_path / "cache.unneeded").read_text().splitlines()) == 4
+
+
+def test_a_build_may_write_over_a_program_and_over_nothing_else(tmp_path: Path) -> None:
+    for name, text in {"tool": b"\x7fELF\2", "script": b"#!/bin/sh\n", "sub/empty": b""}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(text)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    names = ("tool", "script", "sub/empty", "sub", "pipe", "dangling", "new")
+    assert set(built(GO._replace(outputs=names), str(tmp_path), ProjectFiles(LARGEST))) == {"tool", "new"}
 
 
 SLOW: Final = {
