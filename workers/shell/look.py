@@ -6,10 +6,12 @@ before it happens: then the command is ended, and rehearsed from the start as if
 that an overlay would have given. Where the kernel cannot ask, nothing is tried.
 """
 
+import fnmatch
 import glob
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -20,7 +22,7 @@ from workers.confine.denylist import Has, Is, Notify
 from workers.confine.syscalls import NUMBERS
 from workers.errors import CannotRehearse
 from workers.shell.command_runner import CommandRunner
-from workers.shell.look_table import PROGRAMS, LookPlan, look_of
+from workers.shell.look_table import GIT, PROGRAMS, LookPlan, look_of
 from workers.shell.own_programs import own_program
 from workers.shell.run.attempts import KERNEL
 from workers.shell.run.directory_moves import text_at
@@ -95,16 +97,37 @@ def _place(look: LookPlan) -> Callable[[str], None]:
             mounts.bind(".", path, mounts.READ_ONLY, beneath=False)
         except OSError as error:  # something is mounted in the root
             raise CannotRehearse("the root cannot be shown read-only") from error
-        left = _MOST
-        for directory in look.directories:
-            for name in look.names:
-                at = os.path.join(glob.escape(os.path.join(path, directory)), name)
-                for each in glob.iglob(at):
-                    left -= 1
-                    if left < 0 or _is_special(each):
-                        raise CannotRehearse(_MORE)
+        for count, each in enumerate(_named(look, path)):
+            if count >= _MOST or _is_special(each):
+                raise CannotRehearse(_MORE)
 
     return show
+
+
+def _named(look: LookPlan, root: str) -> Iterator[str]:
+    """Yield what a command may name; nothing in the place of each name in a directory that it does not.
+
+    Raises:
+        CannotRehearse: it names what is in more than one directory at once.
+    """
+    for start, pattern in ((os.path.join(root, each), name) for each in look.directories for name in look.names):
+        above, name = os.path.split(pattern)
+        if glob.has_magic(above):
+            raise CannotRehearse(_MORE)
+        directory = os.path.join(start, above)
+        if not glob.has_magic(name):
+            yield os.path.join(directory, name)
+            yield from _all_of_git(directory) if name == GIT else ()
+            continue
+        with suppress(OSError, ValueError), os.scandir(directory) as entries:
+            for entry in entries:
+                yield entry.path if fnmatch.fnmatchcase(entry.name, name) else ""
+
+
+def _all_of_git(directory: str) -> Iterator[str]:
+    for above, inner, files in os.walk(os.path.join(directory, GIT)):
+        inner[:] = [each for each in inner if each != "objects"]
+        yield from (os.path.join(above, each) for each in files)
 
 
 def _is_special(path: str) -> bool:

@@ -14,6 +14,8 @@ from typing import Final, NamedTuple
 
 from workers.shell.shell_line import Word
 
+GIT: Final = ".git"
+"""With all that is in it but objects, where it is named."""
 _OPTION: Final = 64
 """Characters of a word of options, each of which may have a file's name after it."""
 _ANY: Final = ".*"
@@ -38,7 +40,6 @@ _LOOKS: Final[Mapping[str, str]] = MappingProxyType(
         "grep": "(?!(?:.*\0)?-(?:[A-Za-z]*D|-de)).*",
         "egrep": "(?!(?:.*\0)?-(?:[A-Za-z]*D|-de)).*",
         "fgrep": "(?!(?:.*\0)?-(?:[A-Za-z]*D|-de)).*",
-        "rg": "(?!(?:.*\0)?--pre).*",
         "sed": "-n\0[0-9,$;p ]+(?:\0(?!-).*)?",
         "file": "(?:-[bikL]+\0|--mime(?:-type|-encoding)?\0|--brief\0)*(?:--\0)?(?!-)[^\0]*(?:\0(?!-)[^\0]*)*",
         "jq": "(?!.*(?:import|include)).*",
@@ -49,6 +50,10 @@ _LOOKS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Program -> pattern of its arguments, which are joined by NUL."""
+_READS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {"git": (".gitattributes", ".mailmap", GIT, f"{GIT}/objects/info/*")}
+)
+"""Program -> what it reads by itself, as patterns of names; `rg` is in no table, for it reads such files everywhere."""
 _PATTERNS: Final = {name: re.compile(pattern, re.DOTALL) for name, pattern in _LOOKS.items()}
 PROGRAMS: Final = frozenset(_LOOKS)
 
@@ -72,6 +77,7 @@ def look_of(commands: Sequence[Sequence[Word]]) -> LookPlan | None:
         texts = [each.text for each in words]
         if pattern is None or not pattern.fullmatch("\0".join(texts)) or any(map(_unclear, words)):
             return None
+        names += _READS.get(program.text, ())
         moves = (
             texts if program.text == "cd" else [each for at, each in enumerate(texts) if texts[at - 1 : at] == ["-C"]]
         )

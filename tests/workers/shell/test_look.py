@@ -138,16 +138,49 @@ def test_a_program_of_the_roots_own_is_rehearsed(tmp_path: Path) -> None:
     "line", ["cat pipe", "cat p*", "cd d && cat ../pipe", "cat link", "grep -f pipe d/x", "od -tx1 {}"]
 )
 def test_nothing_is_taken_from_a_fifo(tmp_path: Path, line: str) -> None:
-    write(tmp_path / "d/x", "x")
-    os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("pipe")
-    pipe = os.open(tmp_path / "pipe", os.O_RDWR | os.O_NONBLOCK)
+    run_at_fifo(tmp_path, "pipe", line.format(tmp_path / "pipe"))
+
+
+BY_THEMSELVES = {
+    ".gitattributes": "git check-attr -a d/x",
+    "sub/.gitattributes": "git -C sub check-attr -a x",
+    ".mailmap": "git log",
+    ".git/config": "git status",
+    ".git/info/attributes": "git check-attr -a d/x",
+    ".git/refs/heads/main": "git log",
+    ".ignore": "rg for",
+    "d/.gitignore": "rg for",
+}
+
+
+@pytest.mark.parametrize("name", BY_THEMSELVES)
+def test_nothing_is_taken_from_a_fifo_that_a_program_finds_by_itself(tmp_path: Path, name: str) -> None:
+    (tmp_path / "sub").mkdir()
+    subprocess.run(["/bin/bash", "-ec", "git init -qb main; git init -q sub"], cwd=tmp_path, check=True, env=bare())
+    (tmp_path / name).unlink(missing_ok=True)
+    run_at_fifo(tmp_path, name, BY_THEMSELVES[name])
+
+
+def run_at_fifo(root: Path, name: str, line: str) -> None:
+    write(root / "d/x", "x")
+    os.mkfifo(root / name)
+    pipe = os.open(root / name, os.O_RDWR | os.O_NONBLOCK)
     os.write(pipe, b"for others\n")
-    with open_shell(tmp_path, timeout_s=0.5) as worker:
-        answer = propose(worker, line.format(tmp_path / "pipe"))
+    with open_shell(root, timeout_s=0.5) as worker:
+        answer = propose(worker, line)
     assert isinstance(answer, messages.Failed | messages.Done), answer
     assert os.read(pipe, 100) == b"for others\n"
     os.close(pipe)
+
+
+def test_what_many_names_or_many_directories_match_is_rehearsed(tmp_path: Path) -> None:
+    for at in range(5):
+        write(tmp_path / f"d{at}/x", "x")
+    with open_shell(tmp_path) as worker:
+        for line, looks in {"echo d*": True, "echo */x": False, "echo " + "a " * 2001: False}.items():
+            number = ran(propose(worker, f"{line}; {DEVICE}"))[0].splitlines()[-1]
+            assert (number == device(tmp_path)) is looks, line
 
 
 WATCHES_NOTHING = "import workers.shell.look as look; look.LookWatch.answer = lambda *_: -1\n"
