@@ -102,9 +102,8 @@ def built(locked: Locked, root: str, files: ProjectFiles) -> tuple[str, ...]:
     """
     module = _MODULE.search(files.text(f"{root}/{locked.directory}/go.mod")) if locked.kind == "go" else None
     named = (f"{locked.directory}/{module[1]}".removeprefix("/"),) if module is not None else ()
-    free = (each for each in (*locked.outputs, *named) if not os.path.lexists(f"{root}/{each}"))
-    again = (each for each in (*locked.outputs, *named) if begins_with(f"{root}/{each}", _PROGRAM))
-    return (*free, *again)
+    found = {each: f"{root}/{each}" for each in (*locked.outputs, *named)}
+    return tuple(each for each, at in found.items() if not os.path.lexists(at) or begins_with(at, _PROGRAM))
 
 
 def remember(locked: Locked, found: Found, caches: Mapping[str, str]) -> None:
