@@ -1,13 +1,13 @@
 """One worker's two pipes: frames out, frames in, at most one exchange at a time.
 
 Rule: an exchange ends with its own answer, or the process is ended; there is no third way. Every id is random, so
-a late, repeated or forged answer matches nothing. Nobody listens between exchanges: what came meanwhile is looked at
-when the next one begins, dropped and counted; a worker that sent much of it, or bytes that are no frame, is broken.
+a late, repeated or forged answer matches nothing. What comes between exchanges is dropped and counted; a worker that
+sent much of it, or bytes that are no frame, is broken.
 
-Speed: write first and wait only when the pipe is full; whoever awaits an answer reads it, so it costs one wake-up
-and not two (10 of 60 us); no cancel scope per call (the pool's sweeper watches the deadlines); a quick tool's answer
-is looked for before the event loop has its turn (12 of 29 us on one CPU), first without sleeping (14 of 31 us on two).
-See scripts/bench.
+Speed: write first and wait only when the pipe is full; one task reads for all workers of a pool (`PipeWatch`), and has
+the next call sent before who awaited the answer goes on; no cancel scope per call (the pool's sweeper watches the
+deadlines); a quick tool's answer is looked for before the event loop has its turn (12 of 29 us on one CPU), first
+without sleeping (14 of 31 us on two). See scripts/bench.
 """
 
 import fcntl
@@ -18,20 +18,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+import msgspec
 import trio
-from trio.lowlevel import (
-    Abort,
-    RaiseCancelT,
-    current_task,
-    notify_closing,
-    wait_readable,
-    wait_task_rescheduled,
-    wait_writable,
-)
+from trio.lowlevel import Abort, RaiseCancelT, Task, current_task, notify_closing, wait_task_rescheduled, wait_writable
 
 from supervisor.errors import WorkerDied, WorkerError, WorkerUnavailable
 from supervisor.pool.frame_reader import FrameReader
 from supervisor.pool.pending_answer import Originals, Output, PendingAnswer
+from supervisor.pool.pipe_watch import PipeWatch
 from workers.wire import frames, messages
 
 PIPE_SIZE: Final = 2**20
@@ -54,18 +48,25 @@ class Channel:
         outgoing: write end of the worker's fd 0; owned from here on.
         kill: ends the process at once, noting why; called when a caller is cancelled.
         exited: is set once the process has ended.
+        watch: reads from it.
+
+    Raises:
+        OSError: it cannot be watched; the descriptors are still the caller's.
     """
 
-    def __init__(self, incoming: int, outgoing: int, kill: Callable[[str], None], exited: trio.Event) -> None:
+    def __init__(
+        self, incoming: int, outgoing: int, kill: Callable[[str], None], exited: trio.Event, watch: PipeWatch
+    ) -> None:
         self._incoming = incoming
         self._outgoing = outgoing
         self._kill = kill
         self._exited = exited
         self._pending: PendingAnswer | None = None
-        self._exchanging = False
         self._frames = FrameReader(incoming, self._take)
         self._strays = 0
         self._broken = False
+        self._silent = False
+        self._just_read = False
         self._dead: WorkerDied | None = None
         for descriptor in (incoming, outgoing):
             os.set_blocking(descriptor, False)
@@ -73,6 +74,8 @@ class Channel:
                 fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
         self._early = select.poll()
         self._early.register(incoming, select.POLLIN)
+        self._watch = watch
+        watch.add(incoming, self._readable)
 
     @property
     def deadline(self) -> float:
@@ -89,12 +92,15 @@ class Channel:
         message: bytes,
         number: int | None = None,
         deadline: float = float("inf"),
-        output: Output | None = None,
         expects: tuple[type[messages.Answer], ...] = _USUAL,
-        originals: Originals | None = None,
         *,
-        look: bool = False,
+        output: Output | None = None,
+        originals: Originals | None = None,
     ) -> messages.Answer:
+        """Send one frame and wait for its answer, as `ask`."""
+        return await self.ask(PendingAnswer(number, deadline, output, expects, originals), message)
+
+    async def ask(self, pending: PendingAnswer, message: bytes, *, look: bool = False) -> messages.Answer:
         """Send one frame and wait for its answer, which is one of those that are expected, or the worker is broken.
 
         Cancelling the caller kills the process. With `look`, all other tasks wait too, for a moment: where the answer
@@ -104,35 +110,49 @@ class Channel:
             WorkerUnavailable: the worker was already gone; it has seen nothing of the message.
             WorkerDied: the process ended before its answer.
         """
-        if self._dead is not None or self._outgoing < 0:
-            raise WorkerUnavailable("the worker has ended")
         self._drop_strays()
-        pending = self._pending = PendingAnswer(number, deadline, output, expects, originals)
+        self._refuse_if_useless()
+        self._pending = pending
         await self._send(pending, message)
-        self._exchanging = True
+        if look and pending.answer is None and not self._silent and self._frames.comes_at_once():
+            self._readable()
+        return await self.ending(pending)
+
+    def begin(self, pending: PendingAnswer, message: bytes, task: Task) -> bool:
+        """Send one frame for a task that waits, which is rescheduled when `ending` has something to tell it.
+
+        Return False where that cannot be done at once: then nothing has been sent.
+        """
         try:
-            look = look and self._incoming >= 0 and self._frames.comes_at_once()
-            while pending.answer is None:
-                if not look:
-                    await wait_readable(self._incoming)
-                look = False
-                if not self._read(pending):
-                    await self._let_end("closed its output")
-                    break
-        except trio.ClosedResourceError:
-            pass  # `fail` has said why
-        except frames.FrameError as error:
-            self._break(error)
-        except BaseException:
-            self._pending = None
-            self._kill("cancelled")
-            raise
-        finally:
-            self._exchanging = False
-        if pending.answer is None:  # none can come any more: wait for how the process ended
-            pending.task = current_task()
-            await wait_task_rescheduled(self._abort)
+            if not self._just_read:
+                self._drop_strays()
+            self._refuse_if_useless()
+            if len(message) > select.PIPE_BUF:  # it might be sent in part
+                return False
+            os.write(self._outgoing, message)
+        except (WorkerUnavailable, BlockingIOError, BrokenPipeError):
+            return False
+        self._pending, pending.task = pending, task
+        return True
+
+    async def ending(self, pending: PendingAnswer) -> messages.Answer:
+        """Return the answer to what has been sent, as soon as it is there; raises as `ask`."""
+        while pending.answer is None:
+            if self._silent:  # no answer can come any more: wait for how the process ends
+                await self._let_end("closed its output")
+            if pending.answer is None:
+                pending.task = current_task()
+                await wait_task_rescheduled(self._abort)
         return pending.result()
+
+    def cancel(self) -> None:
+        """Give the exchange up, for its caller was cancelled: that ends the process."""
+        self._pending = None
+        self._kill("cancelled")
+
+    def _abort(self, _raise_cancel: RaiseCancelT) -> Abort:
+        self.cancel()
+        return Abort.SUCCEEDED
 
     async def _send(self, pending: PendingAnswer, message: bytes) -> None:
         try:
@@ -145,8 +165,7 @@ class Channel:
         except (BrokenPipeError, trio.ClosedResourceError):
             raise await self._unsent() from None
         except BaseException:
-            self._pending = None
-            self._kill("cancelled")
+            self.cancel()
             raise
         if self._dead is not None:
             raise await self._unsent()
@@ -176,38 +195,54 @@ class Channel:
             return self._dead
         return WorkerUnavailable("the worker had closed its input")
 
-    def _abort(self, _raise_cancel: RaiseCancelT) -> Abort:
-        self._pending = None
-        self._kill("cancelled")
-        return Abort.SUCCEEDED
-
     def _drop_strays(self) -> None:
         """Take what came before the exchange, so that it is not held against it."""
-        with suppress(OSError):  # EINVAL where this process may have no descriptors at all any more: then by reading
-            if not self._early.poll(0):
-                return
+        self._refuse_if_useless()
         try:
-            if not self._read():
-                self._kill("closed its output")
-                raise WorkerUnavailable("the worker had closed its output")
+            if self._early.poll(0):
+                self._readable()
+        except OSError:  # EINVAL where this process may have no descriptors at all any more: then by reading
+            self._readable()
+
+    def _refuse_if_useless(self) -> None:
+        if self._dead is not None or self._outgoing < 0:
+            raise WorkerUnavailable("the worker has ended")
+        if self._silent:
+            self._kill("closed its output")
+            raise WorkerUnavailable("the worker had closed its output")
+        if self._broken:
+            raise WorkerUnavailable("the worker had broken the protocol")
+
+    def _readable(self) -> None:
+        """Take what has come, and let whoever awaits an answer go on where it is there, or none can come any more."""
+        pending = self._pending
+        try:
+            for _ in range(_BURST):
+                if not self._frames.read():
+                    self._silent = True
+                    self._watch.remove(self._incoming)
+                    if pending is not None:
+                        pending.wake()
+                    break
+                if pending is not None and pending.answer is not None:
+                    break
+        except BlockingIOError:
+            pass
         except frames.FrameError as error:
             self._break(error)
-            raise WorkerUnavailable("the worker had broken the protocol") from error
-
-    def _read(self, pending: PendingAnswer | None = None) -> bool:
-        """Take some of what is there, nothing after the answer; return False at the pipe's end."""
-        for _ in range(_BURST):
-            if pending is not None and pending.answer is not None:
-                break
-            try:
-                if not self._frames.read():
-                    return False
-            except BlockingIOError:
-                break
-        return True
+        except Exception as error:  # what takes a part of an answer is the caller's, and so is its error
+            if pending is None:
+                raise
+            self.cancel()
+            pending.settle(error)
+        if pending is not None and pending.answered is not None and isinstance(pending.answer, msgspec.Struct):
+            self._just_read = True
+            pending.answered()
+            self._just_read = False
 
     def _break(self, error: frames.FrameError) -> None:
         self._broken = True
+        self._watch.remove(self._incoming)
         self._kill(f"broke the protocol: {error}")
 
     def drain(self) -> None:
@@ -226,8 +261,6 @@ class Channel:
         pending, self._pending = self._pending, None
         if pending is not None:
             pending.settle(death)
-        if self._exchanging and self._incoming >= 0:
-            notify_closing(self._incoming)  # wakes the exchange
 
     def finish(self) -> None:
         """Close our end of the worker's input: it leaves when it has nothing to do."""
@@ -240,7 +273,7 @@ class Channel:
         """Close both ends."""
         self.finish()
         if self._incoming >= 0:
-            notify_closing(self._incoming)
+            self._watch.remove(self._incoming)
             os.close(self._incoming)
             self._incoming = -1
 
@@ -258,9 +291,15 @@ class Channel:
         elif getattr(message, "id", None) != pending.id:
             raise frames.FrameError(f"answered another call with {type(message).__name__}")
         elif isinstance(message, pending.expects):
+            if pending.writing is not None:
+                raise frames.FrameError(f"answered with {type(message).__name__} before it had read the call")
             self._pending = None
             pending.settle(message)
-        elif isinstance(message, messages.Output):
+        else:
+            self._take_part(pending, message)
+
+    def _take_part(self, pending: PendingAnswer, message: messages.Up) -> None:
+        if isinstance(message, messages.Output):
             if pending.output is not None:
                 pending.output(message.text)
         elif isinstance(message, messages.Original | messages.Piece):

@@ -8,8 +8,9 @@ free nor counted among those that run.
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
+import msgspec
 import outcome
 import trio
 from trio.lowlevel import Abort, RaiseCancelT, Task, current_task, reschedule, wait_task_rescheduled
@@ -25,12 +26,17 @@ from workers.wire import messages
 
 _log: Final = logging.getLogger("strongroom.pool")
 
+Begin = Callable[[WorkerSlot, Task], bool]
+"""Sends what a task that waits has for a worker, so that it has not to be woken for that; False where it must be."""
 
-class _Waiter(NamedTuple):
+
+class _Waiter(msgspec.Struct, eq=False):
     """A call that wants a worker."""
 
     task: Task
     deadline: float
+    begin: Begin | None
+    slot: WorkerSlot | None = None
 
 
 class Checkout:
@@ -85,28 +91,33 @@ class Checkout:
             self._grow()
         return slot
 
-    async def acquire(self, deadline: float) -> WorkerSlot:
-        """Return a worker that is BUSY from now on, as soon as one is free.
+    async def acquire(self, deadline: float, begin: Begin | None = None) -> WorkerSlot:
+        """Return a worker that is BUSY from now on, as soon as one is free; or once it has ended what `begin` began.
 
         Raises:
             WorkerUnavailable: none was until the deadline, or the category has failed.
         """
         if self._closed:
             raise WorkerUnavailable(f"The {self.spec.category} workers are shutting down.")
-        if (failure := self.failure) is not None:
+        if not self.busy and (failure := self.failure) is not None:
             raise WorkerUnavailable(self._outage_message(failure))
-        waiter = _Waiter(current_task(), deadline)
+        waiter = _Waiter(current_task(), deadline, begin)
         self._waiting.append(waiter)
         self.sweeper.expect(deadline)
         if not self.ready:
             self._grow()
 
         def abort(_raise_cancel: RaiseCancelT) -> Abort:
-            self._waiting.remove(waiter)
+            if waiter.slot is None:
+                self._waiting.remove(waiter)
+            else:
+                self.busy.discard(waiter.slot)
+                waiter.slot.channel.cancel()
             return Abort.SUCCEEDED
 
-        slot: WorkerSlot = await wait_task_rescheduled(abort)
-        return slot
+        await wait_task_rescheduled(abort)
+        assert waiter.slot is not None
+        return waiter.slot
 
     def release(self, slot: WorkerSlot, answer: messages.Answer | None = None, *, occupied: bool = False) -> None:
         """Let a worker serve the next call after its last `answer`; one that ran out of something is replaced.
@@ -136,6 +147,7 @@ class Checkout:
 
     def hold(self, slot: WorkerSlot, size: int) -> None:
         """Let a worker wait for a decision about a proposal of `size` bytes."""
+        self.busy.discard(slot)
         self.held[slot] = size
         self._serve_waiting()
         if not self.ready:
@@ -178,9 +190,12 @@ class Checkout:
         self._refuse_waiting(f"No {self.spec.category} worker: {because}.")
 
     def _serve_waiting(self) -> None:
-        while self.ready and self.short:
+        while self.ready and self._waiting and len(self.busy) < self.spec.workers:
             waiter = self._waiting.popleft()
-            reschedule(waiter.task, outcome.Value(self.acquire_nowait()))
+            waiter.slot = slot = self.acquire_nowait()
+            assert slot is not None
+            if waiter.begin is None or not waiter.begin(slot, waiter.task):
+                reschedule(waiter.task)
 
     def _refuse_waiting(self, why: str, until: float = float("inf")) -> None:
         """Answer everybody whose deadline is not after `until`."""

@@ -19,15 +19,18 @@ class Sweeper:
     def __init__(self, sweep: Callable[[float], float]) -> None:
         self._sweep = sweep
         self._scope = trio.CancelScope()
+        self._due = float("inf")
 
     def expect(self, deadline: float) -> None:
         """Wake up at `deadline` at the latest."""
-        if deadline < self._scope.deadline:
-            self._scope.deadline = deadline
+        if deadline < self._due:
+            self._due = self._scope.deadline = deadline
 
     async def run(self) -> None:
         """Sweep whenever a deadline has passed, until cancelled."""
         while True:
             with self._scope:
                 await trio.sleep_forever()
+            self._due = float("inf")
             self._scope = trio.CancelScope(deadline=self._sweep(trio.current_time()))
+            self._due = self._scope.deadline

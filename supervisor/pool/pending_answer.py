@@ -1,12 +1,11 @@
 """The answer that an exchange with a worker awaits, and who is woken by it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+import msgspec
 import trio
 from trio.lowlevel import Task, reschedule
 
-from supervisor.errors import WorkerDied
 from workers.wire import messages
 
 Output = Callable[[str], None]
@@ -15,34 +14,43 @@ Originals = Callable[[messages.Original | messages.Piece], None]
 """Takes what comes before a `Kept`."""
 
 
-@dataclass(slots=True)
-class PendingAnswer:
+class PendingAnswer(msgspec.Struct, eq=False):
     """One that awaits the answer to call `id`, or (None) to Start or Probe."""
 
     id: int | None
     deadline: float
     output: Output | None
     expects: tuple[type[messages.Answer], ...]
-    originals: Originals | None
+    originals: Originals | None = None
     task: Task | None = None
+    """Waits for it, if one does already."""
     writing: trio.CancelScope | None = None
-    answer: messages.Answer | WorkerDied | None = None
+    answer: messages.Answer | Exception | None = None
+    answered: Callable[[], None] | None = None
+    """Is called once the answer has been read, before who waits goes on."""
 
-    def settle(self, answer: messages.Answer | WorkerDied) -> None:
+    def settle(self, answer: messages.Answer | Exception) -> None:
         """Let whoever waits go on, with an answer or without one."""
         self.answer = answer
         if self.task is not None:
-            reschedule(self.task)
+            self.wake()
         elif self.writing is not None:
             self.writing.cancel()
+
+    def wake(self) -> None:
+        """Let whoever waits look again."""
+        task, self.task = self.task, None
+        if task is not None:
+            reschedule(task)
 
     def result(self) -> messages.Answer:
         """Return the answer, once there is one.
 
         Raises:
             WorkerDied: the process ended before it.
+            Exception: taking what comes before it has failed.
         """
-        if isinstance(self.answer, WorkerDied):
+        if isinstance(self.answer, Exception):
             raise self.answer
         assert self.answer is not None
         return self.answer

@@ -140,6 +140,8 @@ class PendingProposal:
         checkout.busy.add(slot)
         checkout.sweeper.expect(deadline)
         try:
-            return await slot.channel.exchange(frames.frame(message), message.id, deadline, None, expects, originals)
+            return await slot.channel.exchange(
+                frames.frame(message), message.id, deadline, expects, originals=originals
+            )
         finally:
             checkout.busy.discard(slot)

@@ -8,30 +8,20 @@ more if it has no effect; one that may have had an effect is reported, never rep
          -> WorkerSet   how many there are, when they start and stop -> WorkerSlot -> WorkerProcess
 """
 
-import os
-from collections import deque
 from typing import Final
 
 import msgspec
 import trio
 
 from supervisor.errors import WorkerDied, WorkerUnavailable
+from supervisor.pool.call_attempt import CallAttempt, CallTimes, random_ids
 from supervisor.pool.open_root import identity
-from supervisor.pool.pending_answer import Output
+from supervisor.pool.pending_answer import Output, PendingAnswer
 from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.spec import ChildSpec
 from supervisor.pool.worker_set import WorkerSet
 from workers.changes.effects import UPLOAD
 from workers.wire import frames, messages
-
-_REMEMBERED: Final = 256
-"""Calls whose times a pool remembers."""
-
-_QUICK_S: Final = 0.0005
-"""Seconds that the last call took at most, where the next one's answer is looked for at once."""
-
-_LOOKS: Final = 16
-"""Calls in a row that may be answered so, before other tasks get their turn in any case."""
 
 _HELD_AT_MOST: Final = 32
 """Proposals of a pool that may wait for a person at once: each keeps a worker, and what it would change."""
@@ -56,10 +46,8 @@ class Pool:
         self.spec = spec
         self.workers = WorkerSet(spec, root_fd)
         self.checkout = self.workers.checkout
-        self.calls = 0
-        self._took: deque[float] = deque(maxlen=_REMEMBERED)
-        self._last_took = 0.0
-        self._looks = 0
+        self.times = CallTimes()
+        self._ids = random_ids()
         self._opened_by_workers = identity(spec.stands_on) if spec.stands_on else None
 
     def __repr__(self) -> str:
@@ -93,7 +81,13 @@ class Pool:
             WorkerDied: the worker ended in mid-call; with an effect, its outcome is unknown.
         """
         call = messages.Call(
-            _new_id(), tool, args, call_s=timeout or 0.0, without_rehearsal=effect, network=network, unlisted=unlisted
+            next(self._ids),
+            tool,
+            args,
+            call_s=timeout or 0.0,
+            without_rehearsal=effect,
+            network=network,
+            unlisted=unlisted,
         )
         answer = await self._run(call, timeout, output, _CALLED, retries=0 if effect else 1)
         assert isinstance(answer, _CALLED)
@@ -120,7 +114,7 @@ class Pool:
         if len(held) >= _HELD_AT_MOST:
             raise WorkerUnavailable(f"{_HELD_AT_MOST} calls wait for a person's decision already.")
         call = messages.Call(
-            *(_new_id(), tool, args),
+            *(next(self._ids), tool, args),
             call_s=timeout or 0.0,
             network=network,
             upload=upload,
@@ -146,48 +140,32 @@ class Pool:
         retries: int,
     ) -> messages.Done | messages.Failed | messages.Unrehearsable | PendingProposal:
         """Run a call, under an id of its own, on some worker; again on another one that died by itself."""
-        began = trio.current_time()
+        began = self.times.clock()
         deadline = began + (timeout or self.spec.call_timeout)
         checkout = self.checkout
-        call = self._with_fault(call)
-        if self._looks >= _LOOKS:
-            self._looks = 0
-            await trio.lowlevel.checkpoint()
+        if self.spec.faults is not None:
+            call = self._with_fault(call)
         while True:
-            await trio.lowlevel.checkpoint_if_cancelled()  # an answer that is there at once passes no other
-            slot = checkout.acquire_nowait()
-            if slot is None:
-                slot = await checkout.acquire(deadline)
-                call = msgspec.structs.replace(call, queued_s=trio.current_time() - began)
+            if checkout.ready:
+                await self.times.pause()  # an answer that is there at once passes no other checkpoint
+            attempt = CallAttempt(checkout, self.times, call, began, PendingAnswer(call.id, deadline, output, expects))
+            slot = checkout.acquire_nowait() or await checkout.acquire(deadline, attempt.begin)
             try:
-                frame = frames.frame(call)
-            except frames.FrameTooLarge:
-                checkout.release(slot)
-                raise
-            checkout.sweeper.expect(deadline)
-            look = retries > 0 and len(checkout.busy) == 1 and self._last_took < _QUICK_S
-            self._looks += look
-            try:
-                answer = await slot.channel.exchange(frame, call.id, deadline, output, expects, look=look)
+                answer = await attempt.answer(slot, look=retries > 0)
             except WorkerUnavailable:
-                call = msgspec.structs.replace(call, id=_new_id())  # it has seen nothing of the call
+                call = msgspec.structs.replace(call, id=next(self._ids))  # it has seen nothing of the call
                 continue
             except WorkerDied as death:
                 if death.ordered or retries == 0:
                     raise
                 retries -= 1
-                call = self._with_fault(msgspec.structs.replace(call, id=_new_id()))
+                call = self._with_fault(msgspec.structs.replace(call, id=next(self._ids)))
                 continue
             finally:
-                checkout.busy.discard(slot)
-            self.calls += 1
-            self._last_took = trio.current_time() - began
-            self._took.append(self._last_took)
+                attempt.free()
             self.workers.restarts.in_a_row = 0
-            if isinstance(answer, messages.Proposed):
-                checkout.hold(slot, answer.effects.size)
-                return PendingProposal(checkout, slot, call.id, answer.effects)
-            checkout.release(slot, answer)
+            if attempt.proposal is not None:
+                return attempt.proposal
             assert isinstance(answer, _ENDED)
             return answer
 
@@ -196,10 +174,6 @@ class Pool:
         if self.spec.faults is None:
             return call
         return msgspec.structs.replace(call, fault=self.spec.faults.fault_of_call(self.spec.category, call.tool))
-
-    def median(self) -> float | None:
-        """Return the median time of the last calls, waits for a worker included, in seconds; None before the first."""
-        return sorted(self._took)[len(self._took) // 2] if self._took else None
 
     async def ready(self) -> None:
         """Return when a worker is ready, or runs a call.
@@ -221,16 +195,9 @@ class Pool:
         slot = self.checkout.acquire_nowait() or await self.checkout.acquire(deadline)
         self.checkout.sweeper.expect(deadline)
         try:
-            answer = await slot.channel.exchange(
-                frames.frame(messages.Probe()), None, deadline, None, (messages.Probed,)
-            )
+            answer = await slot.channel.exchange(frames.frame(messages.Probe()), None, deadline, (messages.Probed,))
         finally:
             self.checkout.busy.discard(slot)
         self.checkout.release(slot, answer)
         assert isinstance(answer, messages.Probed)
         return answer
-
-
-def _new_id() -> int:
-    """Return an id that nobody can guess."""
-    return int.from_bytes(os.urandom(7), "big")

@@ -21,6 +21,7 @@ from supervisor.errors import OUT_OF_MEMORY, WorkerDied
 from supervisor.pool.cgroup import WorkerCgroup, WorkerCgroups
 from supervisor.pool.channel import Channel
 from supervisor.pool.child_process import ForkedWorker, end_with_this_process, spawn
+from supervisor.pool.pipe_watch import PipeWatch
 from supervisor.system.descendants import Orphans
 from workers.wire.messages import FORKED_BROKER, FORKED_ROOT, Limits
 
@@ -51,7 +52,13 @@ class WorkerProcess:
     """
 
     def __init__(
-        self, start: tuple[str, ...] | ForkedWorker, root_fd: int, orphans: Orphans | None, *, brokered: bool = False
+        self,
+        start: tuple[str, ...] | ForkedWorker,
+        root_fd: int,
+        orphans: Orphans | None,
+        watch: PipeWatch,
+        *,
+        brokered: bool = False,
     ) -> None:
         self._orphans = orphans
         self.broker: socket.socket | None = None
@@ -90,7 +97,7 @@ class WorkerProcess:
                 self.exited: Final = trio.Event()
                 self.gone: Final = trio.Event()
                 """Set when all of it has ended: nothing of it changes anything any more."""
-                self.channel = Channel(incoming, outgoing, self.kill, self.exited)
+                self.channel = Channel(incoming, outgoing, self.kill, self.exited, watch)
             undo.pop_all()
         self.started: Final = time.monotonic()
         self.cgroup: WorkerCgroup | None = None

@@ -13,6 +13,7 @@ import trio
 
 from supervisor.errors import WorkerDied
 from supervisor.pool.checkout import Checkout
+from supervisor.pool.pipe_watch import PipeWatch
 from supervisor.pool.restart import Restarts
 from supervisor.pool.spec import ChildSpec
 from supervisor.pool.worker_slot import ConfinementRefusal, WorkerSlot, WorkerState
@@ -42,6 +43,9 @@ class WorkerSet:
         self.refusal = ""
         """Why the last worker that ended would not serve, if that is how it ended."""
         self.closing = False
+        self.watch = PipeWatch()
+        self._leaving: set[WorkerSlot] = set()
+        """Those that have been told to leave, and have not ended."""
         self._root_fd = root_fd
         self._started = 0
         self._nursery: trio.Nursery | None = None
@@ -67,6 +71,7 @@ class WorkerSet:
         try:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
+                nursery.start_soon(self.watch.run)
                 nursery.start_soon(self.checkout.sweeper.run)
                 nursery.start_soon(self._retire_idle)
                 self.grow()
@@ -74,6 +79,7 @@ class WorkerSet:
         finally:
             self.closing = True
             self.checkout.close("the pool has closed")
+            self.watch.close()
             self._ended.set()
 
     async def close(self) -> None:
@@ -104,7 +110,7 @@ class WorkerSet:
 
         Where the cap is reached, only one that a call waits for is started, and an idle one elsewhere retired for it.
         """
-        leaving = sum(slot.state is WorkerState.STOPPED for slot in self.slots)
+        leaving = len(self._leaving)
         if len(self.slots) - len(self.checkout.held) - leaving > self.spec.workers:
             return  # first, because every call that waits comes by here
         if self._nursery is None or self.closing or self.restarts.failure is not None:
@@ -133,6 +139,7 @@ class WorkerSet:
 
     def worker_retired(self, slot: WorkerSlot) -> None:
         """Give no more calls to a worker that has been told to leave."""
+        self._leaving.add(slot)
         if slot in self.checkout.ready:
             self.checkout.ready.remove(slot)
 
@@ -173,6 +180,7 @@ class WorkerSet:
         """Forget a slot whose task is over."""
         self.worker_ended(slot)
         self.slots.remove(slot)
+        self._leaving.discard(slot)
 
     async def _retire_idle(self) -> None:
         checkout = self.checkout

@@ -23,6 +23,7 @@ import trio
 
 from supervisor.errors import WorkerDied, WorkerError, WorkerUnavailable
 from supervisor.pool.channel import Channel
+from supervisor.pool.pipe_watch import PipeWatch
 from supervisor.pool.spec import Broker, ChildSpec
 from supervisor.pool.worker_process import WorkerProcess, orphans_ended
 from workers.wire import frames, messages
@@ -56,6 +57,8 @@ class Owner(Protocol):
 
     closing: bool
     """Nothing may be started any more."""
+    watch: PipeWatch
+    """Reads from the workers."""
 
     @property
     def failed_because(self) -> str:
@@ -187,7 +190,9 @@ class WorkerSlot:
         spec, serve = self.spec, self.spec.broker
         brokered = serve is not None
         forked = None if spec.template is None else await spec.template.fork(self._root_fd, brokered=brokered)
-        process = WorkerProcess(forked or spec.command, self._root_fd, spec.orphans, brokered=brokered)
+        process = WorkerProcess(
+            forked or spec.command, self._root_fd, spec.orphans, self._owner.watch, brokered=brokered
+        )
         self.process = process
         try:
             async with trio.open_nursery() as nursery:

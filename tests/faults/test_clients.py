@@ -45,8 +45,8 @@ OURS: Final = {
 """What the corpus's words are called here."""
 PING: Final = {"protocolVersion": 1}
 TOLD: Final = {"clientCapabilities": {"_meta": {extensions.CLIENT: True}}, **PING}
-POOLS: Final = re.compile(r"pipe:|anon_inode:\[pidfd\]|.*/root$")
-"""Descriptors of workers and their roots, which a pool keeps for a while."""
+POOLS: Final = re.compile(r"pipe:|anon_inode:\[(pidfd|eventpoll)\]|.*/root$")
+"""Descriptors of workers, of their roots and of what watches them, which a pool keeps for a while."""
 
 _run: Final[set[str]] = set()
 

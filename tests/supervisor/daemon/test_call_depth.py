@@ -77,13 +77,14 @@ async def in_the_daemon(
     registry: SessionRegistry, root: Path, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> list[Frame]:
     """Return the frames from the socket to the pool's channel."""
-    spawns, ways, exchange = Spawns(), [], Channel.exchange
+    spawns, ways, ask = Spawns(), [], Channel.ask
 
     async def watched(self: Channel, *args: Any, **more: Any) -> messages.Answer:
-        ways.append([Frame("supervisor/pool/channel.py", "exchange"), *spawns.way()])
-        return await exchange(self, *args, **more)
+        ways.append([Frame("supervisor/pool/channel.py", "ask"), *spawns.way()])
+        return await ask(self, *args, **more)
 
-    monkeypatch.setattr(Channel, "exchange", watched)
+    monkeypatch.setattr(Channel, "ask", watched)
+    monkeypatch.setattr(Channel, "begin", lambda *_: False)  # who has waited for a worker sends the call itself
     here, there = (trio.SocketStream(trio.socket.from_stdlib_socket(each)) for each in socket.socketpair())
     context = MethodContext(registry, IdleCloser(registry), About(private=False))
     connection = Connection(there, lambda request: serve(context, request), lambda *told: notify(context, *told))

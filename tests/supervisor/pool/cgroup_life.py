@@ -16,6 +16,7 @@ import trio
 
 from supervisor.pool.cgroup import WorkerCgroups, inspect_cgroup, worker_cgroups
 from supervisor.pool.worker_process import WorkerProcess
+from tests.supervisor.pool.harness import Unheard
 from workers.wire.messages import Limits
 
 PATIENCE_MS: Final = 60_000
@@ -65,7 +66,7 @@ def ended(watched: list[int]) -> int:
 
 async def live(groups: WorkerCgroups, code: str, limits: Limits, *, answers: bool = True) -> dict[str, Any]:
     """Let a worker run `code` in its cgroup until it has said something, or ended; then end it."""
-    process = WorkerProcess((sys.executable, "-I", "-S", "-c", f"input()\n{code}\ninput()"), 0, None)
+    process = WorkerProcess((sys.executable, "-I", "-S", "-c", f"input()\n{code}\ninput()"), 0, None, Unheard())
     await process.enter_cgroup(groups, limits, 0)
     assert process.cgroup is not None
     os.write(process.channel._outgoing, b"\n")

@@ -11,6 +11,7 @@ from typing import Any
 import trio
 
 from supervisor.pool.pending_proposal import PendingProposal
+from supervisor.pool.pipe_watch import PipeWatch
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import Restart
 from supervisor.pool.worker_process import WorkerProcess
@@ -25,6 +26,13 @@ QUICK = Restart(intensity=5, period=30.0, pause=0.1, first_backoff=0.005, longes
 """Restarts as in production, only sooner."""
 
 READ: list[dict[str, Any]] = [{"frame": {"id": "$ID", "ok": "hello"}}]
+
+
+class Unheard(PipeWatch):
+    """Watches nothing, for a process that is told nothing."""
+
+    def add(self, descriptor: int, read: Callable[[], None]) -> None:
+        pass
 
 
 async def until(claim: Callable[[], object]) -> None:

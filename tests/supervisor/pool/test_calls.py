@@ -1,17 +1,21 @@
 """What becomes of a call: lent a worker, retried, refused, cancelled, given up."""
 
+import json
 import os
 import select
 import signal
-from dataclasses import replace
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
 import trio.testing
 
 from supervisor.errors import WorkerDied, WorkerUnavailable
-from supervisor.pool import pool as module
+from supervisor.pool import call_attempt as module
+from supervisor.pool.channel import Channel
 from supervisor.pool.frame_reader import FrameReader
 from supervisor.pool.pool import Pool
 from supervisor.pool.worker_slot import WorkerState
@@ -210,7 +214,7 @@ async def test_a_hundred_calls_over_four_workers_are_all_answered(open_pool: Ope
             nursery.start_soon(call, number)
     assert sorted(answers, key=int) == [str(number) for number in range(100)]
     assert most <= 4
-    assert pool.calls == 100
+    assert pool.times.calls == 100
 
 
 async def test_no_more_workers_are_busy_than_the_spec_says(open_pool: OpenPool, nursery: trio.Nursery) -> None:
@@ -374,3 +378,105 @@ async def test_quick_calls_in_a_row_let_other_tasks_run(open_pool: OpenPool, eff
             await pool.call("read", b"{}", effect=effect)
         nursery.cancel_scope.cancel()
     assert turns >= 320 // calls_a_turn - 10
+
+
+@dataclass
+class Queue:
+    """A pool of one worker, whose calls wait behind one that is answered when `go` is called."""
+
+    pool: Pool
+    sent: list[bool]
+    """For each call that waited, whether it was sent without its task having been woken."""
+    go: Callable[[], None]
+
+
+OpenQueue = Callable[..., Awaitable[Queue]]
+
+
+@pytest.fixture
+def open_queue(open_pool: OpenPool, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> OpenQueue:
+    async def opened(*steps: Step) -> Queue:
+        pool, sent, begin = await open_pool(*steps, workers=1), list[bool](), Channel.begin
+
+        def watched(channel: Channel, *call: Any) -> bool:
+            sent.append(begin(channel, *call))
+            return sent[-1]
+
+        monkeypatch.setattr(Channel, "begin", watched)
+        first = next_lent(pool)
+        os.kill(first.pid, signal.SIGSTOP)
+        begin_call(nursery, pool)
+        await until(lambda: busy(pool))
+        return Queue(pool, sent, lambda: os.kill(first.pid, signal.SIGCONT))
+
+    return opened
+
+
+@pytest.mark.parametrize(("size", "at_once"), [(100, True), (select.PIPE_BUF, False)])
+async def test_a_call_that_waited_is_sent_for_its_task_unless_it_might_go_in_parts(
+    open_queue: OpenQueue, nursery: trio.Nursery, size: int, at_once: bool
+) -> None:
+    queue = await open_queue()
+    answers: list[str] = []
+
+    async def call(number: int) -> None:
+        args = json.dumps({"text": f"{number}" * size}).encode()
+        answer = await queue.pool.call("echo", args, effect=False)
+        assert isinstance(answer, messages.Done)
+        answers.append(answer.content)
+        assert answer.content == args.decode()
+
+    for number in range(5):
+        nursery.start_soon(call, number)
+    await trio.testing.wait_all_tasks_blocked()
+    queue.go()
+    await until(lambda: len(answers) == 5)
+    assert (queue.sent, queue.pool.times.calls) == ([at_once] * 5, 6)
+
+
+async def test_cancelling_a_call_that_waits_harms_nobody_and_once_it_was_sent_ends_its_worker(
+    open_queue: OpenQueue, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    queue = await open_queue({"hang": True})
+    scopes = [trio.CancelScope() for _ in range(3)]
+
+    async def call(scope: trio.CancelScope, tool: str) -> None:
+        with scope:
+            await queue.pool.call(tool, b"{}", effect=False)
+
+    for scope, tool in zip(scopes, ("gone", "hang", "left"), strict=True):
+        nursery.start_soon(call, scope, tool)
+        await trio.testing.wait_all_tasks_blocked()
+    scopes[0].cancel()
+    await trio.testing.wait_all_tasks_blocked()
+    queue.go()
+    await until(lambda: delivered(tmp_path) == ["hang"])
+    (slot,) = busy(queue.pool)
+    pid = process_of(slot).pid
+    scopes[1].cancel()
+    await gone(pid)
+    await until(lambda: delivered(tmp_path) == ["hang", "left"])
+    scopes[2].cancel()
+    assert await ask(queue.pool, "ping") == "pong"
+    assert queue.sent[:1] == [True]
+    assert all(scope.cancelled_caught for scope in scopes)
+
+
+@pytest.mark.parametrize(("effect", "times"), [(False, 2), (True, 1)], ids=["without an effect", "with one"])
+async def test_a_call_that_was_sent_for_its_task_has_the_fate_of_any_other(
+    open_queue: OpenQueue, nursery: trio.Nursery, tmp_path: Path, effect: bool, times: int
+) -> None:
+    queue = await open_queue({"exit": 3})
+    deaths: list[str] = []
+
+    async def call() -> None:
+        with pytest.raises(WorkerDied) as caught:
+            await queue.pool.call("work", b"{}", effect=effect)
+        deaths.append(caught.value.reason)
+
+    nursery.start_soon(call)
+    await trio.testing.wait_all_tasks_blocked()
+    queue.go()
+    await until(lambda: deaths)
+    assert (deaths, delivered(tmp_path)) == (["exited with code 3"], ["work"] * times)
+    assert queue.sent[0]

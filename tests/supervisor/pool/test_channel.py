@@ -12,6 +12,7 @@ import trio.testing
 
 from supervisor.errors import WorkerDied, WorkerUnavailable
 from supervisor.pool.channel import STRAY_LIMIT, Channel
+from supervisor.pool.pipe_watch import PipeWatch
 from supervisor.pool.spec import worker_command
 from tests.supervisor.pool.conftest import OpenPool
 from tests.supervisor.pool.harness import HANG, ask, pids, until
@@ -58,13 +59,16 @@ async def ends(nursery: trio.Nursery) -> AsyncIterator[Ends]:
     incoming, writer = os.pipe()
     reader, outgoing = os.pipe()
     kills: list[str] = []
-    channel = Channel(incoming, outgoing, kills.append, trio.Event())
+    watch = PipeWatch()
+    nursery.start_soon(watch.run)
+    channel = Channel(incoming, outgoing, kills.append, trio.Event(), watch)
     ends = Ends(channel, reader, writer, kills)
     yield ends
     nursery.cancel_scope.cancel()
     with trio.CancelScope(shield=True):
         await trio.testing.wait_all_tasks_blocked()
     channel.close()
+    watch.close()
     os.close(reader)
     if ends.writer >= 0:
         os.close(writer)
@@ -140,6 +144,40 @@ async def test_many_strays_break_the_channel(ends: Ends) -> None:
     with pytest.raises(WorkerUnavailable):
         await ends.channel.exchange(b"message", 8)
     assert f"{STRAY_LIMIT + 1} frames outside of a call" in ends.breach
+
+
+async def test_a_worker_that_sends_much_while_nobody_asks_it_is_ended_at_once(ends: Ends) -> None:
+    ends.say(DONE * (STRAY_LIMIT + 1))
+    await until(lambda: ends.breach)
+    assert f"{STRAY_LIMIT + 1} frames outside of a call" in ends.breach
+
+
+async def test_an_answer_that_comes_before_the_call_was_read_breaks_the_channel(
+    ends: Ends, nursery: trio.Nursery
+) -> None:
+    async def call() -> None:
+        with pytest.raises(WorkerUnavailable):
+            await ends.channel.exchange(bytes(LARGE), 7)
+
+    nursery.start_soon(call)
+    await trio.testing.wait_all_tasks_blocked()
+    ends.say(DONE)
+    await until(lambda: ends.breach)
+    ends.channel.fail(WorkerDied("was ended"))
+    assert "answered with Done before it had read the call" in ends.breach
+
+
+async def test_an_error_of_who_takes_the_output_is_the_callers_and_ends_the_worker(ends: Ends) -> None:
+    def take(_text: str) -> None:
+        raise ZeroDivisionError
+
+    ends.say(frames.frame(messages.Output(7, "early")))  # a stray
+    with pytest.RaisesGroup(ZeroDivisionError):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(ends.channel.exchange, b"message", 7, output=take))
+            await trio.testing.wait_all_tasks_blocked()
+            ends.say(frames.frame(messages.Output(7, "x")) + DONE)
+    assert ends.kills == ["cancelled"]
 
 
 async def test_a_call_that_meets_a_breach_is_not_sent(ends: Ends) -> None:

@@ -17,7 +17,17 @@ from supervisor.pool.worker_process import WorkerProcess
 from supervisor.system import descendants
 from supervisor.system.descendants import Orphans
 from tests.supervisor.pool.conftest import OpenPool
-from tests.supervisor.pool.harness import HANG, children, descriptors, descriptors_limited, gone, kill, pids, until
+from tests.supervisor.pool.harness import (
+    HANG,
+    Unheard,
+    children,
+    descriptors,
+    descriptors_limited,
+    gone,
+    kill,
+    pids,
+    until,
+)
 
 SUPERVISOR = """
 import os, sys, trio
@@ -39,7 +49,7 @@ trio.run(main, sys.argv[1])
 
 
 def spawn(command: tuple[str, ...]) -> WorkerProcess:
-    return WorkerProcess(command, 0, None)
+    return WorkerProcess(command, 0, None, Unheard())
 
 
 async def ended(code: str) -> tuple[WorkerProcess, WorkerDied]:
@@ -74,10 +84,11 @@ async def test_a_worker_stands_nowhere_in_particular_and_has_an_empty_environmen
 
 STOPPED_AT_ONCE = """
 import os, sys, trio
+from supervisor.pool.pipe_watch import PipeWatch
 from supervisor.pool.worker_process import WorkerProcess
 async def main():
     code = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
-    process = WorkerProcess((sys.executable, "-I", "-S", "-c", code), os.open("/", os.O_PATH), None)
+    process = WorkerProcess((sys.executable, "-I", "-S", "-c", code), os.open("/", os.O_PATH), None, PipeWatch())
     os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
     print(process.pid, flush=True)
     await trio.sleep_forever()
@@ -210,7 +221,7 @@ async def test_a_worker_has_the_root_its_pipes_and_no_other_descriptor(tmp_path:
     mine = os.open(tmp_path, os.O_PATH)
     os.set_inheritable(mine, True)
     code = "import os; os.write(2, ' '.join(sorted(os.listdir('/proc/self/fd'))).encode())"
-    process = WorkerProcess(python(code), 1, None)
+    process = WorkerProcess(python(code), 1, None, Unheard())
     await process.wait()
     process.reap()
     os.close(mine)
@@ -239,7 +250,7 @@ async def test_a_process_that_cannot_be_killed_stays_our_own() -> None:
         def sweep(self) -> int:
             return 0
 
-    process = WorkerProcess(python("input()"), 0, Known())
+    process = WorkerProcess(python("input()"), 0, Known(), Unheard())
     wait = process._popen.wait
     vars(process)["_popen"] = _Stuck()
     death = process.reap()

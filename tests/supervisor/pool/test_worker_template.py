@@ -17,7 +17,17 @@ from supervisor.pool.worker_process import WorkerProcess
 from supervisor.pool.worker_template import WorkerTemplate
 from supervisor.system import descendants
 from supervisor.system.descendants import Orphans
-from tests.supervisor.pool.harness import HANG, children, descriptors, descriptors_limited, gone, pids, ready, until
+from tests.supervisor.pool.harness import (
+    HANG,
+    Unheard,
+    children,
+    descriptors,
+    descriptors_limited,
+    gone,
+    pids,
+    ready,
+    until,
+)
 from workers.wire.messages import Context, Done
 
 NOWHERE = ("/nonexistent/worker",)
@@ -171,7 +181,7 @@ async def test_a_forked_worker_that_cannot_be_watched_is_ended(
     os.kill(worker.pid, signal.SIGSTOP)  # it does not see the end of its input
     monkeypatch.setattr(os, "pidfd_open", refused)
     with pytest.raises(OSError, match="Too many open files"):
-        WorkerProcess(worker, root, orphans, brokered=True)
+        WorkerProcess(worker, root, orphans, Unheard(), brokered=True)
     assert worker.pid not in children() | vars(orphans)["_ours"]
     template.close()
 
@@ -186,7 +196,7 @@ async def test_a_worker_that_the_kernel_lets_go_late_is_collected_then(
     template = WorkerTemplate(worker_command(), orphans, HANG)
     worker = await template.fork(root, brokered=False)
     assert worker is not None
-    process = WorkerProcess(worker, root, orphans)
+    process = WorkerProcess(worker, root, orphans, Unheard())
     monkeypatch.setattr(worker, "wait", late)
     monkeypatch.setattr(os, "killpg", lambda *_: None)
     os.kill(worker.pid, signal.SIGSTOP)
