@@ -22,6 +22,8 @@ _PIECE = 2**17
 _MESSAGE_LIMIT = 2**16
 """Characters of an error's message: a tool that quotes its input cannot flood the model."""
 
+_PARTS = (messages.Original, messages.Piece)
+"""What comes before a `Kept`."""
 _ANSWERS = (ToolError, RehearsalRefused, MemoryError)
 """Errors that are answers. Any other is a bug."""
 
@@ -69,9 +71,10 @@ class Pipe:
             FrameTooLarge: nothing was written.
         """
         frame = frames.frame_in_place(message)
-        if self._gathered or isinstance(message, messages.Original | messages.Piece):
+        part = isinstance(message, _PARTS)
+        if self._gathered or part:
             self._gathered += frame
-            if len(self._gathered) >= _CHUNK or not isinstance(message, messages.Original | messages.Piece):
+            if not part or len(self._gathered) >= _CHUNK:
                 self.flush()
             return
         self._write(frame)
@@ -82,7 +85,10 @@ class Pipe:
         self._write(gathered)
 
     def _write(self, data: bytearray) -> None:
-        rest = memoryview(data)
+        written = os.write(self._outgoing, data) if len(data) <= _PIECE else 0
+        if written == len(data):
+            return
+        rest = memoryview(data)[written:]
         while rest:  # whoever is stopped while the pipe is full has written less
             rest = rest[os.write(self._outgoing, rest[:_PIECE]) :]
 
@@ -148,10 +154,10 @@ def _answer(
         if arrange is None:
             raise frames.FrameError("a fault, where none was allowed")
         pipe, tool = arrange(call.fault, pipe, tool)
-    later = ExitStack()
+    later: list[Callable[[], None]] = []
     here = msgspec.structs.replace(
         context,
-        later=later.callback,
+        later=later.append,
         output=lambda text: pipe.send(messages.Output(call.id, text)),
         queued_s=call.queued_s,
         call_s=call.call_s,
@@ -162,13 +168,18 @@ def _answer(
         places=call.places,
     )
     answer: messages.Up | Proposal
-    with later:
+    try:
         try:
             result = tool.run(tool.decode(call.args), here)
             answer = result if isinstance(result, Proposal) else _done(call, result)
         except _ANSWERS as error:
             answer = _declined(call, error)
         _send(pipe, call, answer)
+    finally:
+        if later:  # seldom, and the stack takes a tenth of a small call
+            with ExitStack() as stack:
+                for each in later:
+                    stack.callback(each)
 
 
 def _propose(pipe: Pipe, call: messages.Call, proposal: Proposal) -> None:
@@ -228,6 +239,8 @@ def _send(pipe: Pipe, call: messages.Call, answer: messages.Up | Proposal) -> No
 
 
 def _done(call: messages.Call, result: Result) -> messages.Up:
+    if isinstance(result, str):
+        return messages.Done(call.id, result)
     value, note, lacked = result if isinstance(result, ResultWithNote) else ResultWithNote(result, "")
     if isinstance(value, str):
         return messages.Done(call.id, value, "text", note, lacked)

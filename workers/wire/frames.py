@@ -48,7 +48,10 @@ def frame(message: Down | Up) -> bytes:
     Raises:
         FrameTooLarge: the payload is above `FRAME_LIMIT`.
     """
-    return framed(_encoder.encode(message))
+    payload = _encoder.encode(message)
+    if len(payload) > FRAME_LIMIT:
+        raise FrameTooLarge(len(payload))
+    return LENGTH.pack(len(payload)) + payload
 
 
 def frame_in_place(message: Up) -> bytearray:
