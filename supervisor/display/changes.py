@@ -214,7 +214,7 @@ def refused(effects: extensions.ProposedEffects) -> list[Line]:
     """Return the attempts that the sandbox has blocked, line by line."""
     lines = [("yellow", f"  {name(effects.rehearsed_in)}")] if effects.rehearsed_in else []
     lines += [("yellow", f"  network: {name(effects.traffic)}")] if effects.traffic else []
-    lines += [("yellow", f"  refused, by what it printed: {name(effects.lacked)}")] if effects.lacked else []
+    lines += [("yellow", f"  refused, by the look of it: {name(effects.lacked)}")] if effects.lacked else []
     told = [each for each in effects.refused if concerns(each.kind, each.what)]
     lines += [("yellow", f"  blocked: {blocked(name(each.what), each.kind, each.count)}") for each in told]
     if others := sum(each.count for each in effects.refused if each not in told):

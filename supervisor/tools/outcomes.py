@@ -167,7 +167,7 @@ def worker_died(call: CallStarted, death: WorkerDied, timeout: float, *, committ
 
 def refused(lacked: Sequence[str]) -> str:
     """Return what a command was refused, as a clause."""
-    return f"by what it printed it was refused: {', '.join(lacked)}"
+    return f"by the look of it, it was refused: {', '.join(lacked)}"
 
 
 def availability_notice(fact: ToolsChanged) -> str:

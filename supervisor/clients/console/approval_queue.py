@@ -61,7 +61,8 @@ class ApprovalQueue:
     Args:
         line: has the keyboard as long as something stands in it.
         go_to: sends the keys to "line", "review", "confirm", "rule" or "reason", and draws.
-        pages: gives what a question is about, to be shown page by page; None for nothing.
+        pages: gives what a question is about, to be shown page by page; None for nothing. The text is what the box
+            has no room for.
         clock: tells the time, in seconds.
         later: calls a function after so many seconds; by default the event loop does.
     """
@@ -70,7 +71,7 @@ class ApprovalQueue:
         self,
         line: Line,
         go_to: Callable[[str], None],
-        pages: Callable[[PermissionPrompt], ProposalPages | None],
+        pages: Callable[[PermissionPrompt, str], ProposalPages | None],
         clock: Callable[[], float] = time.monotonic,
         later: Callable[[float, Callable[[], None]], object] | None = None,
     ) -> None:
@@ -313,6 +314,8 @@ class ApprovalQueue:
             return
         self.problem, self._confirmations = wider_approvals(self._form, self.box.text, to)
         if self._confirmations:
+            if to is None and self._pages is not None and self._pages.unread:
+                self._pages.everything()
             self._confirm_next()
 
     def edit(self) -> None:
@@ -365,7 +368,8 @@ class ApprovalQueue:
         self._form = ApprovalForm(question.request)
         self._wants_yes = typed_yes(question.request, question.params.tool_call.kind)
         rows = size().rows
-        self._pages = self._pages_of(question)
+        first_seen = question.request.stage in ("call", "direct")
+        self._pages = self._pages_of(question, self._form.text if first_seen and not _fits(self._form.text) else "")
         if self._pages is not None:
             self._pages.first(max(_LEAST, rows - _BESIDES - min(_needed(self._form.text), rows // 2)))
         self._fill()

@@ -37,6 +37,7 @@ class ProposalPages:
         columns: of the screen.
         show: shows a page.
         more: how the person gets to see the next page.
+        text: what is asked about, where there is no room for all of it elsewhere.
     """
 
     def __init__(
@@ -46,12 +47,14 @@ class ProposalPages:
         columns: int,
         show: Callable[[Item], None],
         more: str = "PgDn, PgUp; Ctrl-O shows all",
+        text: str = "",
     ) -> None:
         self._columns = max(_EDGES + _LEAST, columns) - _EDGES
         self._show = show
         self._more = more
         why = [("yellow", name(request.reason))] if self._is_cut(request) else []
-        lines = [*why, *changes.explained(request)]
+        whole = [("", line) for line in visible(text).split("\n")] if text else []
+        lines = [*why, *changes.explained(request), *whole]
         self._lines = self._framed(lines, printed) if lines or printed.strip() else []
         short = [*why, *changes.explained(request, short=True)]
         self._summary = self._framed(short, printed) if short != lines else []
@@ -69,7 +72,7 @@ class ProposalPages:
     def unread(self) -> str:
         """What was not shown yet; empty where all was."""
         first, total = self._end + 1, len(self._lines)
-        return f"lines {first} to {total} of what it would change were not shown yet" if first <= total else ""
+        return f"lines {first} to {total} of what it asks about were not shown yet" if first <= total else ""
 
     def first(self, rows: int) -> None:
         """Show the first page of at most so many rows, or 0 for all; a summary of many changes where there is one."""

@@ -289,10 +289,10 @@ class Terminal:
         """Forget a question; None: all of them."""
         self._approvals.withdraw_approval(question)
 
-    def _propose(self, question: PermissionPrompt) -> ProposalPages:
+    def _propose(self, question: PermissionPrompt, text: str) -> ProposalPages:
         """Return what a person should see before they decide, in pages."""
         printed = self._controller.state.output_of(question.params.tool_call.tool_call_id)
-        return ProposalPages(question.request, printed, self.width(), self.show)
+        return ProposalPages(question.request, printed, self.width(), self.show, text=text)
 
 
 async def run_terminal(settings: Settings, options: ConsoleOptions, connecting: Connecting) -> int:

@@ -171,7 +171,7 @@ def test_what_was_refused_is_told_where_there_is_a_way() -> None:
     found = effects("+ a", lacked=("a mount", "the network"))
     told = [[text for _, text in changes.overview(presented(found, lacks=lacks))] for lacks in (True, False)]
     assert [[each for each in lines if "refused" in each] for lines in told] == [
-        ["  refused, by what it printed: a mount, the network"],
+        ["  refused, by the look of it: a mount, the network"],
         [],
     ]
 

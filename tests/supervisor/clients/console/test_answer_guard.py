@@ -2,6 +2,7 @@
 
 import heapq
 import itertools
+import json
 import random
 from collections.abc import Callable
 from typing import Any, Final
@@ -18,6 +19,7 @@ HIDDEN: Final = extensions.ProposedEffects([extensions.ChangedName("a", "modifie
 LONG: Final = extensions.ProposedEffects([extensions.ChangedName("a", "modified", diff="+x\n" * 40)], {"modified": 1})
 """Three pages of a screen of 24 rows."""
 LONG_ONE: Final = {"stage": "effects", "effects": LONG}
+LONG_TEXT: Final = {"command": "ls # " + "a" * 3000 + "\nrm x"}
 PLAIN: Final = extensions.ProposedEffects([extensions.ChangedName("a", "modified", diff="-a\n+b\n")], {"modified": 1})
 
 
@@ -29,6 +31,7 @@ class Typist:
         self.text = ""
         self.mode = "line"
         self.sent: list[str] = []
+        self.shown: list[object] = []
         self.answers: list[Any] = []
         self._order = itertools.count()
         self._due: list[tuple[float, int, Callable[[], None]]] = []
@@ -40,10 +43,11 @@ class Typist:
             "PgDn": lambda: self.queue.turn(forward=True),
             "Ctrl-O": self.queue.expand,
             "Alt-A": lambda: self.queue.widen("always"),
+            "Alt-U": lambda: self.queue.widen(None),
         }
 
-    def _pages(self, question: PermissionPrompt) -> ProposalPages:
-        return ProposalPages(question.request, "", 80, lambda _: None)
+    def _pages(self, question: PermissionPrompt, text: str) -> ProposalPages:
+        return ProposalPages(question.request, "", 80, self.shown.append, text=text)
 
     def _go_to(self, mode: str) -> None:
         self.mode = mode
@@ -62,8 +66,8 @@ class Typist:
             act()
         self.now = until
 
-    def ask(self, **more: Any) -> None:
-        request = extensions.ApprovalRequest("run_cmd", '{"command": "ls"}', "", **more)
+    def ask(self, command: str = "ls", **more: Any) -> None:
+        request = extensions.ApprovalRequest("run_cmd", json.dumps({"command": command}), "", **more)
         call = schema.PermissionCall(tool_call_id="1")
         params = schema.PermissionParams("s", call, [], meta={extensions.REVIEW: request})
         self.queue.request_approval(PermissionPrompt(1, params, self.answers.append))
@@ -114,6 +118,10 @@ YES: Final[list[tuple[str, dict[str, Any], list[str | float], int]]] = [
     ("enter, all at once", LONG_ONE, [1.0, "Ctrl-O", 1.0, "Enter", 0.1], 1),
     ("enter, right after the last page", LONG_ONE, [1.0, "Ctrl-O", 0.8, "Enter", 2.0], 0),
     ("y, before the last page", LONG_ONE, [1.0, "y", 0.1], 1),
+    ("enter, a text that the box cannot show", LONG_TEXT, [1.0, "Enter", 9.0], 0),
+    ("enter, when it was read", LONG_TEXT, [1.0, "Ctrl-O", 1.0, "Enter", 0.1], 1),
+    ("y, a text that the box cannot show", LONG_TEXT, [1.0, "y", 0.1], 1),
+    ("enter, after it has run", {**LONG_TEXT, "stage": "refused"}, [1.0, "Enter", 0.1], 1),
     ("a rule at once", {"covers": "RULE"}, ["Alt-A", "y", 0.9, "y", 0.1], 0),
     ("a rule in time", {"covers": "RULE"}, [1.0, "Alt-A", 1.0, "y", 0.1], 1),
 ]
@@ -129,6 +137,15 @@ def test_a_key_answers_when_it_is_meant(offered: dict[str, Any], keys: list[str 
         else:
             typist.press(key)
     assert typist.approved == approved
+
+
+def test_what_shall_run_on_the_real_system_is_shown_to_its_end_before_it_is_confirmed() -> None:
+    typist = Typist()
+    typist.ask(**LONG_TEXT, escalation=True)
+    typist.rest(1.0)
+    assert "rm x" not in repr(typist.shown)
+    typist.press("Alt-U")
+    assert (typist.mode, "rm x" in repr(typist.shown)) == ("confirm", True)
 
 
 def test_a_line_keeps_the_keys_until_it_is_sent_or_cleared() -> None:

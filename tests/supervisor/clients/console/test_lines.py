@@ -216,7 +216,7 @@ def test_a_long_difference_says_which_lines_of_it_are_shown() -> None:
     screen = Screen(request(extensions.ChangedName(path="a", what="added", diff=diff)))
     screen.pages.first(42)
     assert screen.shown[-1] == "└ lines 1 to 40 of 903 · PgDn, PgUp; Ctrl-O shows all"
-    assert screen.pages.unread == "lines 41 to 903 of what it would change were not shown yet"
+    assert screen.pages.unread == "lines 41 to 903 of what it asks about were not shown yet"
     screen.pages.turn(True)
     second = screen.shown
     assert second[-1].startswith("└ lines 41 to 80 of 903")
