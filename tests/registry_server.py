@@ -1,4 +1,4 @@
-"""A registry of packages on loopback: pip's simple index, npm's documents, cargo's sparse index, and Go's proxy.
+"""A registry of packages on loopback: of pip, npm, cargo, Go, Bundler and Composer.
 
 Rule: what it serves is made here, byte by byte, and `fault` says how it answers instead.
 """
@@ -48,25 +48,51 @@ def wheel(name: str = "tiny", version: str = "1.0", text: str = _TEXT) -> bytes:
 
 def tarball(manifest: dict[str, Any], text: str = "module.exports = 'tiny';\n") -> bytes:
     """Return a package of npm's."""
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w") as archive:
-        for path, content in {"package.json": json.dumps(manifest), "index.js": text}.items():
-            entry = tarfile.TarInfo(f"package/{path}")
-            entry.size = len(content)
-            archive.addfile(entry, io.BytesIO(content.encode()))
-    return gzip.compress(made.getvalue(), mtime=0)
+    files = {"package.json": json.dumps(manifest).encode(), "index.js": text.encode()}
+    return gzip.compress(_tar({f"package/{path}": content for path, content in files.items()}), mtime=0)
 
 
 def crate(name: str) -> bytes:
     """Return a package of cargo's."""
-    made = io.BytesIO()
     manifest = f'[package]\nname = "{name}"\nversion = "1.0.0"\nedition = "2018"\n'
+    files = {"Cargo.toml": manifest, "src/lib.rs": "pub fn one() -> u8 {\n    1\n}\n"}
+    return gzip.compress(_tar({f"{name}-1.0.0/{path}": text.encode() for path, text in files.items()}), mtime=0)
+
+
+def gem(name: str) -> bytes:
+    """Return a package of RubyGems."""
+    said: dict[str, Any] = {
+        "name": name,
+        "platform": "ruby",
+        "authors": ["a"],
+        "files": [f"lib/{name}.rb"],
+        "require_paths": ["lib"],
+    }
+    said["specification_version"] = 4
+    lines = [f"{key}: {json.dumps(value)}\n" for key, value in {**said, "summary": name}.items()]
+    metadata = "--- !ruby/object:Gem::Specification\n" + "".join(lines)
+    metadata += 'version: !ruby/object:Gem::Version\n  version: "1.0.0"\n'
+    parts = {"metadata.gz": metadata.encode(), "data.tar.gz": _tar({f"lib/{name}.rb": b"def one = 1\n"})}
+    return _tar({path: gzip.compress(content, mtime=0) for path, content in parts.items()})
+
+
+def _tar(files: dict[str, bytes]) -> bytes:
+    made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w") as archive:
-        for path, content in {"Cargo.toml": manifest, "src/lib.rs": "pub fn one() -> u8 {\n    1\n}\n"}.items():
-            entry = tarfile.TarInfo(f"{name}-1.0.0/{path}")
+        for path, content in files.items():
+            entry = tarfile.TarInfo(path)
             entry.size = len(content)
-            archive.addfile(entry, io.BytesIO(content.encode()))
-    return gzip.compress(made.getvalue(), mtime=0)
+            archive.addfile(entry, io.BytesIO(content))
+    return made.getvalue()
+
+
+def composer_package(name: str) -> bytes:
+    """Return an archive of Composer's."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr(zipfile.ZipInfo("x/composer.json"), json.dumps({"name": f"acme/{name}"}))
+        archive.writestr(zipfile.ZipInfo("x/one.php"), "<?php function one() { return 1; }\n")
+    return made.getvalue()
 
 
 def go_module(name: str, text: str = "func One() int { return 1 }") -> bytes:
@@ -147,7 +173,7 @@ class RegistryServer(Loopback):
         fields = [
             f"content-type: {kind}",
             f"content-length: {len(body)}",
-            f'etag: "{hashlib.sha256(body).hexdigest()}"',
+            f'etag: "{hashlib.md5(body, usedforsecurity=False).hexdigest()}"',  # as the compact index has it
             "location: https://elsewhere.invalid/" if self.fault == "redirect" else "server: test",
         ]
         if self.fault == "endless":
@@ -167,6 +193,17 @@ class RegistryServer(Loopback):
         document = {"name": name, "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}
         entry = {"name": name, "vers": "1.0.0", "deps": [], "features": {}, "yanked": False}
         entry["cksum"] = hashlib.sha256(crate(name)).hexdigest()
+        of_gem = {each: f"---\n1.0.0 |checksum:{hashlib.sha256(gem(each)).hexdigest()}\n".encode() for each in NAMES}
+        digests = {each: hashlib.md5(info, usedforsecurity=False).hexdigest() for each, info in of_gem.items()}
+        gems = "created_at: 2024-01-01T00:00:00Z\n---\n" + "".join(f"{n} 1.0.0 {d}\n" for n, d in digests.items())
+        sha = hashlib.sha1(composer_package(name), usedforsecurity=False).hexdigest()
+        package_of: dict[str, Any] = {
+            "name": f"acme/{name}",
+            "version": "1.0.0",
+            "version_normalized": "1.0.0.0",
+            "type": "library",
+        }
+        package_of["dist"] = {"type": "zip", "url": f"{self.url}/php/dl/{name}.zip", "shasum": sha}
         module = f"/go/example.org/{name}/@v"
         info = json.dumps({"Version": "v1.0.0", "Time": "2024-01-01T00:00:00Z"}).encode()
         page = f'<!DOCTYPE html><a href="/files/{file}#sha256={hashlib.sha256(wheel(name)).hexdigest()}">{file}</a>'
@@ -178,6 +215,15 @@ class RegistryServer(Loopback):
             f"{module}/v1.0.0.info": (_JSON, info),
             f"{module}/v1.0.0.mod": ("text/plain", _go_mod(name).encode()),
             f"{module}/v1.0.0.zip": ("application/zip", go_module(name)),
+            "/gems/versions": ("text/plain", gems.encode()),
+            f"/gems/info/{name}": ("text/plain", of_gem[name]),
+            f"/gems/gems/{name}-1.0.0.gem": ("application/octet-stream", gem(name)),
+            "/php/packages.json": (
+                _JSON,
+                json.dumps({"packages": [], "metadata-url": "/php/p2/%package%.json"}).encode(),
+            ),
+            f"/php/p2/acme/{name}.json": (_JSON, json.dumps({"packages": {f"acme/{name}": [package_of]}}).encode()),
+            f"/php/dl/{name}.zip": ("application/zip", composer_package(name)),
             f"/simple/{name}/": ("text/html", page.encode()),
             f"/files/{file}": ("application/zip", wheel(name)),
             f"/{name}": (_JSON, json.dumps(document).encode()),

@@ -27,6 +27,10 @@ PRESETS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "crates": ("index.crates.io:443", "static.crates.io:443"),
         # defaults of GOPROXY and GOSUMDB (go.dev/ref/mod)
         "go": ("proxy.golang.org:443", "sum.golang.org:443"),
+        # Bundler's `source`, and the host of its compact index (guides.rubygems.org)
+        "rubygems": ("rubygems.org:443", "index.rubygems.org:443"),
+        # Composer's repository, and where its packages' archives are (getcomposer.org/doc, "Repositories")
+        "packagist": ("repo.packagist.org:443", "api.github.com:443", "codeload.github.com:443", "github.com:443"),
         # sources.list(5) as the distributions install it
         "deb": ("deb.debian.org:80", "deb.debian.org:443", "security.debian.org:80", "archive.ubuntu.com:80"),
     }
@@ -36,8 +40,11 @@ PRESETS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 EVERY_REGISTRY: Final = tuple(f"{PREFIX}{name}" for name in PRESETS)
 """What source trees may want."""
 
-_BESIDES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({"go": ("sum.golang.org:443",)})
-"""What is still reached where there is a mirror: Go asks the mirror for checksums first, then their own server."""
+_BESIDES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {"go": ("sum.golang.org:443",), "packagist": PRESETS["packagist"][1:]}
+)
+"""What is still reached where there is a mirror: Go asks that for checksums first, then their own server; one of
+Composer's may leave archives where they are."""
 
 _VARIABLES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
@@ -67,12 +74,20 @@ _PLAIN_VARIABLES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
 )
 """The same of one that the operator wrote with http://."""
 
-_FILES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+_FILES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
-        "crates": (
-            ".cargo/config.toml",
-            '[source.crates-io]\nreplace-with = "mirror"\n\n[source.mirror]\nregistry = "sparse+{url}/"\n',
-        )
+        "crates": {
+            ".cargo/config.toml": '[source.crates-io]\nreplace-with = "mirror"\n\n[source.mirror]\n'
+            'registry = "sparse+{url}/"\n'
+        },
+        "rubygems": {
+            ".bundle/config": '---\nBUNDLE_MIRROR__HTTPS://RUBYGEMS__ORG/: "{url}/"\n',
+            ".gemrc": '---\n:sources: ["{url}/"]\n',
+        },
+        "packagist": {
+            ".composer/config.json": '{{"repositories": [{{"type": "composer", "url": "{url}"}}, '
+            '{{"packagist.org": false}}], "config": {{"secure-http": {secure}}}}}\n'
+        },
     }
 )
 """Files of a command's HOME, for what knows no variable."""
@@ -100,14 +115,14 @@ def told(registries: Iterable[Registry]) -> tuple[dict[str, str], dict[str, str]
     for name, places, url in registries:
         if url:
             host = places[0].rpartition(":")[0]
-            words = {"url": url, "place": places[0], "host": host, "rooted": url}
+            plainly = url.startswith("http:")
+            words = {"url": url, "place": places[0], "host": host, "rooted": url, "secure": str(not plainly).lower()}
             if host == "localhost" or host.startswith("127."):  # Go takes no proxy to these, as they are written
                 words["rooted"] = url.replace(host, f"{host}.", 1)
-            plain = _PLAIN_VARIABLES.get(name, {}) if url.startswith("http:") else {}
+            plain = _PLAIN_VARIABLES.get(name, {}) if plainly else {}
             for variable, text in (*_VARIABLES.get(name, {}).items(), *plain.items()):
                 variables[variable] = text.format(**words)
-            if name in _FILES:
-                files[_FILES[name][0]] = _FILES[name][1].format(**words)
+            files |= {file: text.format(**words) for file, text in _FILES.get(name, {}).items()}
     return variables, files
 
 
@@ -128,6 +143,12 @@ class RegistriesConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str | None, Meta(description="Of cargo: a sparse index.", examples=["https://crates.example.org/index"])
     ] = None
     go: Annotated[str | None, Meta(description="Of go: GOPROXY.", examples=["https://go.example.org"])] = None
+    rubygems: Annotated[str | None, Meta(description="Of bundle and gem.", examples=["https://gems.example.org"])] = (
+        None
+    )
+    packagist: Annotated[
+        str | None, Meta(description="Of composer: a Composer repository.", examples=["https://packagist.example.org"])
+    ] = None
     pip: Annotated[
         str | None, Meta(description="The same as `pypi`.", examples=["https://pypi.example.org/simple"])
     ] = None

@@ -51,8 +51,9 @@ class ProfileConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         tuple[str, ...] | None,
         Meta(
             description="Hosts and ports that a person may let one command reach; without their yes it has no network. "
-            "`registry:npm`, `registry:pypi`, `registry:crates`, `registry:go` and `registry:deb` stand for those of "
-            "a registry, or of its mirror in [registries]; `code` and `project` name all five.",
+            "`registry:npm`, `registry:pypi`, `registry:crates`, `registry:go`, `registry:rubygems`, "
+            "`registry:packagist` and `registry:deb` stand for those of a registry, or of its mirror in [registries]; "
+            "`code` and `project` name all of them.",
             examples=[["registry:npm", "git.example.org:443"]],
         ),
     ] = None

@@ -24,6 +24,8 @@ _DIRECTORIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "pypi": (".venv", "venv", ".tox", ".nox", "*.egg-info"),
         "crates": ("vendor",),
         "go": ("vendor",),
+        "rubygems": ("vendor/bundle", "vendor/cache"),
+        "packagist": ("vendor",),
     }
 )
 """Registry -> directories, wherever they lie, that belong to packages."""
@@ -36,15 +38,16 @@ _LOCKS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
         "pypi": frozenset(["uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock"]),
         "crates": frozenset(["Cargo.lock"]),
         "go": frozenset(["go.sum", "go.work.sum"]),
+        "rubygems": frozenset(["Gemfile.lock", "gems.locked"]),
+        "packagist": frozenset(["composer.lock"]),
     }
 )
 _KEPT_BY_YARN: Final[Mapping[str, str]] = MappingProxyType(
     {"/.yarn": "dir", "/.yarn/install-state.gz": "file", "/.yarn/build-state.yml": "file"}
 )
 """What it keeps of an install beside its packages, and of what kind that is."""
-_NAMING: Final = frozenset(
-    ["package.json", "pyproject.toml", "Pipfile", "Cargo.toml", "go.mod", "METADATA", ".package-lock.json"]
-)
+_NAMED_IN: Final = "package.json pyproject.toml Pipfile Cargo.toml go.mod Gemfile composer.json METADATA"
+_NAMING: Final = frozenset([*_NAMED_IN.split(), ".package-lock.json"])
 """Manifests, and what says of installed packages which they are."""
 _TARGET: Final = "target"
 """Where cargo builds."""

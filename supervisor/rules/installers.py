@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from supervisor.rules.rule import Rule
 from supervisor.rules.started_programs import HARMLESS, simple_commands
-from supervisor.system.locked_packages import Locked
+from supervisor.system.lock_files import Locked
 
 
 class _Installer(NamedTuple):
@@ -59,10 +59,16 @@ _INSTALLERS: Final = (
         *("go", "go", "get,install,mod tidy,mod vendor"),
         *("mod download,build,test,run,vet,list,generate", "build,test,run,vet,generate"),
     ),
+    _Installer("rubygems", r"bundler?", "add,update,lock,outdated", ",install,i,cache,package"),
+    _Installer("rubygems", r"gem[0-9.]*", "install,i,update,fetch"),
+    _Installer(
+        *("packagist", r"composer(?:\.phar)?", "require,req,r,update,u,upgrade,create-project,outdated"),
+        locked="install,i",
+    ),
 )
 """Sources: each program's own help."""
 
-_OFFLINE: Final = frozenset(["--offline", "--no-index", "--no-install", "--no", "--help", "-h", "--version"])
+_OFFLINE: Final = frozenset(["--offline", "--local", "--no-index", "--no-install", "--no", "--help", "-h", "--version"])
 _VARIABLE: Final = r"(?!(?i:\w*(?:path|proxy|registry|index|config|prefix|preload|home)))[A-Za-z_]\w*=[\w.,:/@+-]*"
 """It says nothing of what is fetched from where."""
 _LEAD: Final = rf"{_VARIABLE}|env|time|nice|command|timeout(?: -[ks] ?\w+| --[a-z-]+(?:=\w+)?)* [0-9.]+[smhd]?"
@@ -148,7 +154,7 @@ def _joined(place: str, words: Sequence[str]) -> str:
 
 def _fetch(program: str, words: Sequence[str], written: str, place: str) -> Fetch | None:
     """Return what a simple command fetches; None where it fetches nothing, or that is not understood."""
-    if not _OFFLINE.isdisjoint(words):
+    if not _OFFLINE.isdisjoint(words) or [*words] == ["-v"]:
         return None
     plain = [word for word in words if not word.startswith(("-", "+"))]
     for row in _INSTALLERS:
@@ -174,8 +180,9 @@ def _locked(row: _Installer, program: str, plain: Sequence[str], words: Sequence
         return Locked(_NPX, place, program, plain[0]) if by_name and "/" not in plain[0] else None
     if row.registry == "pypi" and not _MORE.isdisjoint(words):
         return None
-    outputs = _outputs(words, place) if row.registry == "go" and plain[0] == "build" else ()
-    return Locked(row.registry, place, f"{program} {plain[0]}", clean=plain[0] in _CLEAN, outputs=outputs)
+    first = plain[0] if plain else ""
+    outputs = _outputs(words, place) if row.registry == "go" and first == "build" else ()
+    return Locked(row.registry, place, f"{program} {first}", clean=first in _CLEAN, outputs=outputs)
 
 
 def _outputs(words: Sequence[str], place: str) -> tuple[str, ...]:

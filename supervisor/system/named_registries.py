@@ -17,17 +17,20 @@ _NODE: Final = ".npmrc .yarnrc .yarnrc.yml bunfig.toml package-lock.json npm-shr
 _PYTHON: Final = (
     "pip.conf .venv/pip.conf uv.toml pyproject.toml poetry.toml Pipfile requirements.txt uv.lock poetry.lock pdm.lock"
 )
+_PHP: Final = ("composer.json", "composer.lock")
 _FILES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "npm": tuple(_NODE.split()),
         "pypi": tuple(_PYTHON.split()),
         "crates": (".cargo/config.toml", ".cargo/config", "Cargo.lock", "Cargo.toml"),
         "go": ("vendor/go.env",),
+        "rubygems": ("Gemfile", "Gemfile.lock", "gems.rb", "gems.locked", ".bundle/config"),
+        "packagist": _PHP,
     }
 )
 """Registry -> files beside which its package managers run. Sources: their documentation."""
 _OF_NODE: Final = frozenset({"package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml"})
-_OTHERS: Final = frozenset({"pyproject.toml", "Cargo.toml", "Cargo.lock", "uv.lock", "poetry.lock", "pdm.lock"})
+_OTHERS: Final = frozenset({"pyproject.toml", "Cargo.toml", "Cargo.lock", "uv.lock", "poetry.lock", "pdm.lock", *_PHP})
 """Files that have addresses for people as well."""
 _LOCAL: Final = frozenset({"file"})
 

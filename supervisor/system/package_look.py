@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from supervisor.system.isolated import environment_without_code, isolated
-from supervisor.system.locked_packages import Found, Locked, built, wanted
+from supervisor.system.lock_files import Found, Locked
+from supervisor.system.locked_packages import built, wanted
 from supervisor.system.named_registries import places_named
 from supervisor.system.project_files import ProjectFiles, TooMuchError
 

@@ -25,7 +25,14 @@ _SENTENCES: Final = (
     rf"{_PACKAGES} installed \[{_TIME}\]",
     # uv and poetry
     rf"(?:Resolved|Prepared|Installed|Uninstalled|Audited) {_PACKAGES} in {_TIME}",
-    rf"Package operations: {_MANY} installs?, {_MANY} updates?, {_MANY} removals?|Writing lock file",
+    "Writing lock file",
+    # bundler and composer
+    r"Resolving dependencies\.{1,9}",
+    rf"Bundle complete! {_MANY} Gemfile dependenc(?:y|ies), {_MANY} gems? now installed\.",
+    r"Installing dependencies from lock file(?: \(including require-dev\))?|Generating (?:optimized )?autoload files",
+    rf"(?:Package|Lock file) operations: {_MANY} installs?, {_MANY} updates?, {_MANY} removals?",
+    r"Verifying lock file contents can be installed on current platform\.|Nothing to install, update or remove",
+    r"Loading composer repositories with package information|Updating dependencies",
     # cargo
     rf"Updating crates\.io index|Downloaded {_MANY} crates? \([\d.]{{1,8}} ?[KM]i?B\) in {_TIME}",
 )

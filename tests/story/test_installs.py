@@ -29,9 +29,11 @@ pypi = "https://registry.test/simple"
 npm = "{url}"
 crates = "{url}/crates"
 go = "{url}/go"
+rubygems = "{url}/gems"
+packagist = "{url}/php"
 [shell]
-programs = ["python3", "npm", "sh", "cargo", "go"]
-env = {{ GOSUMDB = "off" }}
+programs = ["python3", "npm", "sh", "cargo", "go", "bundle", "composer"]
+env = {{ GOSUMDB = "off", BUNDLE_SILENCE_ROOT_WARNING = "1" }}
 toolchains = {toolchains}
 timeout_s = 60
 """
@@ -311,6 +313,49 @@ def test_what_seldom_fetches_is_asked_about_once_it_has_tried(site: Site) -> Non
     assert len(questions) == 1, questions
     assert "it tried the network; tox wants registry.test:443" in questions[0]
     assert list(root.glob(".tox/x/tiny*")), of(facts, CallEnded)
+
+
+OTHERS: Final = {
+    "bundle": (
+        {
+            "Gemfile": 'source "https://rubygems.org"\ngem "tiny"\n',
+            ".bundle/config": '---\nBUNDLE_PATH: "vendor/bundle"\n',
+        },
+        ("bundle install", "bundle exec ruby -e 'require \"tiny\"; puts one'", "bundle add little"),
+        ("Gemfile.lock", "wants 127.0.0.1", "not here: tiny", 2),
+    ),
+    "composer": (
+        {"composer.json": '{"require": {"acme/tiny": "^1.0"}}'},
+        ("composer install", "php -r 'require \"vendor/acme/tiny/one.php\"; echo one();'", "composer install"),
+        ("composer.lock", "api.github.com:443", "not here: acme/tiny", 1),
+    ),
+}
+
+
+@pytest.mark.parametrize("program", OTHERS)
+def test_bundler_and_composer_are_asked_about_beforehand_and_only_where_something_lacks(
+    site: Site, program: str
+) -> None:
+    if shutil.which(program) is None:
+        pytest.skip(f"no {program}")
+    files, commands, (lock, wants, lacks, many) = OTHERS[program]
+    root, other = site.root(), site.root()
+    for name, text in [*files.items(), (".gitignore", "vendor/\n")]:
+        for each in (root, other):
+            (each / name).parent.mkdir(exist_ok=True)
+            (each / name).write_text(text)
+    questions, facts = site.run(root, *commands, profile="code")
+    assert all('"exit_code":0' in each.content for each in of(facts, CallEnded)), of(facts, CallEnded)
+    assert '"stdout":"1' in of(facts, CallEnded)[1].content
+    assert len(questions) == many, questions
+    assert wants in questions[0]
+    assert lacks in questions[0]
+    if program == "composer":
+        shutil.copy(root / lock, other)
+        site.registry.asked.clear()
+        questions, facts = site.run(other, *commands, profile="code")
+        assert (questions, site.registry.asked) == ([], []), of(facts, CallEnded)
+        assert '"stdout":"1' in of(facts, CallEnded)[1].content
 
 
 def test_a_yes_for_always_holds_for_the_next_install_there(site: Site) -> None:

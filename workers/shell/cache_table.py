@@ -103,9 +103,19 @@ CACHES: Final[Mapping[str, CacheRow]] = MappingProxyType(
             *("go", "go/pkg/mod/cache/download"),
             *(r"(?!sumdb/)(?:[^@/]+/)+@v/(?:[^@/]+\.(?:info|mod|zip)|list)", r".+/list"),
         ),
+        # archives by their addresses, of which many have no digest, and what the repository says of packages
+        "packagist": CacheRow(
+            *(
+                "packagist",
+                ".cache/composer",
+                r"files/(?:[^/]+/){2}[0-9a-f]{40}\.zip|repo/[^/]+/[^/]+\.json",
+                "repo/.+",
+            ),
+            variables=(("COMPOSER_CACHE_DIR", "{at}"),),
+        ),
     }
 )
-"""Name -> row. Sources: npm's cacache, docs of yarn, pnpm, bun, pip, uv, cargo and go, and what each was seen to do."""
+"""Name -> row. Sources: npm's cacache, docs of the others, and what each was seen to do."""
 
 
 def caches_of(registry: str) -> Iterable[str]:

@@ -30,6 +30,7 @@ _DEPENDENCIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             *("tool.uv.dev-dependencies", "tool.poetry.dependencies", "tool.poetry.group.*.dependencies"),
             "tool.pdm.dev-dependencies",
         ),
+        "composer.json": ("require", "require-dev"),
         "Pipfile": ("packages", "dev-packages"),
         "Cargo.toml": (
             *("dependencies", "dev-dependencies", "build-dependencies", "workspace.dependencies"),
@@ -40,7 +41,15 @@ _DEPENDENCIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 """Name of a file -> keys of what an install may change; `*` is any one key."""
 
 _OF_NODE: Final = frozenset(["package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock"])
-_LOCKS: Final = _OF_NODE | {"uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "Cargo.lock"}
+_LOCKS: Final = _OF_NODE | {
+    "uv.lock",
+    "poetry.lock",
+    "pdm.lock",
+    "Pipfile.lock",
+    "Cargo.lock",
+    "Gemfile.lock",
+    "composer.lock",
+}
 _OVER_SSH: Final = re.compile(r"(?<![\w.-])[\w.-]{1,64}@([\w-][\w.-]{0,200}\.[A-Za-z]{2,24}):[\w.~-]{1,100}/")
 """A repository as scp(1) names one."""
 _ESCAPED: Final = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|U000([0-9A-Fa-f]{5})|(/))")
@@ -50,12 +59,15 @@ _SHORT: Final = re.compile(r'"\s*:\s*"((?:(?:github|gitlab|bitbucket|gist):)?[\w
 _PLACES: Final = 8
 
 _REQUIRE: Final = re.compile(r"^require[ \t]*\([^()]*^\)|^require[ \t][^(\n]*$", re.MULTILINE)
+_GEM: Final = re.compile(r"""^(?:# Added at [\d: +-]*$\s*)?gem "[\w.-]+"(?:, "[<>=~ \w.]+")*[ \t]*$""", re.MULTILINE)
+_WANTS: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType({"go.mod": _REQUIRE, "Gemfile": _GEM, "gems.rb": _GEM})
+"""Name of a manifest that is read by lines -> those of what it wants."""
 _BLANKS: Final = re.compile(r"\s+")
 
 
 def is_manifest(name: str) -> bool:
     """Say whether a file of this name is one."""
-    return name in _DEPENDENCIES or name == "go.mod"
+    return name in _DEPENDENCIES or name in _WANTS
 
 
 def names_places(name: str) -> bool:
@@ -90,10 +102,10 @@ def _character(escaped: re.Match[str]) -> str:
 def differs_in_dependencies(name: str, before: bytes, after: bytes) -> bool:
     """Say whether two versions of a manifest differ in dependencies alone; b"" is one that was not there."""
     try:
-        if name == "go.mod":
-            old, new = (_BLANKS.sub(" ", _REQUIRE.sub("", text.decode())).strip() for text in (before, after))
+        if name in _WANTS:
+            old, new = (_BLANKS.sub(" ", _WANTS[name].sub("", text.decode())).strip() for text in (before, after))
             return bool(before) and old == new
-        read: Callable[[str], Any] = _json if name == "package.json" else tomllib.loads
+        read: Callable[[str], Any] = _json if name.endswith(".json") else tomllib.loads
         versions = [read(text.decode()) if text else {} for text in (before, after)]
     except (ValueError, RecursionError):
         return False

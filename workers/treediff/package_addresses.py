@@ -12,7 +12,7 @@ _URL: Final = r"(?i:(?:[a-z]{1,12}\+)?([a-z]{1,12})://(?:[^/\s\"']{0,200}@)?([^/
 EVERY: Final = re.compile(_URL)
 RESOLVED: Final = re.compile(rf"(?:resolved|tarball|repo|registry)\W{{1,6}}{_URL}")
 """Where a lock file of Node's says that a package comes from; others of its addresses are for people."""
-FETCHED: Final = re.compile(rf"(?:registry|url|source|git|index|find-links)\W{{1,6}}{_URL}")
+FETCHED: Final = re.compile(rf"(?:registry|url|source|git|index|find-links|remote)\W{{1,6}}{_URL}")
 """The same of others."""
 _CRATES_IO: Final = "registry+https://github.com/rust-lang/crates.io-index"
 """What Cargo.lock calls the registry, wherever that is."""

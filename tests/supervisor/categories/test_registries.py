@@ -1,5 +1,7 @@
 """What a mirror of a registry stands for, and what package managers are told of it."""
 
+import json
+
 import pytest
 
 from supervisor.categories.registries import RegistriesConfig, told
@@ -64,3 +66,14 @@ def test_go_is_told_of_a_mirror_on_this_machine_so_that_it_takes_the_proxy() -> 
         registry = RegistriesConfig(go=f"http://{host}:3000/x").registry("go")
         assert told([registry])[0] == {"GOPROXY": f"http://{told_host}:3000/x"}
         assert registry.places[0] == f"{host}:3000"
+
+
+def test_files_tell_bundler_and_composer_of_their_mirrors() -> None:
+    mirrors = RegistriesConfig(rubygems="https://gems.example", packagist="http://php.example/all")
+    variables, files = told([mirrors.registry("rubygems"), mirrors.registry("packagist")])
+    assert not variables
+    assert 'RUBYGEMS__ORG/: "https://gems.example/"' in files[".bundle/config"]
+    assert json.loads(files[".composer/config.json"]) == {
+        "repositories": [{"type": "composer", "url": "http://php.example/all"}, {"packagist.org": False}],
+        "config": {"secure-http": False},
+    }

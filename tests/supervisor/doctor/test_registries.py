@@ -50,7 +50,7 @@ def test_each_mirror_has_a_row_that_says_how_it_is(row: str, tmp_path: Path, mon
     assert f"([registries] of {tmp_path}/config.toml)" in mirror.detail
     assert bool(mirror.advice) == (verdict != "ok")
     assert (others.subject, others.verdict) == ("registries", "ok")
-    assert others.detail.startswith("npm, crates, go, deb: ")
+    assert others.detail.startswith("npm, crates, go, rubygems, packagist, deb: ")
 
 
 def check(home: Path, authority: Authority, key: str, url: str, port: int) -> list[CheckResult]:

@@ -1,6 +1,7 @@
 """What of a lock file is not here, by what lies in the root and in caches; and what was no need the last time."""
 
 import base64
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -9,7 +10,8 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from supervisor.system.locked_packages import Locked, built, remember, unmet
+from supervisor.system.lock_files import Locked
+from supervisor.system.locked_packages import built, remember, unmet
 from supervisor.system.package_look import look
 from supervisor.system.project_files import LARGEST, ProjectFiles
 
@@ -89,6 +91,14 @@ NPM: Final = Locked("npm", "web", "npm install")
 CI: Final = Locked("npm", "", "npm ci", clean=True)
 RUN: Final = Locked("pypi", "", "uv run")
 NPX: Final = Locked("npx", "web", "npx", "tape")
+BUNDLE: Final = Locked("rubygems", "", "bundle install")
+GEMFILE: Final = "source 'https://rubygems.org'\ngem 'mygem', '~> 13'\n  gem(\"rack\")\n"
+GEMS: Final = (
+    "PATH\n  remote: .\n  specs:\n    mine (0.1)\n\nGEM\n  remote: https://rubygems.org/\n  specs:\n"
+    "    mygem (13.0.6)\n    rack (3.0.0)\n      mygem (>= 1)\n\nPLATFORMS\n  ruby (1)\n"
+)
+PHP: Final = Locked("packagist", "", "composer install")
+PACKAGES: Final = '{"packages": [{"name": "a/b", "version": "1.0", "dist": {"url": "u"}}]}'
 CRATES: Final = ["serde@1.0.1", "windows-sys@0.1.0"]
 ROWS: Final = {
     "crates": Row(BUILD, {"Cargo.lock": CARGO}, CRATES),
@@ -150,6 +160,34 @@ ROWS: Final = {
         [],
     ),
     "what a project wants": Row(RUN, {"pyproject.toml": PROJECT}, ["tiny", "small"]),
+    "gems": Row(BUNDLE, {"Gemfile": GEMFILE, "Gemfile.lock": GEMS}, ["mygem@13.0.6", "rack@3.0.0"]),
+    "gems, one of them here": Row(
+        BUNDLE,
+        {"Gemfile": "", "Gemfile.lock": GEMS, "vendor/bundle/ruby/3/specifications/mygem-13.0.6.gemspec": ""},
+        ["rack@3.0.0"],
+    ),
+    "gems that are elsewhere": Row(
+        BUNDLE,
+        {
+            "Gemfile": GEMFILE,
+            ".bundle/config": '---\nBUNDLE_PATH: "gems"\n',
+            "gems/ruby/3/specifications/mygem-13.0.6.gemspec": "",
+        },
+        ["rack"],
+    ),
+    "archives": Row(PHP, {"composer.json": "{}", "composer.lock": PACKAGES}, ["a/b@1.0"]),
+    "archives that are there": Row(
+        PHP, {"composer.json": "{}", "composer.lock": PACKAGES, "vendor/composer/installed.json": PACKAGES}, []
+    ),
+    "archives in the cache": Row(
+        PHP,
+        {"composer.json": "{}", "composer.lock": PACKAGES},
+        [],
+        (f"files/a/b/{hashlib.sha1(b'u').hexdigest()}.zip",),
+    ),
+    "archives without a lock file": Row(
+        PHP, {"composer.json": '{"require": {"php": "8", "a/b": "1", "c/d": "1"}}'}, ["a/b", "c/d"]
+    ),
     "no project": Row(RUN, {}, []),
     "a program": Row(NPX, {}, ["tape"]),
     "a program that is there": Row(NPX, {"node_modules/.bin/tape": ""}, []),

@@ -27,6 +27,11 @@ ROWS: Final = {
     "a crate": ("Cargo.toml", "[package]\nname='a'", "[package]\nname='a'\n[target.x.dependencies]\nb='1'", True),
     "a build script": ("Cargo.toml", "[package]\nname='a'", "[package]\nname='a'\nbuild='x.rs'", False),
     "a module": ("go.mod", "module a\n\ngo 1.22\n", "module a\n\ngo 1.22\n\nrequire (\n\tb v1.0.0\n)\n", True),
+    "a gem": ("Gemfile", 'source "x"\n', 'source "x"\n\ngem "a", "~> 1.0"\n', True),
+    "a gem from elsewhere": ("Gemfile", 'source "x"\n', 'source "x"\ngem "a", git: "https://x"\n', False),
+    "a gem that runs": ("Gemfile", 'source "x"\n', 'source "x"\ngem "a", "#{`id`}"\n', False),
+    "archives": ("composer.json", '{"name": "a"}', '{"name": "a", "require": {"b/c": "^1"}}', True),
+    "archives and a script": ("composer.json", '{"name": "a"}', '{"name": "a", "scripts": {"test": "x"}}', False),
     "a module's replacement": ("go.mod", "module a\n", "module a\n\nreplace b => ../b\n", False),
     "another toolchain": ("go.mod", "module a\n", "module a\n\ntoolchain go1.99\n", False),
 }

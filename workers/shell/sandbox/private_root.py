@@ -7,6 +7,7 @@ can be reached afterwards, neither by the worker nor by what it starts. The proj
 
 import glob
 import os
+import re
 import socket
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -44,9 +45,17 @@ OF_ETC: Final = (
     *("ld.so.conf.d", "localtime", "lsb-release", "magic", "mime.types", "os-release", "pki/tls/certs", "protocols"),
     *("services", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone", "fonts", "perl/XML", "perl/Net", "R/ldpaths"),
     *("R/Renviron", "R/Makeconf", "java-*/security", "java-*/*.properties", "java-*/*.cfg", "maven/m2.conf"),
-    "maven/logging",
+    *("maven/logging", "php/*/cli/conf.d", "php/*/mods-available", "php.d", "php[0-9]*/conf.d"),
 )
 """What of /etc is shown, where it is there, as patterns: it holds no secret, and programs do not start without it."""
+
+_PHP: Final = re.compile(
+    r"(?:\d+[-_])?(?:apcu|bcmath|bz2|calendar|ctype|curl|dba|dom|enchant|exif|ffi|fileinfo|ftp|gd|gettext|gmp|iconv"
+    r"|igbinary|imagick|imap|intl|json|ldap|mbstring|memcached|mongodb|msgpack|mysqli|mysqlnd|odbc|opcache|openssl|pcntl"
+    r"|pcov|pdo(?:_\w+)?|pgsql|phar|posix|readline|redis|shmop|simplexml|snmp|soap|sockets|sodium|sqlite3|ssh2"
+    r"|sysv(?:msg|sem|shm)|tidy|tokenizer|xdebug|xml(?:reader|writer)?|xsl|yaml|zip|zstd)\.ini"
+)
+"""Settings that load an extension of PHP, and hold no key of a service; beside another file, none are shown."""
 
 DEVICES: Final = ("full", "null", "random", "urandom", "zero")
 
@@ -118,7 +127,8 @@ class Layout(msgspec.Struct, frozen=True):
 
 def of_etc() -> list[str]:
     """Return what of /etc is there to be shown."""
-    return [path for name in OF_ETC for path in glob.glob(f"/etc/{name}")]
+    found = [path for name in OF_ETC for path in glob.glob(f"/etc/{name}")]
+    return [path for path in found if not path.startswith("/etc/php") or all(map(_PHP.fullmatch, os.listdir(path)))]
 
 
 def in_memory(megabytes: int) -> str:
