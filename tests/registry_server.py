@@ -190,7 +190,8 @@ class RegistryServer(Loopback):
         integrity = f"sha512-{base64.b64encode(hashlib.sha512(package).digest()).decode()}"
         dist = {"tarball": f"{self.url}/{name}/-/{name}-1.0.0.tgz", "integrity": integrity}
         version = {**manifest, "dist": dist, "hasInstallScript": bool(self.scripts)}
-        document = {"name": name, "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}
+        document: dict[str, Any] = {"name": name, "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}
+        document["time"] = {"1.0.0": "2020-01-01T00:00:00.000Z"}
         entry = {"name": name, "vers": "1.0.0", "deps": [], "features": {}, "yanked": False}
         entry["cksum"] = hashlib.sha256(crate(name)).hexdigest()
         of_gem = {each: f"---\n1.0.0 |checksum:{hashlib.sha256(gem(each)).hexdigest()}\n".encode() for each in NAMES}

@@ -61,6 +61,7 @@ def only_installs(
     *,
     builds: bool = False,
     outputs: Container[str] = (),
+    loaders: Container[str] = (),
     places: Container[str] = (),
 ) -> bool:
     """Say whether effects are those of installs from these registries, and no others.
@@ -68,14 +69,26 @@ def only_installs(
     Those are: package directories and all beneath them, lock files, manifests in which dependencies alone change, and
     what git ignores and nobody obeys; without special files, set-user-ID bits, second names but among what git
     ignores, and links to the outside, but for that of an environment to its interpreter. Of what `builds` also what it
-    builds, where such programs put it, and programs at `outputs`. Lock files and manifests have packages from `places`.
+    builds, where such programs put it, and programs at `outputs`; and `loaders`, by which packages are found. Lock
+    files and manifests have packages from `places`.
     """
     built = {each.path for each in effects.changes if each.ignored or (builds and _is_built(each, registries))}
     if any(place not in places for each in effects.changes for place in each.places):
         return False
-    others = [each for each in effects.changes if each.path not in outputs or not _is_program(each)]
+    others = [
+        each
+        for each in effects.changes
+        if not (each.path in outputs and _is_program(each)) and not (each.path in loaders and _is_loader(each))
+    ]
     plain = all(_of_install(each, registries, built) for each in others)
     return plain and _only_folded(effects, registries)
+
+
+def _is_loader(change: Change) -> bool:
+    """Say whether a change is a file of a package manager's own, new or newer, and nothing else."""
+    plain = not (change.meanwhile or change.same_as or change.linked or change.withheld)
+    files = all(each.kind == "file" for each in (change.before, change.after) if each is not None)
+    return plain and files and change.what in {"added", "modified"} and kinds_of(change) <= _OF_PACKAGES
 
 
 def _is_program(change: Change) -> bool:

@@ -72,8 +72,8 @@ _OFFLINE: Final = frozenset(["--offline", "--local", "--no-index", "--no-install
 _VARIABLE: Final = r"(?!(?i:\w*(?:path|proxy|registry|index|config|prefix|preload|home)))[A-Za-z_]\w*=[\w.,:/@+-]*"
 """It says nothing of what is fetched from where."""
 _LEAD: Final = rf"{_VARIABLE}|env|time|nice|command|timeout(?: -[ks] ?\w+| --[a-z-]+(?:=\w+)?)* [0-9.]+[smhd]?"
-_LEADS: Final = re.compile(rf"(?:{_LEAD})(?: (?:{_LEAD}))*")
-_ASIDES: Final = re.compile(
+LEADS: Final = re.compile(rf"(?:{_LEAD})(?: (?:{_LEAD}))*")
+ASIDES: Final = re.compile(
     rf"export(?: {_VARIABLE})+|set(?: [-+][eux]+| [-+][eux]*o pipefail)+|deactivate"
     r"|(?:source|\.) (?!\S*\.\./)(?:[\w.+-]+/)*bin/activate"
 )
@@ -120,33 +120,45 @@ class Install(NamedTuple):
     """It runs what it has fetched: what it prints is not a package manager's alone."""
     piped: bool = False
     """That it exits with 0 may say nothing of it."""
+    started: bool = False
+    """Another program starts it: what fails may be that, and what it left is judged as any command's."""
 
 
 def install_of(tool: str, arguments: str) -> Install | None:
     """Return what a call installs; None where it is no install, or is not understood. `arguments` are raw JSON."""
-    commands = simple_commands(tool, arguments, _LEADS, _ASIDES)
+    commands = simple_commands(tool, arguments, LEADS, ASIDES)
     found: list[Fetch] = []
     others, place = 0, ""
     for words in commands or ():
-        program, rest = words[0].rpartition("/")[2], words[1:]
-        if _PYTHON.fullmatch(program) and rest[:1] == ["-m"] and len(rest) > 1:
-            program, rest = rest[1], rest[2:]
-        if fetch := _fetch(program, rest, words[0], place):
+        if fetch := fetch_of(words, place):
             found.append(fetch)
         elif words[0] == "cd":
-            place = _joined(place, rest)
+            place = joined(place, words[1:])
         else:
             others += words[0] not in HARMLESS and words[0] not in _READERS
-    if not 0 < len(found) <= _AT_ONCE:
+    install = install_by(found, alone=not others) if len(found) <= _AT_ONCE else None
+    return install._replace(piped="|" in arguments) if install is not None else None
+
+
+def install_by(found: Sequence[Fetch], *, alone: bool) -> Install | None:
+    """Return what commands install together; None where there are none."""
+    if not found:
         return None
     registries, programs = (tuple(dict.fromkeys(column)) for column in list(zip(*found, strict=True))[:2])
     locked = tuple(each.locked for each in found if each.locked is not None)
     always = any(each.locked is None and not each.seldom for each in found)
-    builds, piped = any(each.builds for each in found), "|" in arguments
-    return Install(registries, programs, found[0].command, not others, locked, always, builds, piped)
+    return Install(registries, programs, found[0].command, alone, locked, always, any(each.builds for each in found))
 
 
-def _joined(place: str, words: Sequence[str]) -> str:
+def fetch_of(words: Sequence[str], place: str) -> Fetch | None:
+    """Return what a simple command fetches, in a place of the root; None where it fetches nothing that is known."""
+    program, rest = words[0].rpartition("/")[2], list(words[1:])
+    if _PYTHON.fullmatch(program) and rest[:1] == ["-m"] and len(rest) > 1:
+        program, rest = rest[1], rest[2:]
+    return _fetch(program, rest, words[0], place)
+
+
+def joined(place: str, words: Sequence[str]) -> str:
     """Return where `cd` leads, relative to the root; what is not known stays where it was."""
     to = posixpath.normpath(posixpath.join(place, words[0])) if len(words) == 1 else place
     return place if to.startswith(("/", "..")) else to.removeprefix(".").removeprefix("/") if to == "." else to

@@ -85,7 +85,17 @@ def simple_commands(
     Words that match `leads` are left out where they stand first: assignments to variables that say nothing more. So are
     whole commands that match `asides`.
     """
-    commands = _commands(tool, arguments)
+    return _understood(_commands(tool, arguments), leads, asides)
+
+
+def commands_of_line(line: str, leads: re.Pattern[str], asides: re.Pattern[str]) -> list[list[str]] | None:
+    """Return the same of a line that a shell reads."""
+    return _understood(simple_commands_of(line), leads, asides)
+
+
+def _understood(
+    commands: list[list[Word]] | None, leads: re.Pattern[str], asides: re.Pattern[str]
+) -> list[list[str]] | None:
     if commands is not None:
         commands = [_without(words, leads) for words in commands if not asides.fullmatch(_text(words))]
     if commands is None or any(

@@ -6,6 +6,8 @@ Blocks; the caller is a thread.
 """
 
 import json
+import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -15,7 +17,7 @@ from supervisor.system.isolated import environment_without_code, isolated
 from supervisor.system.lock_files import Found, Locked
 from supervisor.system.locked_packages import built, wanted
 from supervisor.system.named_registries import places_named
-from supervisor.system.project_files import ProjectFiles, TooMuchError
+from supervisor.system.project_files import ProjectFiles, TooMuchError, text_of
 
 _HERE: Final = 2**18
 _AT_MOST: Final = 2**25
@@ -26,6 +28,8 @@ _WAIT: Final = 4 * _SECONDS
 _MEMORY: Final = 2**31
 _NAMED: Final = 100
 """Places that are named, of those that the root has."""
+_NEW_YARN: Final = re.compile(r'"packageManager"\s{0,9}:\s{0,9}"yarn@(?!0|1\.)')
+_LINKER: Final = re.compile(r"^nodeLinker:[ \t\"']{0,9}(?!pnp\b)\w", re.MULTILINE)
 _PROGRAM: Final = "from supervisor.system.package_look import main; main()"
 
 
@@ -54,6 +58,16 @@ def look(locked: Iterable[Locked], root: str, caches: Mapping[str, str], registr
         return _look(locked, root, caches, registries, _HERE)
     except TooMuchError:
         return _elsewhere(locked, json.dumps([locked, root, dict(caches), registries]))
+
+
+def plugs_in(root: str) -> bool:
+    """Say whether yarn may leave packages as they are, for Node.js to find by a file of its own (Plug'n'Play); blocks.
+
+    So does yarn 2 and later, unless its settings name another linker (yarnpkg.com, "nodeLinker").
+    """
+    settings, manifest = (text_of(f"{root}/{name}", _HERE) for name in (".yarnrc.yml", "package.json"))
+    of_late = bool(settings) or _NEW_YARN.search(manifest) is not None or os.path.exists(f"{root}/.pnp.cjs")
+    return of_late and _LINKER.search(settings) is None
 
 
 def _look(

@@ -161,7 +161,8 @@ class Execution:
     async def _settle(self, attempt: ChangeAttempt, proposal: PendingProposal) -> ChangeAttempt | CallEnded:
         """Do what is decided about what a worker holds; return the call's end, or the next attempt."""
         try:
-            if attempt.wanted is not None and proposal.effects.exit_code and not attempt.wanted.install.builds:
+            whole = attempt.wanted is not None and not (attempt.wanted.install.builds or attempt.wanted.install.started)
+            if whole and proposal.effects.exit_code:
                 return await self._failed_install(attempt, proposal)
             decided = await self._decide(attempt, proposal.effects)
             nothing = not (proposal.effects.totals or proposal.effects.traffic)

@@ -13,18 +13,20 @@ from supervisor.config.profiles import Profile
 from supervisor.display.escape import one_line
 from supervisor.display.proposed_effects import size
 from supervisor.rules.install_effects import only_installs
-from supervisor.rules.installers import Install, covers, install_of
+from supervisor.rules.installers import Install, covers
 from supervisor.rules.judge_effects import Verdict
 from supervisor.rules.rule import Rule
 from supervisor.rules.rule_sentence import sentence
 from supervisor.system.locked_packages import remember, unmet
 from supervisor.system.package_caches import PackageCaches
-from supervisor.system.package_look import look
+from supervisor.system.package_look import look, plugs_in
 from supervisor.tools.exfiltration.exposure import SeenText
 from workers.changes.effects import Effects
 
 UPLOAD: Final = 4_000_000
 """Bytes that an install may send: a request for each of thousands of packages."""
+_YARN: Final = frozenset({"yarn", "yarnpkg"})
+_LOADERS: Final = (".pnp.cjs", ".pnp.loader.mjs")
 _WIDTH: Final = 80
 _NAMED: Final = 3
 """Packages that are named in a question."""
@@ -44,6 +46,8 @@ class WantedNetwork(NamedTuple):
     """Packages that it fetches because they are not here."""
     outputs: tuple[str, ...] = ()
     """Programs that it may build."""
+    loaders: tuple[str, ...] = ()
+    """Files that Node.js obeys, and by which it finds packages where yarn unpacks none: they are named beforehand."""
     elsewhere: tuple[str, ...] = ()
     """Files of the root, each with a place that it names and the install does not reach."""
 
@@ -54,7 +58,8 @@ class WantedNetwork(NamedTuple):
         away = (
             f"it does not reach other places that the root names: {', '.join(self.elsewhere)}" if self.elsewhere else ""
         )
-        return "; ".join(filter(None, (wants, self._told(), away, seen.uploads.told(), may)))
+        loads = f"it may write {', '.join(self.loaders)}, which Node.js obeys" if self.loaders else ""
+        return "; ".join(filter(None, (wants, self._told(), loads, away, seen.uploads.told(), may)))
 
     def _told(self) -> str:
         """Return which packages are not here, a clause."""
@@ -74,7 +79,8 @@ class WantedNetwork(NamedTuple):
             f"{one_line(at, _WIDTH)} ({one_line(path, _WIDTH)})" for path, at in seen.places if at not in self.known
         )
         elsewhere = tuple(dict.fromkeys(away))[:_NAMED]
-        return self._replace(lacking=found, outputs=tuple(seen.outputs), elsewhere=elsewhere)
+        loaders = _LOADERS if plugs_in(root) and {*install.programs} <= _YARN else ()
+        return self._replace(lacking=found, outputs=tuple(seen.outputs), loaders=loaders, elsewhere=elsewhere)
 
     @property
     def known(self) -> set[str]:
@@ -100,12 +106,12 @@ def _places(caches: PackageCaches | None, registries: Iterable[Registry]) -> Ite
     return caches.places((each.name, each.url) for each in registries) if caches is not None else ()
 
 
-def wanted_network(profile: Profile, tool: str, arguments: str, today: dt.date) -> WantedNetwork | None:
-    """Return what a call wants of the profile's registries, None where it is no install; `arguments` are raw JSON.
+def wanted_network(profile: Profile, install: Install | None, today: dt.date) -> WantedNetwork | None:
+    """Return what an install wants of the profile's registries, None where there is none.
 
     A copy has no network.
     """
-    if profile.copies or not profile.registries or (install := install_of(tool, arguments)) is None:
+    if not may_install(profile) or install is None:
         return None
     known = [each for each in profile.registries if each.name in install.registries]
     if {each.name for each in known} != {*install.registries}:
@@ -114,6 +120,11 @@ def wanted_network(profile: Profile, tool: str, arguments: str, today: dt.date) 
     rule = Rule("allow", install.programs, until=until, registries=install.registries)
     places = (*(place for each in known for place in each.places), *profile.hosts)
     return WantedNetwork(install, places, rule)
+
+
+def may_install(profile: Profile) -> bool:
+    """Say whether commands may be let into a registry: those of a copy have no network."""
+    return bool(profile.registries) and not profile.copies
 
 
 def allowing(rules: list[Rule], wanted: WantedNetwork, today: dt.date) -> Verdict | None:
@@ -134,5 +145,5 @@ def settles(verdict: Verdict, wanted: WantedNetwork, effects: Effects) -> bool:
     asks = verdict.decision == "ask" and verdict.rule is None
     install, known = wanted.install, wanted.known
     return asks and only_installs(
-        effects, install.registries, builds=install.builds, outputs=wanted.outputs, places=known
+        effects, install.registries, builds=install.builds, outputs=wanted.outputs, loaders=wanted.loaders, places=known
     )

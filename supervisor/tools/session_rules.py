@@ -8,6 +8,7 @@ it was, and each is stored before anything happens under it.
 import datetime as dt
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 import trio
@@ -20,6 +21,7 @@ from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.facts import CallStarted, effective
 from supervisor.pool.open_root import OpenRoot
 from supervisor.pool.pools import Pools
+from supervisor.rules.installers import install_of
 from supervisor.rules.judge_effects import (
     Verdict,
     judge_effects,
@@ -32,13 +34,14 @@ from supervisor.rules.modes import PLANNED, InTree, judge_by_mode
 from supervisor.rules.rule import Mode, Rule
 from supervisor.rules.rule_sentence import sentence
 from supervisor.rules.shipped import or_shipped
+from supervisor.rules.started_installs import started_install, starts_others
 from supervisor.rules.started_programs import started_by
 from supervisor.rules.suggest import suggested_rule
 from supervisor.system.off_loop import off_loop
 from supervisor.system.package_caches import PackageCaches
 from supervisor.tools.approval import ApprovalDecision
 from supervisor.tools.call_policy import COMMANDS
-from supervisor.tools.installs import WantedNetwork, allowing, wanted_network
+from supervisor.tools.installs import WantedNetwork, allowing, may_install, wanted_network
 from supervisor.tools.services import ChangeServices
 from supervisor.undo.promise import promise, replaces
 from workers.catalog import find_tool
@@ -148,7 +151,12 @@ class SessionRules:
 
         With `lacks` it has shown that something is not.
         """
-        wanted = wanted_network(self.profile, call.tool, effective(call), _today())
+        profile, tool, arguments = self.profile, call.tool, effective(call)
+        install = install_of(tool, arguments) if may_install(profile) else None
+        if install is None and may_install(profile) and tool in COMMANDS:
+            look = partial(started_install, tool, arguments, self._packages_here[0], lacks=lacks)
+            install = await trio.to_thread.run_sync(look) if starts_others(tool, arguments) else None
+        wanted = wanted_network(profile, install, _today())
         if wanted is None or lacks:
             return wanted
         return await trio.to_thread.run_sync(wanted.needed, *self._packages_here)

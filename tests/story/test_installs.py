@@ -358,6 +358,21 @@ def test_bundler_and_composer_are_asked_about_beforehand_and_only_where_somethin
         assert '"stdout":"1' in of(facts, CallEnded)[1].content
 
 
+def test_a_build_that_fails_after_it_has_fetched_is_not_asked_about_again(site: Site) -> None:
+    if shutil.which("go") is None:
+        pytest.skip("no go")
+    root = site.root()
+    main = 'package main\n\nimport ("os"; "example.org/small")\n\nfunc main() { os.Exit(int(small.One()) * 3) }\n'
+    (root / "main.go").write_text(main)
+    (root / "go.mod").write_text("module example.org/app\n\ngo 1.19\n\nrequire example.org/small v1.0.0\n")
+    (root / "go.sum").write_text(go_sums("small"))
+    questions, facts = site.run(root, "go run .", "sed -i 's/ [*] 3/ - 1/' main.go", "go run .", profile="code")
+    assert len(questions) == 1, questions
+    assert [
+        f'"exit_code":{code}' in each.content for code, each in zip((1, 0, 0), of(facts, CallEnded), strict=True)
+    ] == [True] * 3, of(facts, CallEnded)
+
+
 def test_a_yes_for_always_holds_for_the_next_install_there(site: Site) -> None:
     root = site.root()
     questions, _facts = site.run(root, PIP, [*PIP[:-1], "small"], option="allow_always")
@@ -397,6 +412,27 @@ def test_a_day_of_two_installs_has_the_questions_of_the_installs_alone(site: Sit
     assert all(each.ok and '"exit_code":0' in each.content for each in of(facts, CallEnded)), of(facts, CallEnded)
     assert not any("say-yes" in f"{each.content}{each.note}" for each in of(facts, CallEnded))
     assert not any(each.foreign for each in of(facts, CallDecided))
+
+
+def test_tests_that_install_first_are_one_question_also_where_they_fail_at_first(site: Site) -> None:
+    if not all(map(shutil.which, ("npm", "make"))):
+        pytest.skip("no npm, or no make")
+    root = site.root()
+    for name, text in {
+        "Makefile": "test: node_modules\n\tnode app.js\nnode_modules: package.json\n\tnpm install --no-audit\n",
+        "package.json": '{"name": "app", "version": "1.0.0", "dependencies": {"late": "^1.0.0"}}',
+        "app.js": "process.exit(require('late') === 'tiny' ? 3 : 0);\n",
+        ".gitignore": "node_modules/\n",
+    }.items():
+        (root / name).write_text(text)
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    questions, facts = site.run(root, "make test", "sed -i s/3/0/ app.js", "make test", profile="code")
+    assert len(questions) == 1, questions
+    assert "make test, which starts npm install, wants 127.0.0.1" in questions[0]
+    first, _edit, last = of(facts, CallEnded)
+    assert '"exit_code":2' in first.content, first
+    assert '"exit_code":0' in last.content, last
+    assert (root / "node_modules/late").is_dir()
 
 
 def test_what_a_package_s_script_changes_besides_is_asked_about(site: Site) -> None:

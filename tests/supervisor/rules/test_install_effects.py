@@ -93,6 +93,26 @@ def test_yarn_keeps_the_state_of_an_install_and_runs_nothing_of_it(one: Change, 
     assert not only_installs(Effects((one,), {one.what: 1}, b""), ["pypi"])
 
 
+LOADERS: Final = [
+    (change(".pnp.cjs", protected="node loads it"), True),
+    (Change(".pnp.cjs", "modified", NodeState("file", 0o755), NodeState("file", 0o755), tracked=True), True),
+    (change(".pnp.loader.mjs"), False),
+    (change("web/.pnp.cjs", protected="node loads it"), False),
+    (change(".pnp.cjs", "link", "/tmp/x"), False),
+    (Change(".pnp.cjs", "added", None, NodeState("file", 0o4755)), False),
+    (changed("- .pnp.cjs"), False),
+    (changed("+ .pnp.cjs", withheld=0o4000), False),
+    (changed("~ .pnp.cjs", linked=True), False),
+]
+
+
+@pytest.mark.parametrize(("one", "its"), LOADERS, ids=[f"{each.what} {each.path} {its}" for each, its in LOADERS])
+def test_a_file_by_which_packages_are_found_is_an_install_s_where_the_question_named_it(one: Change, its: bool) -> None:
+    found = Effects((one,), {one.what: 1}, b"")
+    assert only_installs(found, ["npm"], loaders=(".pnp.cjs",)) is its
+    assert not only_installs(found, ["npm"])
+
+
 NOT_ITS_OWN: Final = [
     changed("- vendor/own/a.go", tracked=True),
     changed("~ .git/refs/heads/go.sum"),

@@ -1,0 +1,172 @@
+"""Installs that a command starts by another name: by a recipe of make, a package's script, or a shell script.
+
+Rule: a look, deny by default: what is not understood installs nothing here, and is asked about when it has tried the
+network. What fetches whatever is here counts only where the place has no packages yet: else it may want nothing. Files
+are read up to a size, and lines up to a number. Blocks.
+"""
+
+import glob
+import json
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from types import MappingProxyType
+from typing import Final
+
+from supervisor.rules.installers import ASIDES, LEADS, Fetch, Install, fetch_of, install_by, joined
+from supervisor.rules.started_programs import commands_of_line, simple_commands
+from supervisor.system.project_files import text_of
+
+_LARGEST: Final = 2**17
+_LINES: Final = 300
+_DEEPEST: Final = 4
+_MAKES: Final = frozenset({"make", "gmake"})
+_MAKEFILES: Final = ("GNUmakefile", "makefile", "Makefile")
+_PACKAGERS: Final = frozenset({"npm", "pnpm", "yarn", "bun"})
+_SHELLS: Final = frozenset({"sh", "bash", "dash"})
+_SCRIPT: Final = re.compile(r"#![^\n]{0,60}\b(?:ba|da)?sh\b")
+
+_RULE: Final = re.compile(r"([^\s:=#][^:=#\t]{0,200}?)[ ]?::?(?!=)([^\n#;=]{0,2000})")
+_VARIABLE: Final = re.compile(r"(?:export[ \t]+)?(\w{1,60})[ \t]*[:?]{0,2}=[ \t]*([^\n#]{0,500})")
+_USE: Final = re.compile(r"\$(?:\((\w{1,60})\)|\{(\w{1,60})\})")
+
+_PACKAGES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "npm": ("node_modules", ".pnp.cjs"),
+        "pypi": ("*/pyvenv.cfg", ".*/pyvenv.cfg"),
+        "rubygems": ("vendor/bundle",),
+        "packagist": ("vendor",),
+    }
+)
+"""Registry -> patterns of what is there where packages are; of others the lock files say it."""
+
+
+def started_install(tool: str, arguments: str, root: str, *, lacks: bool = False) -> Install | None:
+    """Return what a call installs by what it starts; None where that is nothing, or is not understood.
+
+    Args:
+        tool: of the call.
+        arguments: raw JSON.
+        root: a path that leads to the root.
+        lacks: it has shown that something is not here.
+    """
+    commands = simple_commands(tool, arguments, LEADS, ASIDES)
+    if not commands:
+        return None
+    walk = _RecipeWalk(root)
+    walk.run(commands, "", 0)
+    found = [each for each in walk.found if lacks or each[0].locked is not None or not _has_packages(root, *each)]
+    install = install_by([fetch for fetch, _place in found], alone=False)
+    if install is None:
+        return None
+    named = f"{' '.join(commands[0][:2])}, which starts {install.command},"
+    always = install.always and not lacks
+    return install._replace(command=named, always=always, started=True)
+
+
+def starts_others(tool: str, arguments: str) -> bool:
+    """Say whether a call starts what only files of the root tell."""
+    commands = simple_commands(tool, arguments, LEADS, ASIDES) or ()
+    return any("/" in words[0] or words[0] in _MAKES | _PACKAGERS | _SHELLS for words in commands)
+
+
+def _has_packages(root: str, fetch: Fetch, place: str) -> bool:
+    patterns = [f"{at}/{each}" for at in {place, ""} for each in _PACKAGES.get(fetch.registry, ())]
+    return not patterns or any(glob.glob(each.lstrip("/"), root_dir=root) for each in patterns)
+
+
+class _RecipeWalk:
+    """Through what one command starts."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._left = _LINES
+        self.found: list[tuple[Fetch, str]] = []
+        """What is fetched, each with the place where."""
+
+    def run(self, commands: Iterable[Sequence[str]], place: str, depth: int) -> str:
+        """Follow simple commands; return where the last one leaves a shell."""
+        for words in commands:
+            if words[0] == "cd":
+                place = joined(place, words[1:])
+            elif fetch := fetch_of(words, place):
+                self.found.append((fetch, place))
+            elif depth < _DEEPEST:
+                at = place
+                for line, stays in self._lines(words, place):
+                    self._left -= 1
+                    if self._left < 0:
+                        return place
+                    then = self.run(commands_of_line(line, LEADS, ASIDES) or (), at, depth + 1)
+                    at = then if stays else at
+        return place
+
+    def _lines(self, words: Sequence[str], place: str) -> Iterator[tuple[str, bool]]:
+        """Yield the lines that a simple command has a shell read, and whether the next is read by the same one."""
+        program = words[0].rpartition("/")[2]
+        if program in _MAKES:
+            yield from ((line, False) for line in self._recipes(words[1:], place))
+        elif program in _PACKAGERS:
+            yield from ((line, False) for line in self._scripts(words[1:], place))
+        elif program in _SHELLS and len(words) > 2 and re.fullmatch(r"-[a-z]*c", words[1]):  # noqa: PLR2004 - a text
+            yield from ((line, True) for line in words[2].splitlines())
+        else:
+            names = [each for each in words[1:] if not each.startswith("-")] if program in _SHELLS else [words[0]]
+            text = self._text(place, names[0]) if names else ""
+            if program in _SHELLS or _SCRIPT.match(text):
+                yield from ((line, True) for line in text.replace("\\\n", " ").splitlines())
+
+    def _text(self, place: str, name: str) -> str:
+        path = posixpath.normpath(posixpath.join(place, name))
+        return "" if path.startswith(("/", "..")) else text_of(f"{self._root}/{path}", _LARGEST)
+
+    def _scripts(self, words: Sequence[str], place: str) -> Iterator[str]:
+        plain = [each for each in words if not each.startswith("-")]
+        name = plain[1] if len(plain) > 1 and plain[0] in {"run", "run-script"} else "".join(plain[:1])
+        name = "test" if name == "t" else name
+        with suppress(ValueError, RecursionError, AttributeError):
+            scripts = json.loads(self._text(place, "package.json") or "{}").get("scripts", {})
+            yield from (str(scripts[each]) for each in (f"pre{name}", name, f"post{name}") if name and each in scripts)
+
+    def _recipes(self, words: Sequence[str], place: str) -> Iterator[str]:
+        """Yield the lines of the recipes that make runs, in their order, as far as they are written plainly."""
+        if "-C" in words[:-1] or any(each.startswith(("-f", "--file", "--dir")) for each in words):
+            return
+        text = next(filter(None, (self._text(place, each) for each in _MAKEFILES)), "").replace("\\\n", " ")
+        needs: dict[str, list[str]] = {}
+        recipes: dict[str, list[str]] = {}
+        values, targets = {"MAKE": "make"}, list[str]()
+        for line in text.splitlines():
+            if line.startswith("\t"):
+                for each in targets:
+                    recipes[each].append(_expanded(line.strip().lstrip("@-+ "), values))
+            elif found := _VARIABLE.fullmatch(line.strip()):
+                values[found[1]] = found[2].strip()
+            elif found := _RULE.match(line):
+                targets = _expanded(found[1], values).split()[:_LINES]
+                for each in targets:
+                    needs.setdefault(each, []).extend(_expanded(found[2], values).replace("|", " ").split())
+                    recipes.setdefault(each, [])
+        asked = [each for each in words if not each.startswith("-") and "=" not in each]
+        yield from _in_order(asked or [each for each in recipes if each[0] != "."][:1], needs, recipes)
+
+
+def _expanded(text: str, values: Mapping[str, str]) -> str:
+    for _ in range(_DEEPEST):
+        text = _USE.sub(lambda use: values.get(use[1] or use[2], use[0]), text)[:_LARGEST]
+    return text
+
+
+def _in_order(
+    targets: Sequence[str], needs: Mapping[str, Sequence[str]], recipes: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
+    waiting, done = [(each, False) for each in reversed(targets)], set[str]()
+    while waiting and len(done) < _LINES:
+        target, ready = waiting.pop()
+        if ready:
+            yield from recipes.get(target, ())
+        elif target not in done:
+            done.add(target)
+            waiting.append((target, True))
+            waiting += [(each, False) for each in reversed(needs.get(target, ())[:_LINES])]
