@@ -55,11 +55,34 @@ def test_a_certificate_that_does_not_count_is_told_with_its_host_and_what_to_do(
         "User for a.example: ERROR: Exception: EOFError",
         "HTTP status client error (401 Unauthorized) for url",
         "failed to get successful HTTP response from `https://a.example/config.json`, got 401",
+        "GET http://a.example/tiny: Unauthorized - 401",
+        "error: GET http://a.example/tiny - 401",
+        "YN0041: tiny@npm:^1.0.0: Invalid authentication (as an anonymous user)",
+        "Authentication is required for a.example.",
+        "authenticated registries require a credential-provider to be configured",
     ],
 )
 def test_who_wants_a_login_is_named_with_what_to_do(printed: str) -> None:
     (told,) = network_remarks(1, f"a.example {printed}", [Traffic(PLACE, 9, 9), Traffic("b.example:1", 9, 9)])
     assert told.startswith(f"{PLACE} wants a name and a password, and no command is given any")
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "npm error code E429",
+        "Too Many Requests - 429",
+        "warn: registry asked to wait 60s before retrying",
+        "HTTP status client error (429 Too Many Requests) for url",
+        "failed to get successful HTTP response, got 429",
+        "due to underlying error <bad response X 429 (http://a.example/specs)>",
+        "reading http://a.example/tiny/@v/list: 429 Too Many Requests",
+    ],
+)
+def test_who_asks_for_less_at_once_is_named_with_what_to_do(printed: str) -> None:
+    (told,) = network_remarks(1, f"a.example {printed}", [Traffic(PLACE, 9, 9), Traffic("b.example:1", 9, 9)])
+    assert told.startswith(f"{PLACE} asks for less at once (429)")
+    assert network_remarks(1, "a.example: 429 packages", [Traffic(PLACE, 9, 9)]) == []
 
 
 def test_who_answers_nothing_is_named() -> None:

@@ -38,8 +38,15 @@ _AUTHORITY: Final = (
     r"|SSL certificate problem|certificate verif\w+ failed|CaUsedAsEndEntity|invalid peer certificate"
 )
 _LOGIN: Final = (
-    r"\bE401\b|\b401 (?:Client Error|\(?Unauthorized)|(?:status|code|got|HTTP)\b.{0,16}\b401\b|\bUser for [^ ]+:"
+    r"\bE401\b|Unauthorized - 401|\bGET https?://\S+ - 401\b|YN0041|Authentication is required for (?!http)"
+    r"|authenticated registries require|\b401 (?:Client Error|\(?Unauthorized)"
+    r"|(?:status|code|got|HTTP)\b.{0,16}\b401\b|\bUser for [^ ]+:"
 )
+_BUSY: Final = (
+    r"\bE429\b|\b429 Too Many|Requests - 429|registry asked to wait|status client error \(429|bad response \S+ 429"
+    r"|(?:status|code|got|HTTP)\b.{0,16}\b429\b"
+)
+_WAITS: Final = "asks for less at once (429): wait a while before you try again, or name in [registries] a mirror"
 _WANTS: Final = (
     "wants a name and a password, and no command is given any: name in [registries] a mirror that wants none"
 )
@@ -70,6 +77,7 @@ def network_remarks(code: int, printed: str, traffic: Sequence[Traffic]) -> list
     named = _listed([each for each in places if each.rpartition(":")[0] in text] or places)
     tls = next((meaning for pattern, meaning in _TLS if re.search(pattern, text)), "")
     remarks += [f"TLS with {named} failed: {tls}"] if tls else []
+    remarks += [f"{named} {_WAITS}"] if re.search(_BUSY, text) else []
     return [*remarks, f"{named} {_WANTS}"] if re.search(_LOGIN, text) else remarks
 
 
