@@ -181,8 +181,8 @@ def _each_node(table: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _is_installed(place: Place, here: str, path: str, locked: Mapping[str, Any], how: Locked) -> bool:
-    if not how.clean:
-        return os.path.exists(f"{here}/{path}/package.json")
+    if not how.clean and os.path.exists(f"{here}/{path}/package.json"):
+        return True
     kind, _, digest = str(locked.get("integrity", "")).partition(" ")[0].partition("-")
     name = base64.b64decode(digest).hex()
     return bool(place.cache and name) and os.path.exists(

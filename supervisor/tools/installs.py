@@ -79,7 +79,8 @@ class WantedNetwork(NamedTuple):
             f"{one_line(at, _WIDTH)} ({one_line(path, _WIDTH)})" for path, at in seen.places if at not in self.known
         )
         elsewhere = tuple(dict.fromkeys(away))[:_NAMED]
-        loaders = _LOADERS if plugs_in(root) and {*install.programs} <= _YARN else ()
+        by_yarn = all(each.rpartition("/")[2] in _YARN for each in install.programs)
+        loaders = _LOADERS if by_yarn and plugs_in(root) else ()
         return self._replace(lacking=found, outputs=tuple(seen.outputs), loaders=loaders, elsewhere=elsewhere)
 
     @property

@@ -33,7 +33,7 @@ from workers.shell.no_input import remarks
 from workers.shell.own_programs import own_directories
 from workers.shell.run.attempts import remark
 from workers.shell.run.command import CommandOutcome, NotStarted, run
-from workers.shell.run.network_remarks import network_remarks
+from workers.shell.run.network_remarks import network_remarks, received
 from workers.shell.sandbox.command_mounts import show_root_itself
 from workers.shell.sandbox.guarded_root import show_guarded_root
 from workers.shell.shell_inputs import granted_s
@@ -205,7 +205,7 @@ def _run_program(
         raise ToolError("conflict", _EXPOSED.format(_done(engine)), paths=", ".join(was.exposed[:_TOLD]))
     ended = was._replace(stdout=told(was.stdout), stderr=told(was.stderr))
     if ended.ended != "exited":
-        said = network_remarks(1, was.stdout + was.stderr, was.traffic)
+        said = [*network_remarks(1, was.stdout + was.stderr, was.traffic), *received(was.traffic)]
         said += filter(None, (remark(ended.refused),))
         raise _ended(engine, ended, [*remarks(arguments[-1], ended.stdout, ended.stderr), *said])
     result, notes = exit_result(ended.code, ended.stdout, ended.stderr, _LIMITS)

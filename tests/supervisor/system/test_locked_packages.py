@@ -123,6 +123,7 @@ ROWS: Final = {
     "no module at all": Row(GO, {"go.sum": SUMS}, []),
     "a package": Row(NPM, TINY, ["tiny@1.0.0"]),
     "a package that is there": Row(NPM, {**TINY, "node_modules/tiny/package.json": ""}, []),
+    "a package that is cached": Row(NPM, TINY, [], ("content-v2/sha512/01/23/4567",)),
     "a package that is new": Row(NPM, {**TINY, "package.json": manifest(tiny="^1", new="^2")}, ["new", "tiny@1.0.0"]),
     "no lock file": Row(NPM, {"package.json": manifest(tiny="^1")}, ["tiny"]),
     "no lock file, and it is there": Row(NPM, {"package.json": manifest(a="1"), "node_modules/a/x": ""}, []),

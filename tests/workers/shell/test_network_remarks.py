@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 
 from workers.changes.effects import Traffic
-from workers.shell.run.network_remarks import network_remarks
+from workers.shell.run.network_remarks import network_remarks, received
 
 PLACE: Final = "a.example:443"
 NAME, TIME, PROTOCOL, AUTHORITY = "another name", "has expired", "does not speak TLS", "authority"
@@ -19,6 +19,7 @@ SAID: Final[dict[str, tuple[str, str]]] = {
     "go, address": ("x509: cannot validate certificate for 10.0.0.1 because it doesn't contain any IP SANs", NAME),
     "yarn, name": ("Hostname/IP does not match certificate's altnames: Host: a.example. is not", NAME),
     "pip, name": ("certificate verify failed: Hostname mismatch, certificate is not valid for 'a.example'.", NAME),
+    "composer, name": ("Peer certificate CN=`c.example' did not match expected CN=`a.example'", NAME),
     "npm, time": ("npm error code CERT_HAS_EXPIRED", TIME),
     "uv, time": ("invalid peer certificate: certificate expired: verification time 1795476939", TIME),
     "go, time": ("x509: certificate has expired or is not yet valid: current time", TIME),
@@ -83,6 +84,11 @@ def test_who_asks_for_less_at_once_is_named_with_what_to_do(printed: str) -> Non
     (told,) = network_remarks(1, f"a.example {printed}", [Traffic(PLACE, 9, 9), Traffic("b.example:1", 9, 9)])
     assert told.startswith(f"{PLACE} asks for less at once (429)")
     assert network_remarks(1, "a.example: 429 packages", [Traffic(PLACE, 9, 9)]) == []
+
+
+def test_of_a_command_that_was_killed_it_is_told_what_servers_had_sent() -> None:
+    told = received([Traffic("b.example:1", 9, 0), Traffic(PLACE, 9, 1_234_567_890), Traffic("c.example:1", 9, 4000)])
+    assert told == [f"by then {PLACE} had sent 1,234.6 MB", "by then c.example:1 had sent 0.0 MB"]
 
 
 def test_who_answers_nothing_is_named() -> None:

@@ -21,7 +21,7 @@ _INDEX: Final = (
 _NAME: Final = (
     r"ALTNAME_INVALID|[Hh]ostname mismatch|IP address mismatch|no alternative certificate subject|NotValidForName"
     r"|certificate is (?:not )?valid for|not valid for name|(?:does not|doesn't) match (?:target host|either of '|')"
-    r"|does not match certificate's altnames|doesn't contain any IP SAN"
+    r"|does not match certificate's altnames|doesn't contain any IP SAN|did not match expected CN"
 )
 _TIME: Final = (
     r"certificate has expired|CERT_HAS_EXPIRED|CERT_NOT_YET_VALID|not yet valid|peer certificate: Expired"
@@ -79,6 +79,12 @@ def network_remarks(code: int, printed: str, traffic: Sequence[Traffic]) -> list
     remarks += [f"TLS with {named} failed: {tls}"] if tls else []
     remarks += [f"{named} {_WAITS}"] if re.search(_BUSY, text) else []
     return [*remarks, f"{named} {_WANTS}"] if re.search(_LOGIN, text) else remarks
+
+
+def received(traffic: Sequence[Traffic]) -> list[str]:
+    """Return what servers had sent to a command that was killed: one that sends without end, or slowly, is seen by it."""
+    told = [each for each in traffic if each.down][:_NAMED]
+    return [f"by then {each.place} had sent {each.down / 10**6:,.1f} MB" for each in told]
 
 
 def _listed(places: Sequence[str]) -> str:
