@@ -82,7 +82,7 @@ def network_remarks(code: int, printed: str, traffic: Sequence[Traffic]) -> list
 
 
 def received(traffic: Sequence[Traffic]) -> list[str]:
-    """Return what servers had sent to a command that was killed: one that sends without end, or slowly, is seen by it."""
+    """Return what servers had sent to a command that was killed: one without end is seen by it."""
     told = [each for each in traffic if each.down][:_NAMED]
     return [f"by then {each.place} had sent {each.down / 10**6:,.1f} MB" for each in told]
 
