@@ -15,7 +15,7 @@ import re
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ from workers.shell.command_line import exit_result, not_started
 from workers.shell.command_overlay import CommandLayer, CommandOverlay
 from workers.shell.command_runner import MARGIN_S, CommandRunner
 from workers.shell.copies.command_copy import CommandCopy, CopyInSandbox
+from workers.shell.copies.copy_look import look_engine
 from workers.shell.look import ShownOnce, looking
 from workers.shell.no_input import remarks
 from workers.shell.own_programs import own_directories
@@ -108,7 +109,8 @@ def run_command(
     if not context.network and (eyes := looking(engine, file, arguments)):
         once = ShownOnce(context.output)
         eyes = msgspec.structs.replace(eyes, hold=lambda mounts: context.later(partial(os.close, mounts)))
-        with suppress(CannotRehearse):
+        with suppress(CannotRehearse), ExitStack() as places:
+            eyes = look_engine(eyes, places) if engine.copies else eyes
             result, ended = _run_program(msgspec.structs.replace(context, output=once.show), eyes, file, arguments)
             if not ended.refused:
                 return result

@@ -70,7 +70,9 @@ def looking(engine: CommandRunner, file: str, arguments: Sequence[bytes]) -> Com
     """
     look = _look(file, list(map(os.fsdecode, arguments)))
     root = engine.layout.root
-    if engine.copies or look is None or any(own_program(each, root, engine.held, engine.own) for each in look.programs):
+    if look is None or any(own_program(each, root, engine.held, engine.own) for each in look.programs):
+        return None
+    if engine.copies and not _is_plain(look, engine):
         return None
     watch = LookWatch(root, engine.path)
     # What Landlock leaves is to be read, whatever the profile says.
@@ -97,11 +99,30 @@ def _place(look: LookPlan) -> Callable[[str], None]:
             mounts.bind(".", path, mounts.READ_ONLY, beneath=False)
         except OSError as error:  # something is mounted in the root
             raise CannotRehearse("the root cannot be shown read-only") from error
-        for count, each in enumerate(_named(look, path)):
-            if count >= _MOST or _is_special(each):
-                raise CannotRehearse(_MORE)
+        _refuse_special(look, path)
 
     return show
+
+
+def _is_plain(look: LookPlan, engine: CommandRunner) -> bool:
+    """Say the same of the root itself, where nothing can be mounted; it must still be where its path leads."""
+    try:
+        there = os.path.samestat(os.stat(engine.layout.root), os.fstat(engine.start.root_fd))
+        _refuse_special(look, engine.layout.root)
+    except (OSError, CannotRehearse):
+        return False
+    return there
+
+
+def _refuse_special(look: LookPlan, root: str) -> None:
+    """Look whether a command names anything but files, directories and links to them.
+
+    Raises:
+        CannotRehearse: it does, or names more than can be looked at.
+    """
+    for count, each in enumerate(_named(look, root)):
+        if count >= _MOST or _is_special(each):
+            raise CannotRehearse(_MORE)
 
 
 def _named(look: LookPlan, root: str) -> Iterator[str]:

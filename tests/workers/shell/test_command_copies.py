@@ -447,7 +447,7 @@ def git(root: Path, *arguments: str) -> None:
 
 
 LEFT_OUT: Final[dict[str, tuple[str, int | None]]] = {
-    "seen": ("test ! -e big && ls src/file", 0),
+    "not seen": ("sh -c 'test ! -e big' && ls src/file", 0),
     "made": ("mkdir big", None),
     "above it removed": ("rm -r src", None),
     "above it renamed": ("mv src new", None),
@@ -460,6 +460,7 @@ LEFT_OUT: Final[dict[str, tuple[str, int | None]]] = {
 def test_of_a_root_that_is_too_large_what_git_ignores_is_left_out(
     command: str, code: int | None, large: RawWorker
 ) -> None:
+    assert shell(large, "test -e big && ls src/file")["exit_code"] == 0, "what only looks sees all of the root"
     answer = propose(large, command)
     if code is None:
         assert isinstance(answer, messages.Failed), answer
@@ -490,7 +491,8 @@ def test_a_root_that_is_too_large_even_so_is_not_copied(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     (tmp_path / "root" / "file").write_bytes(bytes(2**21))
     with open_shell(tmp_path / "root", copies=str(tmp_path / "copies"), copy_mb=1) as worker:
-        failed = worker.failed("run_cmd", {"command": "true"})
+        assert isinstance(propose(worker, "ls"), messages.Done), "what only looks needs no copy"
+        failed = worker.failed("run_cmd", {"command": "sh -c true"})
         assert failed.kind == "resource_limit"
         assert "Raise copy_mb of [shell]" in failed.message
 

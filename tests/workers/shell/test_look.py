@@ -4,6 +4,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,6 +19,8 @@ from workers.wire import messages
 
 DEVICE = "stat -c %d ."
 """Prints the number of the file system that is seen as the root: an overlay has one of its own."""
+WHERE = "stat --printf '%d\\n%i\\n' ."
+"""Prints that and the number of the root: a copy has another one."""
 
 TREE = """
 git init -qb main sub; cd sub; echo s > s.txt; git add .; git commit -qm sub; cd ..
@@ -65,6 +68,21 @@ def worker(root: Path) -> Iterator[RawWorker]:
         yield opened
 
 
+@pytest.fixture(scope="module", params=[False, True], ids=["in a sandbox", "beside the copies"])
+def either(request: pytest.FixtureRequest, worker: RawWorker, root: Path) -> Iterator[RawWorker]:
+    if not request.param:
+        yield worker
+        return
+    with open_shell(root, **without_namespaces(root)) as opened:
+        assert isinstance(opened.ready, messages.Ready), opened.ready
+        yield opened
+    assert os.listdir(root.parent / "copies") == []
+
+
+def without_namespaces(root: Path) -> dict[str, Any]:
+    return {"copies": str(root.parent / "copies"), "copy_mb": 8}
+
+
 def bare() -> dict[str, str]:
     names = {f"GIT_{who}_{what}": "n" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     return {"PATH": "/usr/bin:/bin", "GIT_OPTIONAL_LOCKS": "0", "HOME": "/nonexistent", "LANG": "C.UTF-8", **names}
@@ -81,36 +99,40 @@ def ran(answer: messages.Up | None) -> tuple[str, int]:
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_an_answer_is_that_of_the_bare_program(worker: RawWorker, root: Path, line: str) -> None:
+def test_an_answer_is_that_of_the_bare_program(either: RawWorker, root: Path, line: str) -> None:
     expected = subprocess.run(
         ["/bin/bash", "-c", line], cwd=root, env=bare(), capture_output=True, check=False, stdin=subprocess.DEVNULL
     )
-    printed = ran(propose(worker, line))
+    printed = ran(propose(either, line))
     assert printed == ((expected.stdout + expected.stderr).decode(), expected.returncode)
 
 
-def test_what_only_looks_sees_the_root_itself_and_leaves_it_as_it_is(worker: RawWorker, root: Path) -> None:
+def test_what_only_looks_sees_the_root_itself_and_leaves_it_as_it_is(either: RawWorker, root: Path) -> None:
     before = snapshot(root)
-    seen = {line: ran(propose(worker, f"{line}; {DEVICE}"))[0].splitlines()[-1] for line in LINES if "$" not in line}
-    assert {line for line, number in seen.items() if number != device(root)} == set()
+    seen = {
+        line: ran(propose(either, f"{line}; {WHERE}"))[0].splitlines()[-2:]
+        for line in LINES
+        if "$" not in line and "cd " not in line
+    }
+    assert {line for line, found in seen.items() if found != [device(root), str(root.stat().st_ino)]} == set()
     assert snapshot(root) == before
 
 
-def test_whatever_else_is_rehearsed_after_all(worker: RawWorker, root: Path) -> None:
+def test_whatever_else_is_rehearsed_after_all(either: RawWorker, root: Path) -> None:
     before = snapshot(root)
     for line, change in {
         "cat d/3.txt; uniq d/3.txt copy": {"added": 1},
         "sort -o d/3.txt d/1.txt": {"modified": 1},
         "git config --get x --unset-all y; git branch -l new --create-reflog": {},
     }.items():
-        answer = propose(worker, f"{line}; echo end")
+        answer = propose(either, f"{line}; echo end")
         if change:
             assert isinstance(answer, messages.Proposed), (line, answer)
             assert answer.effects.totals == change
-            answer = worker.decide(answer, commit=False)
+            answer = either.decide(answer, commit=False)
     assert snapshot(root) == before
-    assert ran(propose(worker, f"test -w d/3.txt && echo yes; {DEVICE}"))[0].splitlines()[0] == "yes"
-    assert device(root) not in ran(propose(worker, f"test -w d/3.txt; {DEVICE}"))[0]
+    assert ran(propose(either, f"test -w d/3.txt && echo yes; {WHERE}"))[0].splitlines()[0] == "yes"
+    assert str(root.stat().st_ino) not in ran(propose(either, f"test -w d/3.txt; {DEVICE}; {WHERE}"))[0].split()
 
 
 def test_programs_that_a_repository_names_run_in_a_rehearsal(tmp_path: Path) -> None:
@@ -138,8 +160,10 @@ def test_a_program_of_the_roots_own_is_rehearsed(tmp_path: Path) -> None:
     "line", ["cat pipe", "cat p*", "cd d && cat ../pipe", "cat link", "grep -f pipe d/x", "od -tx1 {}"]
 )
 def test_nothing_is_taken_from_a_fifo(tmp_path: Path, line: str) -> None:
-    (tmp_path / "link").symlink_to("pipe")
-    run_at_fifo(tmp_path, "pipe", line.format(tmp_path / "pipe"))
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "link").symlink_to("pipe")
+    run_at_fifo(root, "pipe", line.format(root / "pipe"))
 
 
 BY_THEMSELVES = {
@@ -156,10 +180,11 @@ BY_THEMSELVES = {
 
 @pytest.mark.parametrize("name", BY_THEMSELVES)
 def test_nothing_is_taken_from_a_fifo_that_a_program_finds_by_itself(tmp_path: Path, name: str) -> None:
-    (tmp_path / "sub").mkdir()
-    subprocess.run(["/bin/bash", "-ec", "git init -qb main; git init -q sub"], cwd=tmp_path, check=True, env=bare())
-    (tmp_path / name).unlink(missing_ok=True)
-    run_at_fifo(tmp_path, name, BY_THEMSELVES[name])
+    root = tmp_path / "root"
+    (root / "sub").mkdir(parents=True)
+    subprocess.run(["/bin/bash", "-ec", "git init -qb main; git init -q sub"], cwd=root, check=True, env=bare())
+    (root / name).unlink(missing_ok=True)
+    run_at_fifo(root, name, BY_THEMSELVES[name])
 
 
 def run_at_fifo(root: Path, name: str, line: str) -> None:
@@ -167,9 +192,10 @@ def run_at_fifo(root: Path, name: str, line: str) -> None:
     os.mkfifo(root / name)
     pipe = os.open(root / name, os.O_RDWR | os.O_NONBLOCK)
     os.write(pipe, b"for others\n")
-    with open_shell(root, timeout_s=0.5) as worker:
-        answer = propose(worker, line)
-    assert isinstance(answer, messages.Failed | messages.Done), answer
+    for given in ({},) if str(root) in line else ({}, without_namespaces(root)):
+        with open_shell(root, timeout_s=0.5, **given) as worker:
+            answer = propose(worker, line)
+        assert isinstance(answer, messages.Failed | messages.Done), answer
     assert os.read(pipe, 100) == b"for others\n"
     os.close(pipe)
 
@@ -186,14 +212,16 @@ def test_what_many_names_or_many_directories_match_is_rehearsed(tmp_path: Path) 
 WATCHES_NOTHING = "import workers.shell.look as look; look.LookWatch.answer = lambda *_: -1\n"
 
 
-def test_the_root_is_read_only_even_where_nobody_watches(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("a\n")
+@pytest.mark.parametrize("copies", [False, True], ids=["in a sandbox", "beside the copies"])
+def test_the_root_is_read_only_even_where_nobody_watches(tmp_path: Path, copies: bool) -> None:
+    write(tmp_path / "root/a", "a\n")
     entry = "import workers.__main__, workers.shell.sandbox.setup; workers.__main__.main()"
-    with open_shell(tmp_path, command=worker_command(WATCHES_NOTHING + entry)) as worker:
+    given = without_namespaces(tmp_path / "root") if copies else {}
+    with open_shell(tmp_path / "root", command=worker_command(WATCHES_NOTHING + entry), **given) as worker:
         printed, code = ran(propose(worker, "uniq a b"))
     assert code != 0
     assert "b: " in printed
-    assert os.listdir(tmp_path) == ["a"]
+    assert os.listdir(tmp_path / "root") == ["a"]
 
 
 def test_who_asks_what_is_mounted_is_told_of_a_rehearsal(worker: RawWorker, root: Path) -> None:

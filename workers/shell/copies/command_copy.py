@@ -117,18 +117,7 @@ class CommandCopy(CommandLayer):
         root = engine.start.root_fd
         copy = _measured(root, engine.copy_mb)
         with ExitStack() as stack:
-            try:
-                within = stack.enter_context(closing(os.open(engine.copies, DIRECTORY)))
-                name, directory = draft(within, copy.names_in_all)
-                stack.pop_all()
-                stack.callback(_remove, within, name, directory)
-                top = os.path.join(engine.copies, name)
-                places = CopyPlaces(top, *(os.path.join(top, each) for each in ("root", "home", "tmp", "etc")))
-                for each in (places.home, places.tmp, places.etc):
-                    os.mkdir(each, stat.S_IRWXU)
-                _make_files(places, engine.layout)
-            except OSError as error:
-                raise TooMuch(f"there is no room for a copy of the root: {error.strerror}") from error
+            directory, places = own_places(engine, stack, copy.names_in_all)
             self.places = places
             self._copy = _Copy(root, directory, copy)
             stack.callback(self._copy.close)
@@ -204,6 +193,31 @@ class CopyInSandbox(CommandLayer):
         """Say that it was a copy, and what it lacked."""
         said = "ran in a copy of the root, whose file system cannot lie below an overlay"
         return "; ".join(filter(None, (said, self._copy.left_out())))
+
+
+def own_places(engine: CommandRunner, stack: ExitStack, names: int = 0) -> tuple[int, CopyPlaces]:
+    """Make the places of one command, with room for so many names; return their directory, and where they are.
+
+    They are gone when the stack is closed.
+
+    Raises:
+        TooMuch: there is no room.
+    """
+    try:
+        within = os.open(engine.copies, DIRECTORY)
+        with ExitStack() as held:
+            held.callback(os.close, within)
+            name, directory = draft(within, names)
+            held.pop_all()
+        stack.callback(_remove, within, name, directory)
+        top = os.path.join(engine.copies, name)
+        places = CopyPlaces(top, *(os.path.join(top, each) for each in ("root", "home", "tmp", "etc")))
+        for each in (places.home, places.tmp, places.etc):
+            os.mkdir(each, stat.S_IRWXU)
+        _make_files(places, engine.layout)
+    except OSError as error:
+        raise TooMuch(f"there is no room for a copy of the root: {error.strerror}") from error
+    return directory, places
 
 
 def _make_files(places: CopyPlaces, layout: Layout) -> None:

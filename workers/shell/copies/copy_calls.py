@@ -25,6 +25,7 @@ from workers.tree.root import closing
 
 _NUMBERS: Final = NUMBERS.get(kernel.MACHINE, {})
 _CALLS: Final = {_NUMBERS[name]: name for name in ASKED_IN_A_COPY if name in _NUMBERS}
+FORKING: Final = frozenset(_NUMBERS[name] for name in FORKS if name in _NUMBERS)
 _HERE: Final = -100
 _NO_FOLLOW: Final = 0x100
 _EMPTY_PATH: Final = 0x1000

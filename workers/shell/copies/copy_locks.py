@@ -17,11 +17,12 @@ import msgspec
 from workers import kernel
 from workers.commit.staging_directory import sweep
 from workers.confine import denylist, landlock, limits, privileges, seccomp
-from workers.confine.command_policy import ASKED_IN_A_COPY, FAMILIES, IN_A_COPY
+from workers.confine.command_policy import ASKED_IN_A_COPY, FAMILIES, FORKS, IN_A_COPY
 from workers.confine.denylist import Deny, Notify
 from workers.confine.landlock import Beneath
 from workers.confine.steps import STEPS, ProtectionUnavailable, Step, StepContext
-from workers.shell.command_runner import CommandRunner, CopyPlaces, Filter
+from workers.shell.command_runner import CommandRunner, Filter
+from workers.shell.look import TOLD
 from workers.shell.run import attempts
 from workers.shell.run.attempts import notify_sockets
 from workers.shell.run.process_group import DescendantGroup, become_subreaper
@@ -42,9 +43,9 @@ _ETC: Final = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/hosts")
 _OF_EVERY_WORKER: Final[Mapping[str, Step]] = MappingProxyType(dict(STEPS))
 
 
-def _filter() -> Filter:
+def _filter(*asked: Notify) -> Filter:
     """Return what a command may not do, and for what the worker is asked; there is no filter without that."""
-    rows: tuple[Deny | Notify, ...] = (*IN_A_COPY, notify_sockets(FAMILIES), *map(Notify, ASKED_IN_A_COPY))
+    rows: tuple[Deny | Notify, ...] = (*IN_A_COPY, notify_sockets(FAMILIES), *asked)
     return Filter(b"", seccomp.packed(denylist.assemble(rows, kernel.MACHINE)))
 
 
@@ -61,12 +62,14 @@ def in_copies(engine: CommandRunner, copies: str) -> CommandRunner:
         raise ValueError(f"{copies} must be a directory of this user's, in which no other may write: move it away")
     with closing(os.open(copies, DIRECTORY)) as directory:
         sweep(directory)  # what workers left that were killed
+    changing = _filter(*map(Notify, ASKED_IN_A_COPY))
     return msgspec.structs.replace(
         engine,
         start=msgspec.structs.replace(engine.start, allow_degraded=()),
         locks=COPY_COMMAND,
-        overlay_filter=_filter(),
-        filter=_filter(),
+        overlay_filter=changing,
+        filter=changing,
+        look_filter=_filter(*map(Notify, FORKS), *TOLD),
         network=None,
         copies=os.path.realpath(copies),
         group=DescendantGroup,
@@ -147,7 +150,9 @@ def _rlimits_of_command(context: StepContext) -> str:
 
 def _places(context: StepContext) -> str:
     engine: CommandRunner = context.prepared.engine
-    if engine.copied is not None:
+    if _looks(engine):
+        os.fchdir(context.start.root_fd)
+    elif engine.copied is not None:
         os.chdir(engine.copied.root)
     return "places"
 
@@ -159,12 +164,17 @@ def _descriptors_of_command(context: StepContext) -> str:
 
 def _landlock_of_command(context: StepContext) -> str:
     engine: CommandRunner = context.prepared.engine
-    own = () if engine.copied is None else _own(engine.copied, context.policy.access(writable=True))
+    own: Iterable[tuple[str, int]] = ()
+    if engine.copied is not None:
+        access = context.policy.access(writable=True)
+        written = () if _looks(engine) else engine.copied[1:4]
+        own = (*((each, _READ) for each in engine.copied[2:]), *((each, access) for each in written))
     return _restrict((*_system(engine.layout), *own), Beneath(context.start.root_fd, _RUN))
 
 
-def _own(places: CopyPlaces, access: int) -> Iterable[tuple[str, int]]:
-    return ((places.etc, _READ), *((each, access) for each in places[1:4]))
+def _looks(engine: CommandRunner) -> bool:
+    """Say whether a command sees the root itself, and only looks at it."""
+    return engine.copied is not None and engine.copied.root == engine.layout.root
 
 
 def _seccomp(context: StepContext) -> str:
