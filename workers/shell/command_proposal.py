@@ -216,7 +216,7 @@ def _run_program(
     missed = refusals.lacked(ended.code, ended.stdout, ended.stderr, network=bool(ended.refused))
     if engine.layout.machine:
         missed = tuple(dict.fromkeys((*missed, *refusals.unseen(arguments[-1], ended.code))))
-        notes += refusals.notes(arguments[-1], missed, network=bool(ended.refused))
+        notes += refusals.notes(arguments[-1], missed, ended.stdout, network=bool(ended.refused))
     notes += [f"it had run for {ended.seconds:.3g} s"] if any(note.startswith("killed") for note in notes) else []
     if ended.code and engine.place not in _ON_THE_ROOT:
         notes += [hint for text, hint in _HINTS.items() if text in ended.stderr.lower()]

@@ -102,6 +102,10 @@ _OTHERWISE: Final = (
 """Programs whose view is another here than outside, and what is."""
 
 
+_NOBODY: Final = re.compile(r"\b(?:nobody|nogroup|65534)\b")
+_NOBODYS: Final = "whatever belongs to another user or group shows as nobody, nogroup or 65534 here, whoever it is"
+
+
 def lacked(code: int, stdout: str, stderr: str, *, network: bool) -> tuple[str, ...]:
     """Return what a command was refused, in words, the most telling first.
 
@@ -124,8 +128,9 @@ def unseen(command: bytes, code: int) -> tuple[str, ...]:
     return tuple(row.lacked for row in rows if row.programs.search(command))
 
 
-def notes(command: bytes, missed: Sequence[str], *, network: bool) -> list[str]:
+def notes(command: bytes, missed: Sequence[str], printed: str, *, network: bool) -> list[str]:
     """Return what is to be said of a command that sees the machine; of a network that it tried it is said already."""
     told = [each for each in missed if each != NETWORK or not network]
     said = [f"refused: {', '.join(told)}"] if told else []
+    said += [_NOBODYS] if _NOBODY.search(printed) else []
     return [*said, *(row.instead for row in _OTHERWISE if row.programs.search(command))]

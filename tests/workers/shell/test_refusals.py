@@ -77,7 +77,7 @@ OTHERWISE: Final = [
 
 @pytest.mark.parametrize(("command", "what"), OTHERWISE)
 def test_of_what_is_otherwise_here_it_is_said_how(command: bytes, what: str) -> None:
-    (said,) = notes(command, (), network=False)
+    (said,) = notes(command, (), "", network=False)
     assert what in said
 
 
@@ -85,13 +85,13 @@ def test_of_what_is_otherwise_here_it_is_said_how(command: bytes, what: str) -> 
     "command", [b"ss -ltnp", b"ls /mount", b"echo df", b"grep mount /etc/fstab", b"apt show lsof", b"./write x"]
 )
 def test_of_other_programs_nothing_is_said(command: bytes) -> None:
-    assert notes(command, (), network=False) == []
+    assert notes(command, (), "", network=False) == []
 
 
 def test_what_was_refused_is_noted_once() -> None:
-    assert notes(b"x", ("a mount", NETWORK), network=False) == ["refused: a mount, the network"]
-    assert notes(b"x", ("a mount", NETWORK), network=True) == ["refused: a mount"]
-    assert notes(b"x", (NETWORK,), network=True) == []
+    assert notes(b"x", ("a mount", NETWORK), "", network=False) == ["refused: a mount, the network"]
+    assert notes(b"x", ("a mount", NETWORK), "", network=True) == ["refused: a mount"]
+    assert notes(b"x", (NETWORK,), "", network=True) == []
 
 
 UNSEEN: Final = [
@@ -110,3 +110,10 @@ def test_what_is_refused_without_a_word_is_known_by_the_program(
     command: bytes, code: int, what: tuple[str, ...]
 ) -> None:
     assert unseen(command, code) == what
+
+
+@pytest.mark.parametrize("printed", ["nobody  9036 0.0 python3", "-rw-r--r-- 1 root nogroup 5 a", "uid:65534 ino:1"])
+def test_owners_that_cannot_be_told_are_not_taken_for_nobody(printed: str) -> None:
+    (said,) = notes(b"ps aux", (), f"a\n{printed}\n", network=False)
+    assert "another user" in said
+    assert notes(b"ps aux", (), "busybody 165534\n", network=False) == []
