@@ -129,6 +129,22 @@ def test_what_is_committed_is_what_was_told_and_a_change_by_others_is_a_conflict
         assert os.listdir(tmp_path / "copies") == []
 
 
+@pytest.mark.parametrize("command", ["echo 2 >> d/f", "echo 2 > d/new", "rm d/f; mkdir d/f"])
+def test_what_others_remove_while_it_runs_does_not_come_back(tmp_path: Path, command: str) -> None:
+    root = tmp_path / "root"
+    (root / "d").mkdir(parents=True)
+    (root / "d/f").write_text("1\n")
+    with open_shell(root, copies=str(tmp_path / "copies"), copy_mb=8) as worker:
+        line = f"echo runs; while test -e {root}/d; do sleep 0.01; done; {command}"
+        send(worker.process, messages.Call(1, "run_cmd", msgspec.json.encode({"command": line})))
+        assert isinstance(receive(worker.process), messages.Output)
+        (root / "d").rename(tmp_path / "d")
+        answer = receive(worker.process)
+    assert isinstance(answer, messages.Failed), answer
+    assert (answer.kind, os.listdir(root)) == ("conflict", [])
+    assert "somebody else removed it while the command ran" in answer.message
+
+
 REFUSED: Final[dict[str, str]] = {
     "a mode by name": "chmod 777 {outside}",
     "a mode by a link": "ln -s {outside} l && chmod 777 l",

@@ -21,7 +21,7 @@ from workers.commit.staging_directory import draft
 from workers.commit.upper_layer import UpperLayer
 from workers.confine import mounts
 from workers.confine.mounts import NO_DEVICES, NO_SUID
-from workers.errors import CannotRehearse, TooMuch
+from workers.errors import CannotRehearse, ToolError, TooMuch
 from workers.shell.command_overlay import CommandLayer
 from workers.shell.command_runner import CommandRunner, CopyPlaces
 from workers.shell.copies.copy_calls import CopyCalls
@@ -33,7 +33,7 @@ from workers.shell.sandbox import private_root
 from workers.shell.sandbox.private_root import NAMES_PER_MB, Layout, in_memory
 from workers.shell.shell_inputs import within
 from workers.tree.drafts import clear
-from workers.tree.root import DIRECTORY, closing, shown
+from workers.tree.root import DIRECTORY, closing, open_beneath, shown
 
 _MEGABYTE: Final = 2**20
 _BLOCK: Final = 512
@@ -68,7 +68,12 @@ class _Copy:
             self._held = stack.pop_all()
 
     def layer(self, until: float) -> UpperLayer:
-        """Return the layer of what changed, built once."""
+        """Return the layer of what changed, built once.
+
+        Raises:
+            ToolError: `conflict`, something is no longer in the root.
+            CannotRehearse: what changed cannot be told.
+        """
         if self._found is None:
             layer = CopyLayer(self._copy, self._copied, self._upper, until)
             try:
@@ -77,8 +82,19 @@ class _Copy:
                 raise CannotRehearse(
                     f"what it left in its copy of the root cannot be told: {error.strerror}"
                 ) from error
+            self._need(layer.needed)
             self._found = UpperLayer(self._root, os.dup(self._upper), self._since_ns, gone=layer.gone)
         return self._found
+
+    def _need(self, names: Iterable[str]) -> None:
+        for each in names:
+            try:
+                os.close(open_beneath(self._root, each or ".", os.O_PATH | os.O_NOFOLLOW, links=False))
+            except FileNotFoundError as error:
+                why = f'"{shown(each)}": somebody else removed it while the command ran'
+                raise ToolError("conflict", f"Nothing was changed, because {why}. Run it again.") from error
+            except OSError:  # it is another one by now, which the comparison finds
+                continue
 
     def close(self) -> None:
         """Let go of it; the directory stays."""

@@ -35,6 +35,8 @@ class CopyLayer:
         """
         self.gone: dict[str, set[str]] = {}
         """Directory -> names in it that are gone."""
+        self.needed: set[str] = set()
+        """Names of the root that the changes stand on: those that were changed, and the directories of new ones."""
         self._copy = copy
         self._copied = copied
         self._upper = upper
@@ -84,6 +86,7 @@ class CopyLayer:
             was, now = known.get(name), CopiedName.of(status)
             if not self._is_same(inner, was, now):
                 self._take(inner, directory, name, now.mode)
+                self.needed.add(path if was is None else inner)
             elif now.kind == stat.S_IFDIR:
                 below.append(inner)
         for name in known.keys() - there:
