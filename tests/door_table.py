@@ -265,56 +265,67 @@ def some(content):
         raise FileNotFoundError(errno.ENOENT, 'covered')
 """
 
-ON_THE_MACHINE: Final = tuple(
-    Door(name, Held(shell=held), code)
-    for name, held, code in (
-        # What is hidden, and what is covered of the kernel's own files.
-        ("a hidden file", X, "some(open('/etc/hostname').read())"),
-        ("a hidden file by a descriptor", X, "some(os.read(os.open('hostname', 0, dir_fd=os.open('/etc', 0)), 1))"),
-        ("a hidden file by /proc/self/root", X, "some(open('/proc/self/root/etc/hostname').read())"),
-        ("a hidden file of another's root", X, "open(f'/proc/{victim}/root/etc/hostname').read()"),
-        ("the machine's passwords", X, "some(open('/etc/shadow').read())"),
-        ("what lies beneath a cover", X, "invalid(call, 'umount2', b'/etc/hostname', 2)"),
-        ("the kernel's memory", X, "some(open('/proc/kcore', 'rb').read(1))"),
-        ("keys of others", X, "some(open('/proc/keys').read())"),
-        ("firmware", X, "some(os.listdir('/sys/firmware'))"),
-        ("the kernel's tracing", X, "some(os.listdir('/sys/kernel/tracing'))"),
-        ("disks", X, "os.open(next('/dev/' + each for each in os.listdir('/sys/block')), os.O_RDONLY)"),
-        ("terminals", X, "os.listdir('/dev/pts')"),
-        ("sockets in /run", X, "os.stat('/run/dbus') and os.stat('/run/docker.sock')"),
-        ("sockets in /tmp", X, "os.stat(path_in_tmp)"),
-        # Settings of the machine, its processes and its control groups.
-        ("a setting of the kernel", X, "opened('/proc/sys/kernel/core_pattern', os.O_WRONLY)"),
-        ("a setting of memory", X, "opened('/sys/kernel/mm/transparent_hugepage/enabled', os.O_WRONLY)"),
-        ("restart", X, "opened('/proc/sysrq-trigger', os.O_WRONLY)"),
-        ("whom the kernel ends first", X, "opened(f'/proc/{victim}/oom_score_adj', os.O_WRONLY)"),
-        ("another's name", X, "opened(f'/proc/{victim}/comm', os.O_WRONLY)"),
-        ("a control group", X, "os.mkdir('/sys/fs/cgroup/strongroom-door')"),
-        ("a file of the system", X, "opened('/etc/strongroom-door', os.O_WRONLY | os.O_CREAT)"),
-        ("another's current directory", X, "os.readlink(f'/proc/{victim}/cwd')"),
-        ("another's program", X, "os.readlink(f'/proc/{victim}/exe')"),
-        ("another's open file", X, "os.readlink(f'/proc/{victim}/fd/0')"),
-        ("another's namespaces", X, "opened(f'/proc/{victim}/ns/mnt')"),
-        *((f"another's {name}", X, f"open(f'/proc/{{victim}}/{name}', 'rb').read(1)") for name in _OF_OTHERS),
-        *((f"another's {name}, for all to see", OPEN, f"open(f'/proc/{{victim}}/{name}').read()") for name in _OF_ALL),
-        ("who holds a socket", OPEN, "some([each for each in held(listener) if each.startswith('socket:[')])"),
-        ("what it holds besides", X, "some([each for each in held(listener) if not each.startswith('socket:[')])"),
-        ("a socket that another holds", X, "[opened(each) for each in glob.glob(f'/proc/{listener}/fd/*')]"),
-        ("a socket among those that are held", X, "os.symlink('1', f'/proc/{listener}/fd/987')"),
-        ("a FIFO", L, "opened(fifo, os.O_RDWR)"),
-        ("a signal by /proc", X, "invalid(call, 'pidfd_send_signal', os.open(f'/proc/{victim}', 0), 0, 0, 0)"),
-        ("everybody's processes", X, "os.kill(-victim, 0)"),
-        # The machine's network.
-        ("another protocol of netlink", S, "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 15).close()"),
-        ("the firewall", S, "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12).close()"),
-        ("an interface", X, "told(0, 16, 0, struct.pack('=BxHiII', 0, 0, 1, 0, 0xFFFFFFFF))"),
-        ("an address", X, "told(0, 20, 0x600, struct.pack('=BBBBiHH4s', 2, 32, 0, 0, 1, 8, 2, bytes((10, 9, 8, 7))))"),
-        ("a route", X, "told(0, 25, 0, struct.pack('=8BI', 2, 0, 0, 0, 254, 4, 0, 1, 0))"),
-        ("look at interfaces", OPEN, "told(0, 18, 0x300, bytes(16))"),
-        ("a pair that sends to names", S, "socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)"),
-        ("a name of its own", S, "socket.socketpair()[0].bind('\\0a name that somebody else wants')"),
-        ("a lease on a file", S, "fcntl.fcntl(os.open(own, os.O_RDONLY), fcntl.F_SETLEASE, fcntl.F_RDLCK)"),
-    )
+ON_THE_MACHINE: Final = (
+    for_root("the key of TCP", Held(shell=X), "some(open('/proc/sys/net/ipv4/tcp_fastopen_key').read())"),
+    *(
+        Door(name, Held(shell=held), code)
+        for name, held, code in (
+            # What is hidden, and what is covered of the kernel's own files.
+            ("a hidden file", X, "some(open('/etc/hostname').read())"),
+            ("a hidden file by a descriptor", X, "some(os.read(os.open('hostname', 0, dir_fd=os.open('/etc', 0)), 1))"),
+            ("a hidden file by /proc/self/root", X, "some(open('/proc/self/root/etc/hostname').read())"),
+            ("a hidden file of another's root", X, "open(f'/proc/{victim}/root/etc/hostname').read()"),
+            ("the machine's passwords", X, "some(open('/etc/shadow').read())"),
+            ("what lies beneath a cover", X, "invalid(call, 'umount2', b'/etc/hostname', 2)"),
+            ("the kernel's memory", X, "some(open('/proc/kcore', 'rb').read(1))"),
+            ("a queue that is a file", S, "past(errno.EBADF, call, 'mq_timedreceive', -1, 0, 0, 0, 0)"),
+            ("keys of others", X, "some(open('/proc/keys').read())"),
+            ("firmware", X, "some(os.listdir('/sys/firmware'))"),
+            ("the kernel's tracing", X, "some(os.listdir('/sys/kernel/tracing'))"),
+            ("disks", X, "os.open(next('/dev/' + each for each in os.listdir('/sys/block')), os.O_RDONLY)"),
+            ("terminals", X, "os.listdir('/dev/pts')"),
+            ("sockets in /run", X, "os.stat('/run/dbus') and os.stat('/run/docker.sock')"),
+            ("sockets in /tmp", X, "os.stat(path_in_tmp)"),
+            # Settings of the machine, its processes and its control groups.
+            ("a setting of the kernel", X, "opened('/proc/sys/kernel/core_pattern', os.O_WRONLY)"),
+            ("a setting of memory", X, "opened('/sys/kernel/mm/transparent_hugepage/enabled', os.O_WRONLY)"),
+            ("restart", X, "opened('/proc/sysrq-trigger', os.O_WRONLY)"),
+            ("whom the kernel ends first", X, "opened(f'/proc/{victim}/oom_score_adj', os.O_WRONLY)"),
+            ("another's name", X, "opened(f'/proc/{victim}/comm', os.O_WRONLY)"),
+            ("a control group", X, "os.mkdir('/sys/fs/cgroup/strongroom-door')"),
+            ("a file of the system", X, "opened('/etc/strongroom-door', os.O_WRONLY | os.O_CREAT)"),
+            ("another's current directory", X, "os.readlink(f'/proc/{victim}/cwd')"),
+            ("another's program", X, "os.readlink(f'/proc/{victim}/exe')"),
+            ("another's open file", X, "os.readlink(f'/proc/{victim}/fd/0')"),
+            ("another's namespaces", X, "opened(f'/proc/{victim}/ns/mnt')"),
+            *((f"another's {name}", X, f"open(f'/proc/{{victim}}/{name}', 'rb').read(1)") for name in _OF_OTHERS),
+            *(
+                (f"another's {name}, for all to see", OPEN, f"open(f'/proc/{{victim}}/{name}').read()")
+                for name in _OF_ALL
+            ),
+            ("who holds a socket", OPEN, "some([each for each in held(listener) if each.startswith('socket:[')])"),
+            ("what it holds besides", X, "some([each for each in held(listener) if not each.startswith('socket:[')])"),
+            ("a socket that another holds", X, "[opened(each) for each in glob.glob(f'/proc/{listener}/fd/*')]"),
+            ("a socket among those that are held", X, "os.symlink('1', f'/proc/{listener}/fd/987')"),
+            ("a FIFO", L, "opened(fifo, os.O_RDWR)"),
+            ("a signal by /proc", X, "invalid(call, 'pidfd_send_signal', os.open(f'/proc/{victim}', 0), 0, 0, 0)"),
+            ("everybody's processes", X, "os.kill(-victim, 0)"),
+            # The machine's network.
+            ("another protocol of netlink", S, "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 15).close()"),
+            ("the firewall", S, "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12).close()"),
+            ("an interface", X, "told(0, 16, 0, struct.pack('=BxHiII', 0, 0, 1, 0, 0xFFFFFFFF))"),
+            (
+                "an address",
+                X,
+                "told(0, 20, 0x600, struct.pack('=BBBBiHH4s', 2, 32, 0, 0, 1, 8, 2, bytes((10, 9, 8, 7))))",
+            ),
+            ("a route", X, "told(0, 25, 0, struct.pack('=8BI', 2, 0, 0, 0, 254, 4, 0, 1, 0))"),
+            ("look at interfaces", OPEN, "told(0, 18, 0x300, bytes(16))"),
+            ("a pair that sends to names", S, "socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)"),
+            ("a name of its own", S, "socket.socketpair()[0].bind('\\0a name that somebody else wants')"),
+            ("a lease on a file", S, "fcntl.fcntl(os.open(own, os.O_RDONLY), fcntl.F_SETLEASE, fcntl.F_RDLCK)"),
+        )
+    ),
 )
 """Besides. What the code finds more: `fifo`, `path_in_tmp`, `own`, a file of its user, `listener`, who has sockets."""
 

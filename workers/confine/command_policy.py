@@ -63,6 +63,8 @@ _UNREACHABLE: Final = (
     *("sethostname", "setdomainname", "iopl", "ioperm", "vhangup"),
     # Memory and queues that would outlive the command.
     *("shmget", "shmat", "shmctl", "semget", "msgget", "mq_open"),
+    # Of a queue that was opened as a file, where a directory of them is mounted.
+    *("mq_timedsend", "mq_timedreceive", "mq_notify", "mq_getsetattr"),
 )
 
 NO_NETLINK: Final = Deny("socket", (Is(0, (_AF_NETLINK,)),))

@@ -80,6 +80,7 @@ STOPPED = """
     acct add_key adjtimex bpf chroot clock_adjtime clock_settime clone3 delete_module fanotify_init
     finit_module fsconfig fsmount fsopen fspick init_module io_setup io_uring_enter io_uring_register io_uring_setup
     ioperm iopl kcmp kexec_file_load kexec_load keyctl listmount lookup_dcookie memfd_secret migrate_pages
+    mq_timedsend mq_timedreceive mq_notify mq_getsetattr
     modify_ldt mount mount_setattr move_mount move_pages mq_open msgget name_to_handle_at open_by_handle_at
     open_tree open_tree_attr openat2 perf_event_open pidfd_getfd pivot_root process_madvise process_mrelease
     process_vm_readv process_vm_writev ptrace quotactl quotactl_fd reboot request_key semget setdomainname

@@ -17,7 +17,10 @@ from workers.shell.sandbox.private_root import DEVICES, LINKS, Layout, git_setti
 from workers.shell.sandbox.secret_places import SecretPlaces, found
 from workers.shell.shell_inputs import within
 
-_OF_PROC: Final = ("kcore", "kmsg", "keys", "key-users", "sysrq-trigger", "vmallocinfo", "timer_list", "acpi", "scsi")
+_OF_PROC: Final = (
+    *("kcore", "kmsg", "keys", "key-users", "sysrq-trigger", "vmallocinfo", "timer_list", "acpi", "scsi"),
+    *("kpagecount", "kpageflags", "kpagecgroup", "sys/net/ipv4/tcp_fastopen_key"),
+)
 """What of the machine's /proc is covered."""
 
 OF_RUN: Final = (

@@ -54,9 +54,13 @@ HIDDEN: Final = (
     # Where the kernel itself shows more than a look at the machine takes.
     *("/sys/kernel/debug", "/sys/kernel/tracing", "/sys/kernel/security", "/sys/fs/bpf", "/sys/fs/pstore"),
     *("/sys/fs/fuse", "/sys/firmware", "/sys/devices/virtual/powercap", "/sys/power"),
+    # Of which a look makes a new device, or reads the memory of one, where root looks.
+    *("/sys/class/zram-control", "/sys/bus/pci/devices/*/resource[0-9]*", "/sys/class/pci_bus/*/legacy_*"),
 )
 """What nobody sees, whatever its mode is: patterns of absolute paths. `hidden` of [shell] adds to it."""
 
+_SOCKETS: Final = ("/dev", "/run", "/tmp", "/var/tmp")  # noqa: S108 - not shown, so neither is a second mount
+"""Directories that the view has of its own."""
 _PRIVATE: Final = "/etc"
 """Beneath it all is hidden that not everybody may read."""
 _ESCAPED: Final = re.compile(r"\\([0-7]{3})")
@@ -124,7 +128,7 @@ class SecretPlaces:
             self._watch(directory)
         patterns = [*named, *map(glob.escape, not_for_everybody(_PRIVATE, self._watch))]
         real = found(patterns)
-        again = elsewhere(real, self._mounted)
+        again = [each for each in elsewhere((*real, *_SOCKETS), self._mounted) if not _in_one(each, _SOCKETS)]
         for directory in _leading_to(map(glob.escape, (*real, *again))):
             self._watch(directory)
         self.in_root = [each for each in (*patterns, *map(glob.escape, again)) if _reaches(each, self._root)]
@@ -157,9 +161,15 @@ def found(patterns: Iterable[str]) -> list[str]:
             there.update(glob.glob(pattern))
         else:
             if directory not in listed:
-                listed[directory] = os.listdir(directory) if os.access(directory, os.R_OK) else []
+                listed[directory] = []
+                with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+                    listed[directory] = os.listdir(directory)
             there.update(f"{directory}/{each}" for each in fnmatch.filter(listed[directory], name))
     return sorted({os.path.realpath(each) for each in there} - {"/"})
+
+
+def _in_one(path: str, directories: Iterable[str]) -> bool:
+    return any(within(path, each) for each in directories)
 
 
 def _leading_to(patterns: Iterable[str]) -> set[str]:

@@ -284,6 +284,7 @@ def test_where_it_cannot_be_had_commands_see_the_system_alone_and_it_is_said(roo
 
 FOUND = {
     "what services keep to themselves": "view.not_for_everybody = lambda top, _watch: [{0!r}] * (top == '/etc')",
+    "what lies in /run, mounted elsewhere": "view.elsewhere = lambda paths, _: [{0!r}] * ('/run' in paths)",
     "our own home": "view.os.path.expanduser = lambda _path: {0!r}",
 }
 
