@@ -180,21 +180,19 @@ def _replaced(secret: Path, text: str, mode: int = 0o644) -> None:
     secret.with_name("new").rename(secret)
 
 
-def _closed(secret: Path, text: str) -> None:
-    write(secret, text)
-    secret.chmod(0o600)
-
-
 COMES: Mapping[str, tuple[str, Callable[[Path, str], None]]] = {
     "replaced": ("a.key", _replaced),
     "made": ("{}.key", write),
-    "made in a new directory": ("inner-{}/a.key", write),
+    "made in a directory": ("inner-{}/a.key", write),
+    "made in a new directory": ("inner-new-{}/a.key", write),
     "mounted elsewhere": ("again/a.key", _replaced),
     "private in /etc, replaced": ("etc/private", lambda file, text: _replaced(file, text, 0o600)),
-    "private in /etc, made": ("etc/deep-{}/private", lambda file, text: write(file, text, 0o600)),
-    "private in /etc, closed": ("etc/{}", _closed),
+    "private in /etc, made": ("etc/deep/{}", lambda file, text: write(file, text, 0o600)),
+    "private in /etc, made in a new directory": ("etc/deep-{}/a", lambda file, text: write(file, text, 0o600)),
+    "private in /etc, closed": ("etc/open-{}", lambda file, _text: file.chmod(0o600)),
 }
 """What comes while a worker runs, and how; `{}` is another name each time."""
+COME: Final = ("swordfish-1", "swordfish-2")
 
 
 @pytest.fixture(scope="module", params=("told", "untold"))
@@ -203,6 +201,10 @@ def looked_for(request: pytest.FixtureRequest, place: Path, root: Path) -> Itera
     top = place / request.param
     write(top / "a.key", "none")
     write(top / "again" / "a.key", "none")
+    for text in COME:
+        (top / f"inner-{text}").mkdir()
+        write(top / f"etc/open-{text}", text)
+    (top / "etc/deep").mkdir()
     view = f"import workers.shell.sandbox.secret_places as view; view._PRIVATE = {f'{top}/etc'!r}; "
     view += f"view.elsewhere = lambda paths, _: [{f'{top}/again/a.key'!r}] * ({f'{top}/a.key'!r} in paths); "
     view += "view._NUMBERS = {}; " if request.param == "untold" else ""
@@ -217,7 +219,7 @@ def looked_for(request: pytest.FixtureRequest, place: Path, root: Path) -> Itera
 def test_what_comes_of_what_is_hidden_is_hidden_too(how: str, looked_for: tuple[RawWorker, Path]) -> None:
     worker, top = looked_for
     name, comes = COMES[how]
-    for text in ("swordfish-1", "swordfish-2"):
+    for text in COME:
         comes(file := top / name.format(text), text)
         found = shell(worker, f"ls {file}; cat {file}; cat {top}/*.key")
         assert (found["stdout"], found["exit_code"]) == (f"{file}\n", 1), found
@@ -238,6 +240,15 @@ def test_what_a_command_may_have_read_of_what_came_meanwhile_is_withheld(place: 
         thread.join()
         assert ("swordfish" in repr(failure), str(secret) in str(failure.details["paths"])) == (False, True)
         assert shell(opened, f"cat {secret} copied")["stdout"] == ""
+
+
+def test_what_is_hidden_is_hidden_among_programs_in_a_hidden_home(place: Path, root: Path) -> None:
+    for name in ("home/tool/program", "home/tool/a.key", "home/else"):
+        write(place / name, "swordfish")
+    shown, hidden = (str(place / "home/tool"),), (str(place / "home"), f"{place}/home/tool/*.key")
+    with open_shell(root, machine=True, toolchains=shown, hidden=hidden) as opened:
+        found = shell(opened, f"cd {place}/home/tool; cat program; cat a.key ../else; ls ..")
+    assert (found["stdout"].split(), found["stderr"].count("cat: ")) == (["swordfishtool"], 2), found
 
 
 @pytest.mark.parametrize("above", [False, True])
