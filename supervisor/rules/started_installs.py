@@ -31,6 +31,7 @@ _RULE: Final = re.compile(r"([^\s:=#][^:=#\t]{0,200}?)[ ]?::?(?!=)([^\n#;=]{0,20
 _VARIABLE: Final = re.compile(r"(?:export[ \t]+)?(\w{1,60})[ \t]*[:?]{0,2}=[ \t]*([^\n#]{0,500})")
 _USE: Final = re.compile(r"\$(?:\((\w{1,60})\)|\{(\w{1,60})\})")
 
+_PARTS: Final = re.compile(r"[;&|(){}]+|\b(?:then|else|do|if|elif|while|until)\b")
 _PACKAGES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "npm": ("node_modules", ".pnp.cjs"),
@@ -55,14 +56,16 @@ def started_install(tool: str, arguments: str, root: str, *, lacks: bool = False
     if not commands:
         return None
     walk = _RecipeWalk(root)
-    walk.run(commands, "", 0)
+    place = starter = ""
+    for words in commands:
+        place = walk.run([words], place, 0)
+        starter = starter or " ".join(words[:2]) * bool(walk.found)
     found = [each for each in walk.found if lacks or each[0].locked is not None or not _has_packages(root, *each)]
     install = install_by([fetch for fetch, _place in found], alone=False)
     if install is None:
         return None
-    named = f"{' '.join(commands[0][:2])}, which starts {install.command},"
-    always = install.always and not lacks
-    return install._replace(command=named, always=always, started=True)
+    named = f"{starter}, which starts {install.command},"
+    return install._replace(command=named, always=install.always and not lacks, started=True)
 
 
 def starts_others(tool: str, arguments: str) -> bool:
@@ -98,7 +101,7 @@ class _RecipeWalk:
                     self._left -= 1
                     if self._left < 0:
                         return place
-                    then = self.run(commands_of_line(line, LEADS, ASIDES) or (), at, depth + 1)
+                    then = self.run(_commands(line), at, depth + 1)
                     at = then if stays else at
         return place
 
@@ -150,6 +153,13 @@ class _RecipeWalk:
                     recipes.setdefault(each, [])
         asked = [each for each in words if not each.startswith("-") and "=" not in each]
         yield from _in_order(asked or [each for each in recipes if each[0] != "."][:1], needs, recipes)
+
+
+def _commands(line: str) -> list[list[str]]:
+    """Return the simple commands of a line; of one that is not understood as a whole, those of its parts that are."""
+    whole = commands_of_line(line, LEADS, ASIDES)
+    parts = (commands_of_line(each, LEADS, ASIDES) or () for each in _PARTS.split(line) if whole is None)
+    return [*(whole or ()), *(words for part in parts for words in part)]
 
 
 def _expanded(text: str, values: Mapping[str, str]) -> str:

@@ -24,6 +24,7 @@ from supervisor.tools import outcomes
 from supervisor.tools.change_attempt import ChangeAttempt
 from supervisor.tools.own_words import own_words
 from supervisor.tools.session_rules import SessionRules
+from workers.shell.cache_table import CACHES
 
 _LEFT_OUT: Final = "it was installed; {} lines that packages may have worded are left out; the person was shown them"
 _log: Final = logging.getLogger("strongroom.installs")
@@ -61,8 +62,10 @@ async def _commit(
     with ExitStack() as held:
         stage: CacheStage | None = None
         try:
-            if installs.alone:
-                stage = held.enter_context(caches.begin(cache_places(caches, rules.profile, installs.registries)))
+            if installs.alone or installs.started:
+                places = cache_places(caches, rules.profile, installs.registries)
+                kept = [each for each in places if installs.alone or CACHES[each[0]].checked]
+                stage = held.enter_context(caches.begin(kept))
                 await proposal.keep(0, caches.limit, stage.take, caches=True)
         except WorkerError:
             return attempt.again(lost=True)

@@ -426,7 +426,8 @@ def test_tests_that_install_first_are_one_question_also_where_they_fail_at_first
     }.items():
         (root / name).write_text(text)
     subprocess.run(["git", "init", "-q"], cwd=root, check=True)
-    questions, facts = site.run(root, "make test", "sed -i s/3/0/ app.js", "make test", profile="code")
+    commands = "make test", "sed -i s/3/0/ app.js", "rm -rf node_modules && npm ci && make test"
+    questions, facts = site.run(root, *commands, profile="code")
     assert len(questions) == 1, questions
     assert "make test, which starts npm install, wants 127.0.0.1" in questions[0]
     first, _edit, last = of(facts, CallEnded)

@@ -29,6 +29,10 @@ recurse:
 \t$(MAKE) deps
 loop: loop
 \t$(MAKE) loop
+each:
+\tfor d in a b; do (cd $$d && npm ci); done
+perhaps:
+\tif [ ! -d node_modules ]; then npm install left-pad; fi
 quoted:
 \techo pip install x
 shell:
@@ -59,6 +63,9 @@ ROWS: Final = (
     Row("make front", ("npm",), VENV),
     Row("make lint"),
     Row("make loop"),
+    Row("make each", ("npm",)),
+    Row("make perhaps", ("npm",)),
+    Row("make perhaps", (), {"node_modules/x": ""}),
     Row("make quoted"),
     Row("make shell"),
     Row("make nothing"),
@@ -97,6 +104,13 @@ def test_what_a_command_starts_is_known_by_the_files_of_the_root(tmp_path: Path,
     if install is not None:
         assert (install.alone, install.started) == (False, True)
         assert ", which starts " in install.command
+
+
+def test_the_command_that_starts_it_is_named(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("test:\n\tpip install x\n")
+    install = started_install("run_cmd", command_of(Row("rm -rf out && make test; ls")), str(tmp_path))
+    assert install is not None
+    assert install.command == "make test, which starts pip install,"
 
 
 def test_what_was_tried_in_vain_counts_whatever_is_there(tmp_path: Path) -> None:
