@@ -123,7 +123,7 @@ def run_command(
         except TooMuch as error:
             raise ToolError("resource_limit", f"Nothing was run: {error}. Try again later.") from error
         except CannotRehearse as error:
-            why = why or str(error)
+            why = f"{why}; {error}" if why else str(error)
     if engine.copies:
         raise ToolError("resource_limit", f"Nothing was run: {why}.")
     raise RehearsalRefused(why)

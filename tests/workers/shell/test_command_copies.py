@@ -550,6 +550,11 @@ def test_a_root_that_cannot_lie_below_an_overlay_is_copied_in_the_sandbox(tmp_pa
         assert done.note == "ran in a copy of the root, whose file system cannot lie below an overlay"
         assert os.listdir(tmp_path) == ["b"]
         assert isinstance(propose(worker, "ls"), messages.Done)
+        (tmp_path / "big").write_bytes(bytes(9 * 2**20))
+        said = propose(worker, "touch c")
+        assert isinstance(said, messages.Unrehearsable)
+        assert said.why.startswith("the file system for changes has no user attributes")
+        assert "Raise copy_mb of [shell]" in said.why
 
 
 @pytest.mark.parametrize(("command", "kind"), [row[1:] for row in OWN_REHEARSAL], ids=[row[0] for row in OWN_REHEARSAL])
