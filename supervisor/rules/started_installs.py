@@ -21,6 +21,11 @@ from supervisor.system.project_files import text_of
 _LARGEST: Final = 2**17
 _LINES: Final = 300
 _DEEPEST: Final = 4
+_AT_ONCE: Final = 8
+"""Commands that fetch, the first ones."""
+_LONGEST: Final = 4096
+_USES: Final = 64
+"""Characters of a line, and variables in it."""
 _MAKES: Final = frozenset({"make", "gmake"})
 _MAKEFILES: Final = ("GNUmakefile", "makefile", "Makefile")
 _PACKAGERS: Final = frozenset({"npm", "pnpm", "yarn", "bun"})
@@ -60,7 +65,8 @@ def started_install(tool: str, arguments: str, root: str, *, lacks: bool = False
     for words in commands:
         place = walk.run([words], place, 0)
         starter = starter or " ".join(words[:2]) * bool(walk.found)
-    found = [each for each in walk.found if lacks or each[0].locked is not None or not _has_packages(root, *each)]
+    first = list(dict.fromkeys(walk.found))[:_AT_ONCE]
+    found = [each for each in first if lacks or each[0].locked is not None or not _has_packages(root, *each)]
     install = install_by([fetch for fetch, _place in found], alone=False)
     if install is None:
         return None
@@ -164,8 +170,8 @@ def _commands(line: str) -> list[list[str]]:
 
 def _expanded(text: str, values: Mapping[str, str]) -> str:
     for _ in range(_DEEPEST):
-        text = _USE.sub(lambda use: values.get(use[1] or use[2], use[0]), text)[:_LARGEST]
-    return text
+        text = _USE.sub(lambda use: values.get(use[1] or use[2], use[0]), text[:_LONGEST], count=_USES)
+    return text[:_LONGEST]
 
 
 def _in_order(

@@ -130,6 +130,12 @@ def test_of_most_commands_no_file_is_read(command: str) -> None:
 HOSTILE: Final = {
     "many targets": "".join(f"t{at}: t{at + 1}\n\tmake t{at + 1}\n" for at in range(4000)),
     "words that grow": "".join(f"V{at} = $(V{at + 1}) $(V{at + 1}) $(V{at + 1})\n" for at in range(900)) + "x: $(V0)\n",
+    "words that grow in many lines": "V0 = "
+    + "$(V1)" * 90
+    + "\nV1 = "
+    + "$(V2)" * 90
+    + "\nx:\n"
+    + "\t$(V0)\n" * 20_000,
     "a long line": f"x: {'a ' * 60_000}\n\tmake x\n",
     "blanks": f"{' ' * 120_000}\n",
 }
