@@ -121,7 +121,7 @@ def _refuse_special(look: LookPlan, root: str) -> None:
         CannotRehearse: it does, or names more than can be looked at.
     """
     for count, each in enumerate(_named(look, root)):
-        if count >= _MOST or _is_special(each):
+        if count >= _MOST or (each and _is_special(each)):
             raise CannotRehearse(_MORE)
 
 
@@ -146,9 +146,14 @@ def _named(look: LookPlan, root: str) -> Iterator[str]:
 
 
 def _all_of_git(directory: str) -> Iterator[str]:
-    for above, inner, files in os.walk(os.path.join(directory, GIT)):
-        inner[:] = [each for each in inner if each != "objects"]
-        yield from (os.path.join(above, each) for each in files)
+    left = [os.path.join(directory, GIT)]
+    while left:
+        with suppress(OSError), os.scandir(left.pop()) as entries:
+            for entry in entries:
+                if not entry.is_dir(follow_symlinks=False):
+                    yield "" if entry.is_file(follow_symlinks=False) else entry.path
+                elif entry.name != "objects":
+                    left.append(entry.path)
 
 
 def _is_special(path: str) -> bool:

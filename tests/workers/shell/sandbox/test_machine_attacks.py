@@ -193,6 +193,8 @@ LINES: Final = (
         "cat /dev/vda /dev/sda /dev/nvme0n1",
         "cat /proc/kcore | head -c 1",
         "dmesg -C",
+        "cat /sys/class/zram-control/*",
+        "ls -d /proc/*/root/etc /proc/*/cwd; cat /proc/*/map_files/* /proc/*/fd/*",
     ),
     *(
         "keyctl show",
@@ -304,6 +306,7 @@ class Outside:
             ),
             *(Path(f"/proc/{who}/oom_score_adj").read_text(), os.uname().nodename, sorted(socket.if_nameindex())),
             *(Path("/proc/sys/kernel/panic").read_text(), os.path.lexists("/sys/fs/cgroup/x"), os.listdir("/mnt")),
+            sorted(os.listdir("/sys/block")),
         )
 
     def check(self, printed: str) -> None:
