@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.tree.git_index import entries_of, gist, is_index, same
+from workers.tree.git_index import entries_of, gist, is_index, same, tree_of
 
 CHANGES = (
     ("another time", "touch -d 2001-01-01 a; git update-index -q --refresh", True),
@@ -35,6 +35,22 @@ def test_only_what_git_remembers_of_files_makes_no_difference(
     assert (gist(before) == gist(after)) is alike
     assert not same(before[:-1], before[:-1])
     assert gist(before[:-1]) == b""
+
+
+TREE = """
+mkdir -p a b/c/d b.c 'e f'; for name in a/x a.b a-b ab b/c/d/y b.c/z 'e f/g h' 'ä'; do echo "$name" > "$name"; done
+chmod +x ab; ln -s a link; git init -q sub; git -C sub -c user.name=a -c user.email=b commit -q --allow-empty -m x
+"""
+
+
+@pytest.mark.parametrize("kind", ["sha1", "sha256"])
+@pytest.mark.parametrize("what", [TREE, "true"])
+def test_the_tree_of_an_index_is_that_which_git_writes(what: str, kind: str, tmp_path: Path) -> None:
+    init = f"git init -q --object-format={kind}; export GIT_DEFAULT_HASH={kind}"
+    run(tmp_path, f"{init}; {what.strip()}; git -c advice.addEmbeddedRepo=false add .; echo 1 > one; git add one")
+    written = subprocess.run(["git", "write-tree"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert tree_of(entries_of((tmp_path / ".git/index").read_bytes()) or {}) == written.stdout.strip()
+    assert tree_of({}) == "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 
 def test_an_index_that_stands_for_whole_directories_names_not_all(tmp_path: Path) -> None:
