@@ -67,10 +67,10 @@ def only_installs(
     """Say whether effects are those of installs from these registries, and no others.
 
     Those are: package directories and all beneath them, lock files, manifests in which dependencies alone change, and
-    what git ignores and nobody obeys; without special files, set-user-ID bits, second names but among what git
-    ignores, and links to the outside, but for that of an environment to its interpreter. Of what `builds` also what it
-    builds, where such programs put it, and programs at `outputs`; and `loaders`, by which packages are found. Lock
-    files and manifests have packages from `places`.
+    what git ignores and nobody obeys; without special files, set-user-ID bits, second names but among what git ignores
+    or in one package directory, and links to the outside, but for that of an environment to its interpreter. Of what
+    `builds` also what it builds, where such programs put it, and programs at `outputs`; and `loaders`, by which
+    packages are found. Lock files and manifests have packages from `places`.
     """
     built = {each.path for each in effects.changes if each.ignored or (builds and _is_built(each, registries))}
     if any(place not in places for each in effects.changes for place in each.places):
@@ -139,9 +139,11 @@ def _of_install(change: Change, registries: Sequence[str], built: Container[str]
     if change.path in built and not change.protected and not change.level:
         removes = "deletion" in kinds and not _is_built(change, registries)
         return kinds <= _OF_PACKAGES and (not change.same_as or change.same_as in built) and not removes
-    if change.same_as or change.linked:
+    top = _package_directory(path, registries)
+    if change.linked or (change.same_as and not (top and _package_directory(change.same_as, registries) == top)):
         return False
-    if top := _package_directory(path, registries):
+    if top:
+        kinds = kinds - {"link"} if change.same_as else kinds
         kinds = kinds - {"link-outside"} if _is_interpreter(change, path[len(top) :]) else kinds
         is_top = top == path and any(each and each.kind != "dir" for each in (change.before, change.after))
         return kinds <= _OF_PACKAGES and not (is_top or change.tracked or "/.git/" in f"{path[len(top) :]}/")

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from supervisor.display.git_words import git_words, own_part
+from supervisor.display.package_folders import folder_of
 from supervisor.rules.change_kinds import kinds_of
 from supervisor.rules.git_changes import in_git, only_adds
 from supervisor.rules.judge_effects import Verdict, count_changed, protected_changes, summary, unmade
@@ -67,6 +68,7 @@ def _exceptions(effects: Effects, tree: InTree) -> Iterator[str]:
     made = {change.path for change in effects.changes if change.ignored} - {
         change.path for change in unmade(effects, tree.programs)
     }
+    made |= _gone_whole(effects)
     if guarded := protected_changes(
         msgspec.structs.replace(effects, changes=tuple(each for each in effects.changes if each.path not in made))
     ):
@@ -85,6 +87,25 @@ def _exceptions(effects: Effects, tree: InTree) -> Iterator[str]:
             yield f"it makes {words}: {_names(found)}"
     if effects.traffic:
         yield f"{summary(effects)}, and it used the network"
+
+
+def _gone_whole(effects: Effects) -> set[str]:
+    """Return what goes with a directory that git ignores, whole: a build, or an environment, is no part of another."""
+    gone = {each.path: each for each in effects.changes if each.what == "deleted" and each.ignored and not each.tracked}
+    tops = {
+        path: each.before is not None and each.before.kind == "dir" and folder_of(path) in ("", path)
+        for path, each in gone.items()
+        if posixpath.dirname(path) not in gone
+    }
+    return {path for path in gone if any(tops.get(path[:at]) for at in (*_ends(path), len(path)))}
+
+
+def _ends(path: str) -> Iterator[int]:
+    """Yield where each directory above a path ends."""
+    at = path.find("/")
+    while at > 0:
+        yield at
+        at = path.find("/", at + 1)
 
 
 def _lost(effects: Effects) -> list[str]:

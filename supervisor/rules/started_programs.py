@@ -44,6 +44,11 @@ _AMENDS: Final = "--am"
 """As short as git takes `--amend`."""
 
 
+_EDITORS: Final = frozenset(["sed", "touch", "mkdir", "cp", "mv", "rm"])
+_OF_OTHERS: Final = re.compile(
+    r"^[/~]|\.\.|node_modules|site-packages|venv|cache|vendor|\.git\b|(?:^|[ ;}\d$/])[ewW]\b"
+)
+"""Paths that may lead to packages or to what programs obey, and what of `sed` runs a program or writes elsewhere."""
 _LEADS_AT_MOST: Final = 12
 
 
@@ -104,6 +109,20 @@ def _understood(
     ):
         return None
     return [[word.text for word in words] for words in commands]
+
+
+def making_programs(tool: str, arguments: str) -> tuple[str, ...] | None:
+    """Return the programs of a call but for those that edit what their words name, where that lies in no packages."""
+    commands = _commands(tool, arguments)
+    if commands is None:
+        return started_by(tool, arguments).programs
+    others = [words for words in commands if not _only_edits(words)]
+    return _programs(others or commands)
+
+
+def _only_edits(words: Sequence[Word]) -> bool:
+    named = any(each.expands or _OF_OTHERS.search(each.text) for each in words[1:])
+    return words[0].in_shell and words[0].text in _EDITORS and not named
 
 
 def _without(words: list[Word], leads: re.Pattern[str]) -> list[Word]:

@@ -35,7 +35,7 @@ from supervisor.rules.rule import Mode, Rule
 from supervisor.rules.rule_sentence import sentence
 from supervisor.rules.shipped import or_shipped
 from supervisor.rules.started_installs import started_install, starts_others
-from supervisor.rules.started_programs import started_by
+from supervisor.rules.started_programs import making_programs, started_by
 from supervisor.rules.suggest import suggested_rule
 from supervisor.system.off_loop import off_loop
 from supervisor.system.package_caches import PackageCaches
@@ -96,7 +96,7 @@ class SessionRules:
         verdict = await self._by_rules(call, effects, network=network)
         tree = None
         if self.profile.source_tree and call.tool in COMMANDS:
-            tree = InTree(started_by(call.tool, effective(call), network=network).programs, self._index_unseen)
+            tree = InTree(making_programs(call.tool, effective(call)), self._index_unseen)
         return await off_loop(len(effects.changes), judge_by_mode, self.mode, verdict, effects, tree)
 
     async def _by_rules(self, call: CallStarted, effects: Effects, *, network: bool) -> Verdict:

@@ -64,6 +64,11 @@ _HINTS: Final[dict[str, str]] = {
 _OF_PYTHON: Final = re.compile(rb"\bpy|\bpip|venv", re.ASCII)
 """What a command says that wants a Python."""
 
+_LISTENS: Final = re.compile(
+    r"(?i:listen|bind|socket)[^\n]{0,80}(?:EPERM|[Nn]ot permitted)|PermissionError: \[Errno 1\] Operation not permitted"
+)
+"""What programs say that are given no socket."""
+
 _TOO_MUCH: Final = {
     "disk": "wrote more than {disk_mb} MB",
     "memory": "used more than {memory_mb} MB of memory in all",
@@ -222,6 +227,8 @@ def _run_program(
         notes += [hint for text, hint in _HINTS.items() if text in ended.stderr.lower()]
     if ended.code and engine.venv_problem and any(_OF_PYTHON.search(each) for each in arguments):
         notes.append(engine.venv_problem)
+    if ended.refused and _LISTENS.search(ended.stdout + ended.stderr):
+        notes.append("no command can listen, not even on localhost: what starts a server of its own cannot be run here")
     if context.network and not network:
         notes.append("it had no network: only a command on an overlay can have one")
     return ResultWithNote(result, "; ".join(filter(None, (*notes, remark(ended.refused)))), missed), was

@@ -50,6 +50,9 @@ _DATA: Final = frozenset(_GIT_DATA.split())
 """What git reads in its directory without running anything, in lower case."""
 
 
+_MODULES: Final = "modules"
+_OBEYED_BELOW: Final = frozenset(["config", "config.worktree", "commondir", "gitdir", "hooks", "info", _MODULES])
+
 _DRAFT: Final = "that name marks a write in progress"
 
 
@@ -143,7 +146,7 @@ def protection_of(path: str, there: Callable[[str], bool], configs: GitConfigs |
             return Protection("refused", _DRAFT)
         if row is None or row.level != "refused":
             continue
-        is_data = folded(part) == _GIT_DIRECTORY and at + 1 < len(parts) and _is_data(parts[at + 1])
+        is_data = folded(part) == _GIT_DIRECTORY and _holds_data(parts[at + 1 :])
         if not is_data:
             return _protection(rows)
     if is_data:
@@ -162,6 +165,17 @@ def _protection(rows: Sequence[ObeyedName | None]) -> Protection:
     if row is None or not row.level:
         return Protection()
     return Protection(row.level, row.reason, any(row is not None and row.makers for row in rows[:-1]))
+
+
+def _holds_data(below: Sequence[str]) -> bool:
+    """Say whether a path below `.git` is data, also where that of a submodule lies in it, whose name may have slashes.
+
+    Where a part of it could be the submodule's name, what follows must be nothing that git obeys.
+    """
+    if below[:1] != [_MODULES]:
+        return bool(below) and _is_data(below[0])
+    at = next((at for at, part in enumerate(below) if at > 1 and _is_data(part)), len(below))
+    return at < len(below) and not any(folded(part) in _OBEYED_BELOW for part in below[at + 1 :])
 
 
 def _is_data(name: str) -> bool:

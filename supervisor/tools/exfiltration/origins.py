@@ -42,7 +42,8 @@ _PIECE: Final = re.compile(r"(?s).{1,240}(?:\s|$)|.{240}")
 _QUOTES: Final = dict.fromkeys(map(ord, '"\u201c\u201d\u201e\u201f\u2033\u02ba\u275d\u275e\u301d\u301e\uff02'), "'")
 """What looks like the end of a quotation."""
 _PACKED: Final = ".git/objects/pack/"
-"""Where many objects come at once, which no worker reads."""
+_SUBMODULES: Final = ".git/modules/"
+"""Where objects come that no worker reads: many at once, and those of submodules."""
 _OBEYED: Final = frozenset({"added", "modified", "replaced", "mode", "attributes"})
 
 
@@ -100,7 +101,7 @@ def obeyed(effects: Effects) -> str:
     names = [f'"{_in_quotes(each, _NAME)}"' for each in found[:_NAMED]]
     more = [f"{len(found) - _NAMED} more"] if len(found) > _NAMED else []
     clauses = [f"other programs obey {', '.join([*names, *more])}"] if found else []
-    packed = any(_PACKED in each.path for each in effects.changes)
+    packed = any(_PACKED in each.path or _SUBMODULES in each.path for each in effects.changes)
     if packed or len(effects.git) >= GIT or any(each.unread for each in effects.git):
         clauses.append("what comes into git's history or its index takes more than a look to know")
     return f"{'; '.join(clauses)}, and foreign text was read before" if clauses else ""

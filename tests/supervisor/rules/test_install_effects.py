@@ -61,6 +61,8 @@ PYPI: Final = [
     ("one that was withheld", changed("+ .venv/x", withheld=0o4000), False),
     ("one that is ignored", changed("+ x", ignored=True, withheld=0o4000), False),
     ("a second name", changed("+ .venv/x", same_as="a.py"), False),
+    ("a second name of what lies beside it", changed("+ .venv/x", same_as=".venv/y"), True),
+    ("a second name of other packages", changed("+ .venv/x", same_as="sub/.venv/y"), False),
     ("a file with other names", changed("~ .venv/x", linked=True), False),
     ("what somebody else changes", changed("~ .venv/x", meanwhile=True), False),
 ]

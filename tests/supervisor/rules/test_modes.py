@@ -28,6 +28,10 @@ def made(text: str = "+ node_modules/.bin/tsc", **more: Any) -> Change:
     return change(text, protected="npm runs it", level="refused", **more)
 
 
+def gone(*texts: str, ignored: bool = True) -> Effects:
+    return effects(*(change(each, ignored=ignored, protected="it is obeyed", level="asked") for each in texts))
+
+
 IN_TREE: Final[list[tuple[str, Effects, InTree, str]]] = [
     ("a file", effects("+ a", "- b"), NPM, ""),
     ("more than is listed", effects("+ a", left_out={"added": 1}), NPM, "too many to list"),
@@ -53,6 +57,11 @@ IN_TREE: Final[list[tuple[str, Effects, InTree, str]]] = [
     ("the same by another", effects(made(ignored=True)), InTree(("cp",)), "protected files"),
     ("the same by who knows whom", effects(made(ignored=True)), InTree(None), "protected files"),
     ("the same, not ignored", effects(made()), NPM, "protected files"),
+    ("a build that goes", gone("- out/build/", "- out/build/sub/", "- out/build/sub/x.cmake"), InTree(("rm",)), ""),
+    ("packages that go", gone("- web/node_modules/", "- web/node_modules/x"), InTree(("rm",)), ""),
+    ("one of them", gone("- node_modules/x/", "- node_modules/x/index.js"), InTree(("rm",)), "protected files"),
+    ("a file that goes", gone("- out/x.cmake"), InTree(("rm",)), "protected files"),
+    ("what git does not ignore", gone("- out/", "- out/x", ignored=False), InTree(("rm",)), "protected files"),
 ]
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.rules.started_programs import Started, started_by
+from supervisor.rules.started_programs import Started, making_programs, started_by
 
 STARTED: Final = [
     ("git status", ("git",)),
@@ -153,3 +153,23 @@ LAUNCHED: Final = [
 def test_a_program_behind_another_may_be_any(text: str, launches: bool) -> None:
     started = started_by("run_cmd", json.dumps({"command": text}))
     assert (started.launches, started.programs is not None) == (launches, True)
+
+
+MAKING: Final = {
+    "sed -i 's/a - b/a + b/' src/add.ts && npx vitest run": ("npx",),
+    "mkdir -p src/x; touch src/x/y.js; npm test": ("npm",),
+    "sed -i s/1/2/ app.js": ("sed",),
+    "sed -i s/1/2/ node_modules/x/index.js && npm test": ("sed", "npm"),
+    "sed -i s/1/2/ no*/x/index.js && npm test": ("sed", "npm"),
+    "sed -n 'w x/y' app.js && npm test": ("sed", "npm"),
+    "sed '1e ./run' app.js && npm test": ("sed", "npm"),
+    "sed s/a/b/e app.js && npm test": ("sed", "npm"),
+    "cp a.js ../b && npm test": ("cp", "npm"),
+    "rm -rf node_modules && npm test": ("rm", "npm"),
+    "npm test > $LOG": None,
+}
+
+
+@pytest.mark.parametrize("line", MAKING)
+def test_edits_beside_a_program_say_nothing_of_what_it_makes(line: str) -> None:
+    assert making_programs("run_cmd", json.dumps({"command": line})) == MAKING[line]

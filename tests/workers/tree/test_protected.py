@@ -6,7 +6,7 @@ import pytest
 from tests.tool_calls import refused, told
 from workers.files.write_file import write_file
 from workers.tool import ToolContext
-from workers.tree.protected import refuse_protected
+from workers.tree.protected import protection_of, refuse_protected
 
 
 def write(context: ToolContext, path: str) -> None:
@@ -104,3 +104,24 @@ def test_what_the_configuration_of_a_repository_names_is_not_written(
     (root / ".git/modules/mod/config").write_text("[core]\n\thooksPath = h2\n")
     with nullcontext() if stands else refused("permission_denied", "the configuration of its repository names it"):
         write_file.run(write_file.args(path=path, content="x"), context)
+
+
+SUBMODULE: dict[str, bool] = {
+    "index": False,
+    "objects/46/93ad": False,
+    "logs/refs/heads/main": False,
+    "nested/name/refs/heads/main": False,
+    "config": True,
+    "hooks/pre-commit": True,
+    "index/config": True,
+    "objects/hooks/pre-commit": True,
+    "modules/other/config": True,
+}
+"""Path in git's directory of a submodule -> whether it is obeyed."""
+
+
+@pytest.mark.parametrize("path", SUBMODULE)
+def test_of_a_submodule_git_keeps_the_same_data(path: str) -> None:
+    found = protection_of(f".git/modules/lib/{path}", lambda _: True)
+    assert bool(found.protected) is SUBMODULE[path]
+    assert protection_of(".git/modules/index", lambda _: True).protected

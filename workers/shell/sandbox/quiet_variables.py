@@ -20,6 +20,8 @@ QUIET: Final[Mapping[str, str]] = MappingProxyType(
         "HYPOTHESIS_STORAGE_DIRECTORY": f"{_CACHES}/hypothesis",
         "XDG_CACHE_HOME": f"{_CACHES}/home",
         "GOCACHE": f"{_CACHES}/go-build",
+        "POETRY_VIRTUALENVS_IN_PROJECT": "true",  # a HOME ends with the command, and an environment there
+        "PIPENV_VENV_IN_PROJECT": "1",
         "NO_UPDATE_NOTIFIER": "1",
         "npm_config_update_notifier": "false",
         "npm_config_fund": "false",
