@@ -160,6 +160,12 @@ def _is_kept_by_yarn(change: Change, path: str) -> bool:
     return any(kinds == {kind} and f"/{path}".endswith(kept) for kept, kind in _KEPT_BY_YARN.items())
 
 
+def leads_to_python(change: Change) -> bool:
+    """Say whether a change is a new link of an environment to its interpreter."""
+    below = change.path[change.path.rfind("/bin/") :]
+    return change.what == "added" and _is_interpreter(change, below)
+
+
 def _is_interpreter(change: Change, below: str) -> bool:
     """Say whether a name of an environment is a link to its interpreter; which one that is, does not matter."""
     target = change.after.target if change.after is not None else ""

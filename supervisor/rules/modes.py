@@ -16,6 +16,7 @@ from supervisor.display.git_words import git_words, own_part
 from supervisor.display.package_folders import folder_of
 from supervisor.rules.change_kinds import kinds_of
 from supervisor.rules.git_changes import in_git, only_adds
+from supervisor.rules.install_effects import leads_to_python
 from supervisor.rules.judge_effects import Verdict, count_changed, protected_changes, summary, unmade
 from supervisor.rules.named_changes import essential_changes
 from supervisor.rules.rule import ChangeKind, Mode, quoted
@@ -83,7 +84,8 @@ def _exceptions(effects: Effects, tree: InTree) -> Iterator[str]:
     if any(change.tracked and change.what not in _GONE for change in effects.changes):
         yield "git would no longer track files that stay"
     for kind, words in _ALWAYS_ASKED.items():
-        if found := [change for change in effects.changes if kind in kinds_of(change)]:
+        found = [change for change in effects.changes if kind in kinds_of(change)]
+        if found := [each for each in found if each.path not in made or not leads_to_python(each)]:
             yield f"it makes {words}: {_names(found)}"
     if effects.traffic:
         yield f"{summary(effects)}, and it used the network"

@@ -227,11 +227,16 @@ def _run_program(
         notes += [hint for text, hint in _HINTS.items() if text in ended.stderr.lower()]
     if ended.code and engine.venv_problem and any(_OF_PYTHON.search(each) for each in arguments):
         notes.append(engine.venv_problem)
-    if ended.refused and _LISTENS.search(ended.stdout + ended.stderr):
-        notes.append("no command can listen, not even on localhost: what starts a server of its own cannot be run here")
     if context.network and not network:
         notes.append("it had no network: only a command on an overlay can have one")
-    return ResultWithNote(result, "; ".join(filter(None, (*notes, remark(ended.refused)))), missed), was
+    return ResultWithNote(result, "; ".join(filter(None, (*notes, *_refused(ended)))), missed), was
+
+
+def _refused(ended: CommandOutcome) -> list[str]:
+    """Return what is said of sockets that it was not given."""
+    listens = ended.refused and _LISTENS.search(ended.stdout + ended.stderr)
+    told = "no command can listen, not even on localhost: what starts a server of its own cannot be run here"
+    return [told, remark(ended.refused)] if listens else [remark(ended.refused)]
 
 
 def _start_error(error: NotStarted, arguments: Sequence[bytes], venv_problem: str) -> ToolError:

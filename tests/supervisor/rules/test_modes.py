@@ -28,6 +28,13 @@ def made(text: str = "+ node_modules/.bin/tsc", **more: Any) -> Change:
     return change(text, protected="npm runs it", level="refused", **more)
 
 
+PYTHON: Final = InTree(("python3",))
+
+
+def link(target: str, **more: Any) -> Change:
+    return Change(".venv/bin/python", "added", None, NodeState("link", 0o777, target=target), leaves=True, **more)
+
+
 def gone(*texts: str, ignored: bool = True) -> Effects:
     return effects(*(change(each, ignored=ignored, protected="it is obeyed", level="asked") for each in texts))
 
@@ -57,6 +64,9 @@ IN_TREE: Final[list[tuple[str, Effects, InTree, str]]] = [
     ("the same by another", effects(made(ignored=True)), InTree(("cp",)), "protected files"),
     ("the same by who knows whom", effects(made(ignored=True)), InTree(None), "protected files"),
     ("the same, not ignored", effects(made()), NPM, "protected files"),
+    ("a link to an interpreter", effects(link("/usr/bin/python3", ignored=True)), PYTHON, ""),
+    ("one that is not ignored", effects(link("/usr/bin/python3")), PYTHON, "lead outside"),
+    ("a link elsewhere", effects(link("/etc/shadow", ignored=True)), PYTHON, "lead outside"),
     ("a build that goes", gone("- out/build/", "- out/build/sub/", "- out/build/sub/x.cmake"), InTree(("rm",)), ""),
     ("packages that go", gone("- web/node_modules/", "- web/node_modules/x"), InTree(("rm",)), ""),
     ("one of them", gone("- node_modules/x/", "- node_modules/x/index.js"), InTree(("rm",)), "protected files"),

@@ -309,3 +309,8 @@ def test_a_script_without_its_interpreter_is_not_found(tmp_path: Path) -> None:
 def test_the_sandbox_has_one_user_and_one_host(worker: RawWorker) -> None:
     found = shell(worker, "whoami; uname -n; cat /etc/hostname")
     assert found["stdout"].splitlines() == ["agent", "strongroom", "strongroom"]
+
+
+def test_what_would_listen_is_told_that_nothing_can(worker: RawWorker) -> None:
+    answer = worker.call("run_cmd", {"command": "exec 3<>/dev/tcp/127.0.0.1/80"})
+    assert "not even on localhost" in str(answer), answer
