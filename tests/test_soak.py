@@ -308,10 +308,10 @@ def test_a_descriptor_that_is_open_only_for_a_moment_is_not_leaked() -> None:
     assert steadiest([]) == []
 
 
-def rest(open_files: Mapping[int, str] | None, workers: int) -> Sample:
+def rest(open_files: Mapping[int, str] | None, workers: int, idle_pools: int = 0) -> Sample:
     found = looks(20)[0]
     crew = [extensions.WorkerStatus("files", each, "/r", "p", "READY", pid=100 + each) for each in range(workers)]
-    pools = [extensions.PoolStatus("files", "/r", "p", 0, None, crew)]
+    pools = [extensions.PoolStatus("files", "/r", "p", 0, None, each) for each in (crew, *[[]] * idle_pools)]
     found.status, found.open_files = msgspec.structs.replace(found.status, pools=pools), open_files
     return found
 
@@ -329,6 +329,10 @@ def test_a_leaked_descriptor_is_named() -> None:
     ]
     assert named([rest(WORKER, 1), rest({**WORKER, **ANOTHER, 3: "socket:[9]"}, 2)]) == [
         "descriptor: 3 leads to socket:[9], one of 1 that are new, 1 too many"
+    ]
+    opened = {3: "anon_inode:[eventpoll]", 4: "anon_inode:[eventpoll]"}
+    assert named([rest({}, 0), rest(opened, 0, 1)]) == [
+        f"descriptor: {number} leads to anon_inode:[eventpoll], one of 2 that are new, 1 too many" for number in (3, 4)
     ]
     assert named([rest(None, 1), rest(None, 1)]) == ["descriptor: which one was leaked, the kernel tells only root"]
 

@@ -231,7 +231,7 @@ class Daemon:
         except (OSError, StrongroomError):
             return None
         explained = _WORKERS_OWN * len(live(status)) + sum(each.category == "web" for each in live(status))
-        explained += len({each.root for each in status.pools}) + status.clients
+        explained += len({each.root for each in status.pools}) + len(status.pools) + status.clients
         unexplained = used.open_files - explained if used.open_files is not None else None
         calls = sum(each.calls for each in status.pools)
         life.samples.append(Sample(time.time(), used.memory / _MIB, calls, unexplained, status, open_files))

@@ -185,6 +185,7 @@ def _unexplained(sample: Sample, open_files: Mapping[int, str]) -> Counter[str]:
     workers = live(sample.status)
     found = Counter(map(_kind, open_files.values()))
     found.subtract({kind: many * len(workers) for kind, many in _PER_WORKER.items()})
+    found.subtract({"eventpoll": len(sample.status.pools)})
     found.subtract({"socket": sample.status.clients + sum(each.category == "web" for each in workers)})
     return found
 

@@ -213,9 +213,12 @@ class Channel:
         if self._broken:
             raise WorkerUnavailable("the worker had broken the protocol")
 
-    def _readable(self) -> None:
-        """Take what has come, and let whoever awaits an answer go on where it is there, or none can come any more."""
-        pending = self._pending
+    def _readable(self) -> bool:
+        """Take what has come, and let whoever awaits an answer go on where it is there, or none can come any more.
+
+        Return whether more than a turn's share had come.
+        """
+        pending, more = self._pending, False
         try:
             for _ in range(_BURST):
                 if not self._frames.read():
@@ -226,6 +229,8 @@ class Channel:
                     break
                 if pending is not None and pending.answer is not None:
                     break
+            else:
+                more = True
         except BlockingIOError:
             pass
         except frames.FrameError as error:
@@ -239,6 +244,7 @@ class Channel:
             self._just_read = True
             pending.answered()
             self._just_read = False
+        return more
 
     def _break(self, error: frames.FrameError) -> None:
         self._broken = True
@@ -288,26 +294,9 @@ class Channel:
         pending = self._pending
         if pending is None:
             self._stray(f"{type(message).__name__} outside of a call")
-        elif getattr(message, "id", None) != pending.id:
-            raise frames.FrameError(f"answered another call with {type(message).__name__}")
-        elif isinstance(message, pending.expects):
-            if pending.writing is not None:
-                raise frames.FrameError(f"answered with {type(message).__name__} before it had read the call")
+        elif pending.is_answered_by(message):
             self._pending = None
             pending.settle(message)
-        else:
-            self._take_part(pending, message)
-
-    def _take_part(self, pending: PendingAnswer, message: messages.Up) -> None:
-        if isinstance(message, messages.Output):
-            if pending.output is not None:
-                pending.output(message.text)
-        elif isinstance(message, messages.Original | messages.Piece):
-            if pending.originals is None:
-                raise frames.FrameError("originals that nobody asked for")
-            pending.originals(message)
-        else:
-            raise frames.FrameError(f"answered with {type(message).__name__}")
 
     def _stray(self, what: str) -> None:
         self._strays += 1

@@ -22,10 +22,12 @@ class PipeWatch:
     def __init__(self) -> None:
         self._epoll: select.epoll | None = None
         self._opened = trio.Event()
-        self._readers: dict[int, Callable[[], None]] = {}
+        self._readers: dict[int, Callable[[], bool]] = {}
 
-    def add(self, descriptor: int, read: Callable[[], None]) -> None:
+    def add(self, descriptor: int, read: Callable[[], bool]) -> None:
         """Have `read` called whenever there is something, or the end, to read; it raises nothing.
+
+        It returns whether it has left much: then other tasks have their turn first.
 
         Raises:
             OSError: this process is out of descriptors, or the kernel of memory.
@@ -50,9 +52,12 @@ class PipeWatch:
             for _ in range(_ROUNDS):
                 if not (events := self._epoll.poll(0)):
                     break
+                flooded = False
                 for descriptor, _events in events:
                     if (read := self._readers.get(descriptor)) is not None:  # else one before it has ended it
-                        read()
+                        flooded |= read()
+                if flooded:
+                    break
 
     def close(self) -> None:
         """Let go of everything; nothing may wait any more."""

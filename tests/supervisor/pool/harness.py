@@ -31,7 +31,7 @@ READ: list[dict[str, Any]] = [{"frame": {"id": "$ID", "ok": "hello"}}]
 class Unheard(PipeWatch):
     """Watches nothing, for a process that is told nothing."""
 
-    def add(self, descriptor: int, read: Callable[[], None]) -> None:
+    def add(self, descriptor: int, read: Callable[[], bool]) -> None:
         pass
 
 
