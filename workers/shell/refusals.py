@@ -24,21 +24,23 @@ _SIGNS: Final = (
         r"connect to (?:\w+ )*?(?:scope )?bus|d-?bus|can't operate\b|talk to init daemon",
         "the bus of the system's services",
     ),
-    _sign(r"(?:docker|podman|containerd|buildkit)\S* [^\n]*(?:sock|daemon)", "a container engine"),
-    _sign(r"\b\w*kill(?:all)?\b[^\n]*(?:permitted|no such process)|killing pid \d+ failed", "a signal to a process"),
+    _sign(r"(?:docker|podman|containerd|buildkit)\S* [^\n]{0,300}(?:sock|daemon)", "a container engine"),
     _sign(
-        r"(?:renice|ionice|taskset|chrt|set (?:priority|pid))[^\n]*(?:permitted|no such process)",
+        r"\b\w*kill(?:all)?\b[^\n]{0,300}(?:permitted|no such process)|killing pid \d+ failed", "a signal to a process"
+    ),
+    _sign(
+        r"(?:renice|ionice|taskset|chrt|set (?:priority|pid))[^\n]{0,300}(?:permitted|no such process)",
         "another process's settings",
     ),
     _sign(r"ptrace|/proc/\d+/\S+: permission denied", "the inside of another process"),
-    _sign(r"\b(?:u?mount|losetup|swapo\w+)\b[^\n]*(?:denied|superuser|permitted|root|not find)", "a mount"),
+    _sign(r"\b(?:u?mount|losetup|swapo\w+)\b[^\n]{0,300}(?:denied|superuser|permitted|root|not find)", "a mount"),
     _sign(r"kernel buffer", "the kernel's log"),
     _sign(
         r"no new privileges|effective uid is not 0|setuid root|^sudo: |\bsu: |\bpkexec\b", "the rights of another user"
     ),
     _sign(
         r"network is unreachable|resolve host|name resolution|couldn't connect|connect to \S+ port|connect: "
-        r"|rtnetlink answers: operation|socket\b[^\n]*not permitted",
+        r"|rtnetlink answers: operation|socket\b[^\n]{0,300}not permitted",
         NETWORK,
     ),
     _sign(r"cannot lock /etc/|cannot open audit", "a change of users"),
@@ -60,7 +62,7 @@ class Otherwise(NamedTuple):
 
 
 def _otherwise(programs: str, *more: Any) -> Otherwise:
-    where = r"(?:^|[;&|(\n`]|\b(?:do|then|else|exec|sudo|time|xargs)\b)\s*(?:/usr)?(?:/s?bin/)?"
+    where = r"(?:^|[;&|(\n`]|\b(?:do|then|else|exec|sudo|time|xargs)\b)[ \t]{0,99}(?:/usr)?(?:/s?bin/)?"
     return Otherwise(re.compile(f"{where}(?:{programs})(?![\\w.-])".encode()), *more)
 
 

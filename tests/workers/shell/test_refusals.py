@@ -117,3 +117,8 @@ def test_owners_that_cannot_be_told_are_not_taken_for_nobody(printed: str) -> No
     (said,) = notes(b"ps aux", (), f"a\n{printed}\n", network=False)
     assert "another user" in said
     assert notes(b"ps aux", (), "busybody 165534\n", network=False) == []
+
+
+def test_a_text_of_separators_alone_takes_no_time_worth_speaking_of() -> None:
+    for each in (b"\n", b"; ", b"sudo ", b"\n \n"):
+        assert notes(each * 20_000, (), "", network=False) == []
