@@ -46,8 +46,8 @@ _OF_THE_ROOT: Final = "[core]\n\tcheckStat = minimal\n\ttrustctime = false\n"
 class _Copy:
     """A copy beside an empty layer, in an open directory, and what becomes of both."""
 
-    def __init__(self, root: int, within: int, copy: TreeCopy) -> None:
-        """Copy.
+    def __init__(self, root: int, within: int, copy: TreeCopy, place: str) -> None:
+        """Copy; `place` names where to.
 
         Raises:
             CannotRehearse: it cannot be; `TooMuch` where there is no room.
@@ -64,7 +64,9 @@ class _Copy:
             try:
                 copy.make(self._copied)
             except OSError as error:
-                raise TooMuch(f"the copy of the root that it would run in cannot be made: {error.strerror}") from error
+                size = f"{-(-copy.size // _MEGABYTE)} MB in {place}"
+                why = f"the copy of the root that it would run in ({size}) cannot be made: {error.strerror}"
+                raise TooMuch(why) from error
             self._held = stack.pop_all()
 
     def layer(self, until: float) -> UpperLayer:
@@ -135,7 +137,7 @@ class CommandCopy(CommandLayer):
         with ExitStack() as stack:
             directory, places = own_places(engine, stack, copy.names_in_all)
             self.places = places
-            self._copy = _Copy(root, directory, copy)
+            self._copy = _Copy(root, directory, copy, engine.copies)
             stack.callback(self._copy.close)
             engine = msgspec.structs.replace(
                 engine,
@@ -196,7 +198,7 @@ class CopyInSandbox(CommandLayer):
                 within = stack.enter_context(closing(os.open(layers, DIRECTORY)))
             except OSError as error:
                 raise TooMuch(f"there is no room for a copy of the root: {error.strerror}") from error
-            self._copy = _Copy(root, within, copy)
+            self._copy = _Copy(root, within, copy, "memory")
             stack.callback(self._copy.close)
             engine = msgspec.structs.replace(engine, place=partial(_show_copy, layers), filter=engine.overlay_filter)
             super().__init__(engine, stack.pop_all())
