@@ -20,7 +20,7 @@ _LOCALE: Final = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
 _ZONE: Final = re.compile(r"(?![/:])(?!.*\.\.)[A-Za-z0-9_+/:,.<>-]{1,64}")
 
 _OURS: Final = re.compile(r"PATH|HOME|USER|LOGNAME|SHELL|TMPDIR|IFS|SHELLOPTS|BASHOPTS|PS4|PROMPT_COMMAND|ZDOTDIR")
-_PATHS: Final = re.compile(
+_PATHS: Final = (
     r"LD_[A-Z_]+|PYTHON(PATH|STARTUP|HOME|USERBASE|EXECUTABLE|PLATLIBDIR)|NODE_PATH|PERL5?LIB|RUBYLIB|GEM_(PATH|HOME)"
     r"|BASH_ENV|ENV|CLASSPATH|LUA_C?PATH(_5_\d)?|GCONV_PATH|OPENSSL_(CONF|ENGINES|MODULES)|MAKEFILES|GIT_(EXEC_PATH|"
     r"TEMPLATE_DIR|CONFIG(_GLOBAL|_SYSTEM)?|DIR|WORK_TREE|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|COMMON_DIR)"
@@ -29,7 +29,7 @@ _PATHS: Final = re.compile(
     r"|NODE_REPL_EXTERNAL_MODULE|PHPRC|PHP_INI_SCAN_DIR|TCLLIBPATH|XDG_[A-Z_]+|CARGO_HOME|RUSTUP_HOME|GUILE_LOAD_PATH"
 )
 """Each names files from which programs load code or commands, or directories of such files."""
-_OPTIONS: Final = re.compile(
+_OPTIONS: Final = (
     r"NODE_OPTIONS|RUBYOPT|PERL5(OPT|DB)|_?JAVA_(TOOL_)?OPTIONS|JDK_JAVA_OPTIONS|(MAVEN|GRADLE|SBT|ANT|JVM|KOTLIN)_OPTS"
     r"|GOFLAGS|MAKEFLAGS|GNUMAKEFLAGS|RUSTC|RUSTC_(WORKSPACE_)?WRAPPER|RUSTDOC|CARGO_BUILD_RUSTC(_[A-Z_]*WRAPPER)?"
     r"|CARGO_TARGET_\w+_(RUNNER|LINKER)|LUA_INIT(_5_\d)?|ERL_A?FLAGS|ERL_ZFLAGS|ELIXIR_ERL_OPTIONS|DOTNET_\w*HOOKS?"
@@ -39,7 +39,7 @@ _OPTIONS: Final = re.compile(
     r"|PYTEST_(PLUGINS|ADDOPTS)|MAVEN_ARGS|LESS(OPEN|CLOSE)|TAR_OPTIONS|SSH_ASKPASS|(npm|NPM|yarn|YARN|pnpm|PNPM)_(config|CONFIG)_\w*(shell|SHELL|options|OPTIONS|git|GIT)\w*"
 )
 """Each holds options or commands by which code is loaded or run."""
-_HARMLESS: Final = re.compile(
+_HARMLESS: Final = (
     r"NODE_OPTIONS=--(max[-_](old|semi)[-_]space[-_]size=\d+|stack[-_]size=\d+|no-(warnings|deprecation)|enable-source-maps)"
     r"|(_?JAVA_(TOOL_)?OPTIONS|JDK_JAVA_OPTIONS|(MAVEN|GRADLE|SBT|ANT|JVM|KOTLIN)_OPTS)=-X(m[sxn]|ss)\d+[kKmMgG]?"
     r"|\w+=-D(file\.encoding|user\.(language|country|timezone))=[\w/-]+|PYTHONWARNINGS=(ignore|default|error|always|once)"
@@ -75,9 +75,9 @@ def _refusal(name: str, value: str, root: str) -> str:
         return f"is longer than {_LONGEST} bytes. Put it into a file."
     if _OURS.fullmatch(name):
         return "is made for each command. Name directories of programs in `toolchains` of [shell]; leave this one out."
-    if _PATHS.fullmatch(name) and not _all_in_root(_paths(name, value), root):
+    if re.fullmatch(_PATHS, name) and not _all_in_root(_paths(name, value), root):
         return f"makes programs load code from {value[:80]!r}. Name paths in the root, relative to it, or leave it out."
-    if not _PATHS.fullmatch(name) and _OPTIONS.fullmatch(name) and not _options_in_root(name, value, root):
+    if not re.fullmatch(_PATHS, name) and re.fullmatch(_OPTIONS, name) and not _options_in_root(name, value, root):
         return (
             f"can make programs load or run what {value[:80]!r} says. Name files in the root, as ./FILE, or put the "
             "options into the command."
@@ -103,7 +103,7 @@ def _in_root(path: str, root: str) -> bool:
 
 def _options_in_root(name: str, value: str, root: str) -> bool:
     """Say whether options are about files of the root alone, and name one, or load nothing."""
-    words = [word for word in value.split() if not _HARMLESS.fullmatch(f"{name}={word}")]
+    words = [word for word in value.split() if not re.fullmatch(_HARMLESS, f"{name}={word}")]
     rest = [_OPTION.sub("", word, count=1) if word.startswith("-") else word for word in words]
     paths = [each for each in rest if each]
     about_files = all(each.startswith(("./", "/")) and _in_root(each, root) for each in paths)
@@ -116,7 +116,7 @@ def absolute_variables(variables: Mapping[str, str], root: str) -> dict[str, str
         name: (" " if name in _OF_WORDS else ":").join(
             os.path.normpath(os.path.join(root, each)) for each in _paths(name, value)
         )
-        if _PATHS.fullmatch(name)
+        if re.fullmatch(_PATHS, name)
         else value
         for name, value in variables.items()
     }

@@ -66,10 +66,9 @@ _PASSWORDS: Final = "/etc/shadow"
 _HIDDEN_BUT: Final = frozenset(
     {".gitignore", ".gitkeep", ".keep", ".DS_Store", ".lock", ".bin", ".tools", ".links", ".package-lock.json"}
 )
-_PRIVATE: Final = re.compile(
-    r"credentials?(\..*)?|auth\.(json|toml)|id_(rsa|dsa|ecdsa|ed25519).*|.+\.(kdbx|key|p12|pfx|pem|ovpn)|secrets?(\..*)?"
-    r"|tokens?(\..*)?|(pip|npmrc|pypirc|netrc|condarc)(\.conf|\.ini)?|settings\.xml|.+_history|shadow|passwd",
-    re.IGNORECASE,
+_PRIVATE: Final = (
+    r"(?i)credentials?(\..*)?|auth\.(json|toml)|id_(rsa|dsa|ecdsa|ed25519).*|.+\.(kdbx|key|p12|pfx|pem|ovpn)|secrets?(\..*)?"
+    r"|tokens?(\..*)?|(pip|npmrc|pypirc|netrc|condarc)(\.conf|\.ini)?|settings\.xml|.+_history|shadow|passwd"
 )
 """Names of files that hold secrets, unless they are programs."""
 
@@ -230,7 +229,7 @@ def refuse_secrets(directory: str) -> None:
     """
     for entry in names_in(directory):
         hidden = entry.name.startswith(".") and entry.name not in _HIDDEN_BUT
-        if hidden or (_PRIVATE.fullmatch(entry.name) and not _is_program(entry)):
+        if hidden or (re.fullmatch(_PRIVATE, entry.name) and not _is_program(entry)):
             raise NotShown(f"it would show {entry.name} in it, which may hold settings or credentials")
 
 

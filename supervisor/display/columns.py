@@ -21,7 +21,7 @@ _GAP: Final = "  "
 _BELOW: Final = "    "
 _STROKES: Final = "\u2500-\u259f\u2308-\u230f\u239b-\u23b3\u23b8-\u23bf\u2758-\u275a\uff5c\u2223\u2225\u01c0\uffe8"
 """What the frame of a review is drawn with, and what looks like it."""
-_FRAMED: Final = re.compile(f"^((?:\x1b\\[[0-9;]*m)*)(?=[{_STROKES}])", re.MULTILINE)
+_FRAMED: Final = f"(?m)^((?:\x1b\\[[0-9;]*m)*)(?=[{_STROKES}])"
 _NOTHING: Final = frozenset({"Mn", "Me", "Cf"})
 """Categories of what is drawn upon the character before it."""
 
@@ -74,7 +74,7 @@ def wrapped(text: str, columns: int, first: str = "", rest: str | None = None) -
 
 def off_frame(lines: str) -> str:
     """Return lines, with the codes of a terminal, of which none begins as the frame of a review does."""
-    return _FRAMED.sub(r"\1 ", lines)
+    return re.sub(_FRAMED, r"\1 ", lines)
 
 
 def broken(line: str, columns: int) -> list[str]:

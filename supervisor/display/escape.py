@@ -17,7 +17,7 @@ _FILLERS: Final = "\u115f\u1160\u3164\uffa0"
 """Letters of Hangul without ink; a terminal may leave room for them."""
 _SPACES: Final = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
 """Zs of Unicode's general categories, but for the space."""
-_BLANKS: Final = re.compile(f"[ \t\n\r{_SPACES}\u2800{_FILLERS}]{{17,}}")
+_BLANKS: Final = f"[ \t\n\r{_SPACES}\u2800{_FILLERS}]{{17,}}"
 """More of them in a row than anybody needs for a layout; whatever follows could be off the screen."""
 _SELECTORS: Final = "\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _WITHOUT_WIDTH: Final = (
@@ -57,14 +57,14 @@ _PILED: Final = f"(?<=[{_MARKS}]{{4}})[{_MARKS}]+"
 """Marks above and below marks: they leave their line, and cover others."""
 _LONE: Final = re.compile("(?<!\\S)[^\x00-\u02ff]\\S*")
 """Words that may begin with a mark, which is drawn upon the blank before it."""
-_FOREIGN: Final = re.compile("[\u0300-\U0010ffff]")
+_FOREIGN: Final = re.compile("[^\x00-\u02ff]")
 _UNSEEN: Final = f"[{_HIDDEN}{_SPACES}]{_ILLEGAL}"
 # Patterns of many ranges are compiled, by `re`, when they are first needed: most text is ASCII.
 _ASCII_CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 _UNSEEN_IN_PROSE: Final = f"[{_HIDDEN}]{_ILLEGAL}"
 _UNSEEN_IN_NAMES: Final = f"[{_HIDDEN}{_SPACES}\u2044\u2215\u29f8\uff0f\u2024\u2571]| (?=[\r\n]|\\Z)|\\A "
 """Also what looks like a slash or a dot, and blanks at the ends."""
-_LEFT_OUT: Final = re.compile(f"[{_WITHOUT_WIDTH}]+")
+_LEFT_OUT: Final = f"[{_WITHOUT_WIDTH}]+"
 _SMUGGLED: Final = f"[\U000e0000-\U000e0fff{_SELECTORS}]{_ILLEGAL}|[{_WITHOUT_WIDTH}]{{8,}}"
 """Tags, selectors that select nothing, and runs of characters without width: text for models that people do not see."""
 
@@ -111,7 +111,7 @@ def name(text: str) -> str:
     """
     if text.isascii() and text.isprintable() and text.strip() == text and "  " not in text:
         return text
-    counted = _BLANKS.sub(lambda run: f" [{len(run[0])} blanks] ", text)
+    counted = re.sub(_BLANKS, lambda run: f" [{len(run[0])} blanks] ", text)
     seen = visible(re.sub(_UNSEEN_IN_NAMES, _escaped, counted), prose=True)
     told = _disguised(seen)
     return seen.replace("\n", "\\n").replace("\t", "\\t") + (f" [{told}]" if told else "")
@@ -137,7 +137,7 @@ def written_out(text: str, *, json: bool = False) -> tuple[str, int]:
 
 def is_padded(text: str) -> bool:
     """Say whether a run of blanks may push off the screen what follows it; what has no width does not end a run."""
-    return _BLANKS.search(_LEFT_OUT.sub("", text)) is not None
+    return re.search(_BLANKS, re.sub(_LEFT_OUT, "", text)) is not None
 
 
 def _json_visible(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 from supervisor.display.escape import name, one_line
 from workers.changes.effects import GIT, GitChange
 
-_OWN: Final = re.compile(
+_OWN: Final = (
     r"(?:.*/)?\.git/(?:(objects|logs|refs)|(objects)/(?:pack|[0-9a-f]{2}(?:/[0-9a-f]{38,62})?)"
     r"|(objects)/pack/pack-[0-9a-f]{40,64}\.(?:pack|idx|rev)|(logs|refs)/.*"
     r"|(index|HEAD|ORIG_HEAD|FETCH_HEAD|MERGE_HEAD|MERGE_MSG|MERGE_MODE|AUTO_MERGE|CHERRY_PICK_HEAD|REVERT_HEAD)"
@@ -28,7 +28,7 @@ _WIDTH: Final = 60
 
 def own_part(path: str) -> str:
     """Return the part of git's directory that a path is, if git keeps that for itself; else ""."""
-    found = _OWN.fullmatch(path)
+    found = re.fullmatch(_OWN, path)
     return next(filter(None, found.groups())) if found else ""
 
 

@@ -13,7 +13,7 @@ from workers.changes.effects import Change, Effects, NodeState
 
 _SPECIAL: Final[Mapping[str, str]] = {"fifo": "a named pipe", "socket": "a socket", "device": "a device"}
 _SET_ID: Final = 0o6000
-_GIT_STORE: Final = re.compile(
+_GIT_STORE: Final = (
     r"(?:.*/)?\.git/(?:(?:modules|worktrees)/.+/)?"
     r"(?:index|objects/(?:[0-9a-f]{2}/[0-9a-f]{38,62}|pack/pack-[0-9a-f]{40,64}\.(?:pack|idx|rev)))"
 )
@@ -24,7 +24,7 @@ def unseen(change: Change) -> str:
     before, after = change.before, change.after
     if after is None:
         return ""
-    parts = [change.diff_left_out] if change.diff_left_out and not _GIT_STORE.fullmatch(change.path) else []
+    parts = [change.diff_left_out] if change.diff_left_out and not re.fullmatch(_GIT_STORE, change.path) else []
     if after.kind in _SPECIAL and (before is None or before.kind != after.kind):
         parts.append(f"what is behind {_SPECIAL[after.kind]}")
     if hidden := [name for name, _, new in changed_attributes(before, after) if new is None]:

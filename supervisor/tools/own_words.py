@@ -37,7 +37,7 @@ _SENTENCES: Final = (
     rf"Updating crates\.io index|Downloaded {_MANY} crates? \([\d.]{{1,8}} ?[KM]i?B\) in {_TIME}",
 )
 """Sources: what each program prints."""
-_OWN: Final = re.compile("|".join(f"(?:{each})" for each in _SENTENCES), re.ASCII)
+_OWN: Final = "(?a)" + "|".join(f"(?:{each})" for each in _SENTENCES)
 _LINES: Final = 16
 """Of each output: numbers, too, say something where there are many."""
 _OUTPUTS: Final = ("stdout", "stderr")
@@ -53,7 +53,7 @@ def own_words(result: str) -> tuple[str, int]:
     left_out = 0
     for output in _OUTPUTS:
         lines = [each for each in str(told.get(output, "")).splitlines() if each.strip()]
-        own = list(dict.fromkeys(each.strip() for each in lines if _OWN.fullmatch(each.strip())))[:_LINES]
+        own = list(dict.fromkeys(each.strip() for each in lines if re.fullmatch(_OWN, each.strip())))[:_LINES]
         told[output] = "".join(f"{each}\n" for each in own)
         left_out += len(lines) - len(own)
     kept = {key: told[key] for key in (*_OUTPUTS, "exit_code") if key in told}

@@ -15,18 +15,15 @@ NOTE: Final = (
 _LOOKED_AT: Final = 2**12
 """Characters of the end of each stream."""
 
-_QUESTION: Final = re.compile(
-    r"[:?>)\]] \Z|\S[?:]\Z|(?:\[y/n\]|\(y/n\)|\[yes/no\]|\(yes/no\b)[^\n]*\n?\Z", re.IGNORECASE
-)
+_QUESTION: Final = r"(?i)[:?>)\]] \Z|\S[?:]\Z|(?:\[y/n\]|\(y/n\)|\[yes/no\]|\(yes/no\b)[^\n]*\n?\Z"
 """The last line, which has no end, or in which somebody is asked for a yes."""
 
-_COMPLAINT: Final = re.compile(
-    r"EOFError|EOF when reading|not (?:from |to )?a (?:tty|terminal)|terminal is (?:required|dumb)|prompts disabled"
-    r"|no tty present|/dev/tty\S* No such|no controlling terminal|inappropriate ioctl for device",
-    re.IGNORECASE,
+_COMPLAINT: Final = (
+    r"(?i)EOFError|EOF when reading|not (?:from |to )?a (?:tty|terminal)|terminal is (?:required|dumb)|prompts disabled"
+    r"|no tty present|/dev/tty\S* No such|no controlling terminal|inappropriate ioctl for device"
 )
 
-_READERS: Final = re.compile(
+_READERS: Final = (
     r"(?:\S*/)?(?:(?:(?:ba|da|z)?sh|bc|cat|head|less|more|node|perl|php|psql|python3?|ruby|sort|tail|wc)"
     r"(?: +-[^cem\s]*)*|(?:read|tee|tr|xargs)\b[^<|&;]*) *(?:\Z|[;&|>\n])"
 )
@@ -36,6 +33,6 @@ _READERS: Final = re.compile(
 def remarks(command: bytes, stdout: str, stderr: str) -> list[str]:
     """Return what is to be said of the input of a command, by its text and by what it printed."""
     if not stdout and not stderr:
-        return ["its input was empty"] if _READERS.match(command.decode("utf-8", "replace")) else []
+        return ["its input was empty"] if re.match(_READERS, command.decode("utf-8", "replace")) else []
     ends = [stream[-_LOOKED_AT:] for stream in (stdout, stderr)]
-    return [NOTE] if any(_QUESTION.search(each) or _COMPLAINT.search(each) for each in ends) else []
+    return [NOTE] if any(re.search(_QUESTION, each) or re.search(_COMPLAINT, each) for each in ends) else []

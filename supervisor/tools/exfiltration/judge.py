@@ -57,11 +57,10 @@ is, the surer that is."""
 _ACRONYM: Final = 5
 """Capitals in a row that are read as one part; more of them, within a name, are letters."""
 
-_KEY_FORMS: Final = re.compile(
-    r"\b(?:(?:AKIA|ASIA)[A-Z0-9]{16}"  # Amazon's access keys
+_KEY_FORMS: Final = (
+    r"(?i)\b(?:(?:AKIA|ASIA)[A-Z0-9]{16}"  # Amazon's access keys
     r"|gh[pousr]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|xox[abprs]-[\w-]{10,}|sk-[\w-]{16,}|AIza[\w-]{30,}"
-    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})",  # a UUID
-    re.IGNORECASE,
+    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"  # a UUID
 )
 """Keys that say what they are, as their makers document them."""
 
@@ -218,7 +217,7 @@ def _common(blocks: frozenset[str], runs: frozenset[str], text: str) -> str:
 
 def _unreadable(host: str, carried: str, seen: SeenText) -> str | None:
     """Look for strings without words: keys, digests, what is encrypted or encoded."""
-    if (key := _KEY_FORMS.search(carried)) and not seen.is_public(key[0]):
+    if (key := re.search(_KEY_FORMS, carried)) and not seen.is_public(key[0]):
         return f'the address carries "{key[0][:_SHOWN]}", which has the form of a key and would leave this machine'
     pieces = _PIECES.split(f"{host}/{carried}")
     random = [piece for piece in pieces if _is_random(piece) and not _is_known(piece, seen)]

@@ -10,19 +10,16 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final
 
-_ADDRESS: Final = re.compile(
-    r"(?<![\w.-])(?:https?://)?((?:[\w-]{1,63}\.){1,5}[a-z]{2,24}(?::\d{1,5})?/[!#-&*-;=?-Z_a-z~]*)", re.IGNORECASE
-)
-_CUT: Final = re.compile(r"(?:(?<=[=/])(?:[A-Z][A-Z0-9_-]{2,40}|(?:your|the|my|insert)[_-].{0,80})|[$%.,:;!*]{1,9})\Z")
+_ADDRESS: Final = r"(?i)(?<![\w.-])(?:https?://)?((?:[\w-]{1,63}\.){1,5}[a-z]{2,24}(?::\d{1,5})?/[!#-&*-;=?-Z_a-z~]*)"
+_CUT: Final = r"(?:(?<=[=/])(?:[A-Z][A-Z0-9_-]{2,40}|(?:your|the|my|insert)[_-].{0,80})|[$%.,:;!*]{1,9})\Z"
 """The end of an address that only stands for something, or is not of it."""
 _OPEN: Final = re.compile(r"[=?&]\Z")
 _FOLLOWS: Final = re.compile(r"[$%]?[<{\[\u2026]|[$%.]{2}| ?\+|[A-Z][A-Z0-9_-]{2}|(?:your|the|my|insert)[_-]")
 """How an opening ends; and what follows one where something is to be filled in."""
-_ASKS: Final = re.compile(
-    r"\b(?:append|follow(?:ed|ing)? by|fill|substitut|replac|insert|encod|concatenat|suffix|exfil)"
+_ASKS: Final = (
+    r"(?i)\b(?:append|follow(?:ed|ing)? by|fill|substitut|replac|insert|encod|concatenat|suffix|exfil)"
     r"|\b(?:with|plus|and|then|of|from|as) (?:the|your|its|each|every|their|what|all)\b[^.\n]{0,40}"
-    r"\b(?:notes?|words?|lines?|secrets?|passwords?|contents?|keys?|tokens?|files?|diary|texts?|read|says?)\b",
-    re.IGNORECASE,
+    r"\b(?:notes?|words?|lines?|secrets?|passwords?|contents?|keys?|tokens?|files?|diary|texts?|read|says?)\b"
 )
 _AROUND: Final = 150
 """Characters before and after an address in which it may be said what to do with it."""
@@ -31,9 +28,9 @@ _LONGEST: Final = 500
 
 def openings_of(text: str) -> Iterator[str]:
     """Yield each opening in a text, from its host on, in lower case; never a host alone."""
-    asks = [found.start() for found in _ASKS.finditer(text)]
-    for found in _ADDRESS.finditer(text):
-        beginning = _CUT.sub("", found[1][:_LONGEST])
+    asks = [found.start() for found in re.finditer(_ASKS, text)]
+    for found in re.finditer(_ADDRESS, text):
+        beginning = re.sub(_CUT, "", found[1][:_LONGEST])
         at = found.start(1) + len(beginning)
         if beginning.find("/") + 1 < len(beginning) and (
             _OPEN.search(beginning)

@@ -37,7 +37,7 @@ _KINDS: Final = {
 }
 _NOTE: Final = ".md"
 _WORD: Final = re.compile(r"\w{3,}")
-_SENTENCE: Final = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s+|[\n\r\u2028\u2029]+")
+_SENTENCE: Final = r"(?<=[.!?\u3002\uff01\uff1f])\s+|[\n\r\u2028\u2029]+"
 _PIECE: Final = re.compile(r"(?s).{1,240}(?:\s|$)|.{240}")
 _QUOTES: Final = dict.fromkeys(map(ord, '"\u201c\u201d\u201e\u201f\u2033\u02ba\u275d\u275e\u301d\u301e\uff02'), "'")
 """What looks like the end of a quotation."""
@@ -146,7 +146,7 @@ def _said(text: str) -> str:
 
 
 def _sentences(text: str) -> Iterable[str]:
-    return (piece for each in _SENTENCE.split(text) for piece in _PIECE.findall(each))
+    return (piece for each in re.split(_SENTENCE, text) for piece in _PIECE.findall(each))
 
 
 def _named(source: Source) -> str:
