@@ -2,7 +2,8 @@
 
 Rule: this imports next to nothing before Ctrl-C is seen to. While the command line is imported, Ctrl-C ends the process
 as it ends any program; from then on it is an exception, which the command line turns into a sentence. A Python that is
-not isolated, as the script `strongroom` starts it, becomes one before anything else of ours is imported.
+not isolated, as the script `strongroom` starts it, becomes one before anything else of ours is imported. The daemon
+that a command will need starts beside it.
 """
 
 import gc
@@ -11,9 +12,15 @@ import sys
 
 # Not `signal`, whose import takes milliseconds in which Ctrl-C would still be a traceback; this is built in.
 from _signal import SIG_DFL, SIGINT, default_int_handler, getsignal, signal  # type: ignore[import-not-found]
+from typing import TYPE_CHECKING
 
-_OBJECTS = 50_000
-"""More than imports make, which leave no garbage: to look for it takes a tenth of a short command's time."""
+if TYPE_CHECKING:
+    from supervisor.clients.connection.spawn import Starting
+
+_OBJECTS = 150_000
+"""More than imports make, which leave no garbage: to look for it takes a tenth of a command's time."""
+
+_NO_COMMAND = {"-h", "--help", "--version"}
 
 
 def main() -> None:
@@ -28,12 +35,24 @@ def main() -> None:
     if ours:
         signal(SIGINT, SIG_DFL)
     gc.set_threshold(_OBJECTS)
+    early = _begin_daemon(sys.argv[1:])
     from supervisor.cli.main import main as command_line
     from supervisor.system.process_end import run_to_exit
 
     if ours:
         signal(SIGINT, default_int_handler)
-    run_to_exit(command_line)
+    run_to_exit(lambda: command_line(obj=early))
+
+
+def _begin_daemon(arguments: list[str]) -> "Starting | None":
+    """Begin the daemon that a command line needs, as far as its first word tells; a wrong line leaves it unused."""
+    words = [each for each in arguments if each.strip("-v") and each != "--verbose"]
+    word = words[0] if words and not words[0].startswith("-") else "console"
+    if word not in ("call", "console") or not _NO_COMMAND.isdisjoint(words):
+        return None
+    from supervisor.clients.connection.spawn import begin_early
+
+    return begin_early(private=word == "call")
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def fake(
         calls: a file with one line for each call that was delivered to it.
         cured: once this file exists, it starts as it should.
     """
-    from supervisor.pool.spec import worker_command  # of the test's side alone
+    from supervisor.pool.template_process import worker_command  # of the test's side alone
     from tests.raw_worker import template_of
 
     files = {"memory": memory, "calls": calls, "cured": cured}

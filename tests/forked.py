@@ -19,6 +19,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
+from io import FileIO
 from typing import Any, Final
 
 from tests.supervisor.command import CODE, Strongroom
@@ -241,8 +242,13 @@ def _fork() -> int:
 class _Child:
     """What a client that has forked its daemon knows of it."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, stdin: int) -> None:
         self.pid = pid
+        self.stdin = FileIO(stdin, "wb")
+
+    def communicate(self) -> None:
+        self.stdin.close()
+        self.wait()
 
     def wait(self) -> int:
         return os.waitpid(self.pid, 0)[1]
@@ -256,11 +262,14 @@ def fork_daemons() -> None:
     from supervisor.clients.connection import spawn as spawning
 
     def spawn(arguments: Sequence[str], descriptors: tuple[int, ...], errors: int | None) -> _Child:
+        reader, writer = os.pipe()
         if pid := os.fork():
-            return _Child(pid)
+            os.close(reader)
+            return _Child(pid, writer)
         code = 1
         try:
-            _as_if_new(descriptors, errors)
+            os.close(writer)
+            _as_if_new(descriptors, errors, reader)
             command = list(spawning._MODULE)
             module, *words = command[command.index("-m") + 1 :] if "-m" in command else ["supervisor.daemon"]
             sys.argv = [module, *words, *arguments]
@@ -276,7 +285,7 @@ def fork_daemons() -> None:
     vars(spawning)["_spawn"] = spawn
 
 
-def _as_if_new(descriptors: tuple[int, ...], errors: int | None) -> None:
+def _as_if_new(descriptors: tuple[int, ...], errors: int | None, stdin: int) -> None:
     """Have of the process that forked this one what a started program would have of it."""
     signal.set_wakeup_fd(-1)
     for number in signal.valid_signals():
@@ -287,7 +296,7 @@ def _as_if_new(descriptors: tuple[int, ...], errors: int | None) -> None:
     os.setsid()
     os.chdir("/")
     null = os.open(os.devnull, os.O_RDWR)
-    for standard, each in enumerate((null, null, 2 if errors is None else errors)):
+    for standard, each in enumerate((stdin, null, 2 if errors is None else errors)):
         os.dup2(each, standard)
     for each in map(int, os.listdir("/proc/self/fd")):
         if each > 2 and each not in descriptors:

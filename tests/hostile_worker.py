@@ -20,7 +20,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from supervisor.pool.spec import worker_command
+from supervisor.pool.template_process import worker_command
 from workers import __main__ as worker
 from workers import kernel
 from workers.catalog import CATEGORIES

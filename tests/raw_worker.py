@@ -16,7 +16,8 @@ from typing import Any, Self
 import msgspec
 
 from supervisor.pool.child_process import ForkedWorker
-from supervisor.pool.spec import ChildSpec, worker_command
+from supervisor.pool.spec import ChildSpec
+from supervisor.pool.template_process import worker_command
 from supervisor.pool.worker_template import WorkerTemplate
 from workers.wire import frames, messages
 

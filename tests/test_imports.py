@@ -109,8 +109,8 @@ except SystemExit:
 """
 
 SHORT: Final = {
-    "status": (42, ["status"]),
-    "call": (45, ["call", "read_file", '{"path": "a.md"}', "--root", "root"]),
+    "status": (43, ["status"]),
+    "call": (46, ["call", "read_file", '{"path": "a.md"}', "--root", "root"]),
     "completion": (6, ["completion", "bash"]),
 }
 """Commands that end at once, with how many modules of ours each may import."""

@@ -25,7 +25,8 @@ from supervisor.broker.broker import Broker
 from supervisor.categories.web import WebConfig
 from supervisor.errors import WorkerDied
 from supervisor.pool.pool import Pool
-from supervisor.pool.spec import ChildSpec, Restart, worker_command
+from supervisor.pool.spec import ChildSpec, Restart
+from supervisor.pool.template_process import worker_command
 from supervisor.pool.worker_template import WorkerTemplate
 from tests.authority import Authority
 from tests.web_bodies import OK, Page

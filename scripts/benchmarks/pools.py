@@ -10,7 +10,8 @@ import trio
 
 from scripts.benchmarks.worker import MAIN
 from supervisor.pool.pool import Pool
-from supervisor.pool.spec import ChildSpec, Restart, worker_command
+from supervisor.pool.spec import ChildSpec, Restart
+from supervisor.pool.template_process import worker_command
 from supervisor.pool.worker_slot import WorkerState
 from supervisor.pool.worker_template import WorkerTemplate
 from workers.wire.messages import Context

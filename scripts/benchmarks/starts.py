@@ -14,7 +14,8 @@ from scripts.benchmarks.figures import Figure, Goal, at, figure
 from scripts.benchmarks.pools import NOTE, files_spec, settled, with_bench_pool, with_pool
 from supervisor.errors import WorkerDied
 from supervisor.pool.pool import Pool
-from supervisor.pool.spec import ChildSpec, worker_command
+from supervisor.pool.spec import ChildSpec
+from supervisor.pool.template_process import worker_command
 from supervisor.pool.worker_slot import WorkerState
 from supervisor.pool.worker_template import WorkerTemplate
 from workers.wire.messages import Done

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from supervisor.cli.shared import (
+    Launched,
     fault_plan_of,
     faults_option,
     json_option,
@@ -99,7 +100,9 @@ def _with_progress(items: int, run: Callable[..., list[str]]) -> list[str]:
 @mode_option
 @click.option("--json", "_as_json", is_flag=True, help="Accepted for symmetry: the answer is always JSON.")
 @where
+@click.pass_obj
 def call(
+    launched: Launched,
     tool: str | None,
     arguments: str | None,
     many: bool,
@@ -127,7 +130,7 @@ def call(
     here = settings()
     resolved = resolve(here, profile, root, None, names)
     with stopped_like_ctrl_c():
-        starting = private_if_none_runs(here)
+        starting = private_if_none_runs(here, launched.early)
         from supervisor.clients.call import call_many, call_once, is_ok
 
         if many:

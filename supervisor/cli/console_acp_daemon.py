@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from supervisor.cli.shared import (
+    Launched,
     fault_plan_of,
     faults_option,
     mode_option,
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 @session_option
 @click.option("--continue", "continue_", is_flag=True, help="Continue the newest session of this directory.")
 @click.option("--plain", is_flag=True, help="Read and write plain lines, also on a terminal.")
+@click.pass_obj
 def console(
+    launched: Launched,
     profile: str | None,
     root: str | None,
     model: str | None,
@@ -51,6 +54,10 @@ def console(
         raise click.UsageError("Use --session or --continue, not both.")
     if session and names.given:
         raise click.UsageError("A session keeps its repository: use --session without --group and --technology.")
+    from supervisor.system.left_out import left_out
+
+    with left_out("ssl"):  # no event loop of ours speaks TLS, and asyncio can do without; it is a third of its import
+        import asyncio  # noqa: F401 - for the console
     from supervisor.clients.connection.requests import absolute, absolute_model
     from supervisor.clients.console.options import ConsoleOptions
     from supervisor.clients.console.start_console import run_console
@@ -67,7 +74,7 @@ def console(
         plain=plain,
         colour=on_terminal() and not loaded.no_color,
     )
-    return run_console(loaded, options)
+    return run_console(loaded, options, launched.early)
 
 
 @click.command()
@@ -90,7 +97,7 @@ def acp() -> int:
 @click.option("--stop", "stops", is_flag=True, help="Stop the running daemon when its turns are done.")
 @faults_option
 @click.pass_obj
-def daemon(verbose: int, socket: str | None, print_unit: bool, stops: bool, faults: str | None) -> int:
+def daemon(launched: Launched, socket: str | None, print_unit: bool, stops: bool, faults: str | None) -> int:
     """Run the daemon in the foreground. Clients start one in the background where none runs.
 
     SIGTERM and Ctrl-C let running turns finish; a second one interrupts them. SIGHUP reads the configuration again.
@@ -136,9 +143,8 @@ def daemon(verbose: int, socket: str | None, print_unit: bool, stops: bool, faul
     from supervisor.config.fault_plan import RunningFaultPlan
     from supervisor.daemon.program import run
 
-    return run(
-        here, Path(socket).absolute() if socket else None, verbose, faults=RunningFaultPlan(plan) if plan else None
-    )
+    running = RunningFaultPlan(plan) if plan else None
+    return run(here, Path(socket).absolute() if socket else None, launched.verbose, faults=running)
 
 
 def _executable() -> str:

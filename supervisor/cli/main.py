@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn, TextIO
 
 import click
 
-from supervisor.cli.shared import start_logging
+from supervisor.cli.shared import Launched, start_logging
 from supervisor.version import VERSION
 
 _STANDARD: Final = 2
@@ -129,7 +129,7 @@ def main(context: click.Context, verbose: int) -> int | None:
       printf 'list **/*.md\\n' | strongroom batch - --model offline --output answers.jsonl
       strongroom doctor
     """
-    context.obj = verbose
+    context.obj = Launched(verbose, context.obj)
     if context.invoked_subcommand != "daemon":  # which logs by itself
         start_logging(verbose)
     if context.invoked_subcommand is None:

@@ -11,15 +11,24 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from supervisor.clients.connection.spawn import Starting
     from supervisor.config.fault_plan import FaultPlan
     from supervisor.config.settings import Settings
+
+
+class Launched(NamedTuple):
+    """What there is before a command is read: `context.obj` of each."""
+
+    verbose: int
+    early: "Starting | None"
+    """The daemon that was begun for it."""
 
 
 def settings() -> "Settings":

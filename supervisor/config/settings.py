@@ -15,16 +15,16 @@ import msgspec
 
 from supervisor.categories.row import CategoryLimits, Locations, ProfileTraits
 from supervisor.config.config_keys import Config
+from supervisor.config.places import places
 from supervisor.system import safe_files
 from workers.wire.messages import Inputs
 
-_XDG_VARIABLES: Final = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
-_NOTHING: Final = re.compile(rb"(?:[ \t]*(?:#[\t -~]*)?(?:\r?\n|\Z))*")
+_NOTHING: Final = rb"(?:[ \t]*(?:#[\t -~]*)?(?:\r?\n|\Z))*"
 """A text without a key, for which nothing needs to be imported that knows the keys."""
 _NO_TRAITS: Final = ProfileTraits()
 LOGIN: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 """What of the person's environment a command that runs unconfined may be given."""
-_PERSON: Final = re.compile(
+_PERSON: Final = (
     r"PATH|LANG|LC_ALL|LC_CTYPE|TZ|XDG_CONFIG_HOME|\w+_(CERT(_FILE)?|CA(_BUNDLE|_CERTS|INFO)|cafile)"
     r"|(JAVA|CARGO|RUSTUP|VOLTA|PNPM)_HOME|(GO|DOTNET|PYENV|RBENV|NODENV|GOENV|JENV)_?ROOT|GOPATH|CONDA_PREFIX"
     r"|VIRTUAL_ENV|(ASDF|MISE)_DATA_DIR|(NVM|FNM|SDKMAN)_DIR|(BUN|DENO)_INSTALL|UV_PYTHON_INSTALL_DIR"
@@ -70,7 +70,7 @@ class Settings:
     @property
     def person(self) -> dict[str, str]:
         """What a client tells of the environment of who opens a session: where programs are, and their language."""
-        found = ((name, value) for name, value in self.environment.items() if value and _PERSON.fullmatch(name))
+        found = ((name, value) for name, value in self.environment.items() if value and re.fullmatch(_PERSON, name))
         return {name: value.encode("utf-8", "replace").decode() for name, value in found}  # as JSON can have it
 
     @property
@@ -119,30 +119,19 @@ def load(environ: Mapping[str, str] = os.environ, *, read: bool = True) -> Setti
     Raises:
         ConfigError: the configuration is unreadable, not TOML, or has an unknown key or a wrong value.
     """
-    variables: tuple[tuple[str, str], ...]
-    if environ.get("STRONGROOM_HOME"):
-        home = Path(environ["STRONGROOM_HOME"]).absolute()
-        file, logs, socket = home / "config.toml", home / "logs", home / "daemon.sock"
-        variables = (("STRONGROOM_HOME", str(home)),)
-    else:
-        user = Path(environ.get("HOME") or os.path.expanduser("~"))
-        home = _xdg(environ, "XDG_DATA_HOME", user / ".local/share") / "strongroom"
-        file = _xdg(environ, "XDG_CONFIG_HOME", user / ".config") / "strongroom" / "config.toml"
-        logs = _xdg(environ, "XDG_STATE_HOME", user / ".local/state") / "strongroom" / "logs"
-        runtime = environ.get("XDG_RUNTIME_DIR", "")
-        socket = Path(runtime, "strongroom") / "daemon.sock" if runtime.startswith("/") else home / "daemon.sock"
-        variables = tuple((name, environ[name]) for name in _XDG_VARIABLES if environ.get(name, "").startswith("/"))
+    kept = places(environ)
+    home = Path(kept.home).absolute()
     settings = Settings(
         Config(),
-        file,
+        file := Path(kept.config_file).absolute(),
         home,
         dict(environ),
-        socket,
-        logs,
+        Path(kept.socket).absolute(),
+        Path(kept.logs).absolute(),
         environ.get("NOTIFY_SOCKET") or None,
         _watchdog_s(environ),
         bool(environ.get("NO_COLOR")),
-        variables,
+        tuple((name, str(home) if name == "STRONGROOM_HOME" else environ[name]) for name in kept.variables),
         tuple((name, environ[name]) for name in LOGIN if environ.get(name)),
     )
     if not read or _says_nothing(file):
@@ -155,7 +144,7 @@ def load(environ: Mapping[str, str] = os.environ, *, read: bool = True) -> Setti
 def _says_nothing(file: Path) -> bool:
     """Say whether there is no configuration, or none but comments, as `strongroom init` writes it."""
     try:
-        return _NOTHING.fullmatch(safe_files.read_bytes(file)) is not None
+        return re.fullmatch(_NOTHING, safe_files.read_bytes(file)) is not None
     except FileNotFoundError:
         return True
     except (OSError, ValueError):
@@ -168,8 +157,3 @@ def _watchdog_s(environ: Mapping[str, str]) -> float | None:
     ours = environ.get("WATCHDOG_PID", "") in ("", str(os.getpid()))
     number = int(microseconds) if re.fullmatch("[0-9]{1,19}", microseconds) else 0
     return number / 1e6 if ours and number else None
-
-
-def _xdg(environ: Mapping[str, str], name: str, default: Path) -> Path:
-    value = environ.get(name, "")
-    return Path(value) if value.startswith("/") else default

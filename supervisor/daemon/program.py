@@ -25,6 +25,7 @@ from supervisor.daemon.process.logs import log_to_stderr, start_logging
 from supervisor.daemon.protocol.connection import as_fault
 from supervisor.daemon.service import Service
 from supervisor.errors import ConfigError, DaemonRuns, StrongroomError
+from supervisor.pool.template_process import TemplateProcess
 from supervisor.system.garbage import collect_from_here
 from supervisor.system.safe_files import secure_home
 from workers.kernel import prctl
@@ -89,10 +90,11 @@ def run_background(word: int) -> int:
         return 1
 
 
-def run_private(descriptor: int, parent: int, level: int, plan: Path | None = None) -> int:
+def run_private(descriptor: int, parent: int, level: int, template: TemplateProcess, plan: Path | None = None) -> int:
     """Serve the client `parent` at the other end of a socket pair, and end with it, however it ends.
 
-    `level` is logging's: what its stderr, which is the client's, shall see. `plan` is the client's fault plan.
+    `level` is logging's: what its stderr, which is the client's, shall see. `template` is that of its workers, `plan`
+    the client's fault plan.
     """
     prctl("PR_SET_PDEATHSIG", _SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -108,7 +110,7 @@ def run_private(descriptor: int, parent: int, level: int, plan: Path | None = No
         secure_home(settings.home)
         log_to_stderr(settings, level)
         faults = None if plan is None else RunningFaultPlan(read_plan(plan))
-        trio.run(Service(settings, private=True, faults=faults).run, serve)
+        trio.run(Service(settings, private=True, faults=faults, template=template).run, serve)
     except StrongroomError as error:
         _tell(connected, error)
         return 1

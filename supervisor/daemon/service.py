@@ -37,6 +37,7 @@ from supervisor.daemon.status import About
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.journal import open_journal
 from supervisor.pool.cgroup import worker_cgroups
+from supervisor.pool.template_process import TemplateProcess
 from supervisor.session.leases import Leases
 from supervisor.session.resources import SessionResources, announce_faults, prepare_process
 from supervisor.system import unix_socket
@@ -63,12 +64,21 @@ class Service:
         settings: as they were read at the start.
         private: whether it serves one client and ends with it.
         faults: those that the command line asked for.
+        template: of its workers, if that runs already.
     """
 
-    def __init__(self, settings: Settings, *, private: bool, faults: RunningFaultPlan | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        private: bool,
+        faults: RunningFaultPlan | None = None,
+        template: TemplateProcess | None = None,
+    ) -> None:
         self.about = About(private)
         self._settings = settings
         self._faults = faults
+        self._template = template
         self._notifier = Notifier(settings)
         self._stop = trio.Event()
         self._draining = trio.CancelScope()
@@ -96,7 +106,14 @@ class Service:
                 announce_faults(self._faults.plan, journal)
             async with trio.open_nursery() as workers:
                 resources = SessionResources(
-                    settings, journal, workers, orphans, self._faults, groups, spares=not self.about.private
+                    settings,
+                    journal,
+                    workers,
+                    orphans,
+                    self._faults,
+                    groups,
+                    spares=not self.about.private,
+                    template=self._template,
                 )
                 try:
                     async with trio.open_nursery() as nursery:

@@ -4,47 +4,17 @@ Rule: data only. The words are OTP's (https://www.erlang.org/doc/system/sup_prin
 period; the one strategy is one_for_one.
 """
 
-import os
 import socket
-import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Final
-
-import msgspec
 
 from supervisor.config.fault_plan import RunningFaultPlan
 from supervisor.pool.cgroup import WorkerCgroups
+from supervisor.pool.template_process import worker_command
 from supervisor.pool.worker_cap import WorkerCap
 from supervisor.pool.worker_template import WorkerTemplate
 from supervisor.system.descendants import Orphans
 from workers.wire.messages import Context, Inputs, Limits
-
-_LIBRARIES: Final = str(Path(msgspec.__file__).parent.parent)
-_CODE: Final = str(Path(__file__).parent.parent.parent)
-_BEGIN: Final = """\
-import gc, sys
-gc.disable()
-sys.path += sys.argv[1:3]
-sys.modules["typing_extensions"] = None
-import msgspec
-del sys.modules["typing_extensions"]
-"""
-"""Each line is worth its place at every start. Collecting garbage while importing finds next to none, for 4 ms (the
-worker turns it on again). msgspec can do without typing_extensions; where another library brought it, it would be
-imported for nothing, for 9 ms. Nothing that is installed comes before the standard library."""
-
-_MAIN: Final = "from workers.__main__ import main; main()"
-
-
-def worker_command(main: str = _MAIN) -> tuple[str, ...]:
-    """Return the command of a worker whose supervisor is this process.
-
-    `main` is the Python that it runs. Isolated (-I) and without site (-S): nothing of the user's Python set-up
-    runs in it, and it starts in half the time. The last argument is the pid that the worker dies with.
-    """
-    return (sys.executable, "-I", "-S", "-X", "utf8", "-c", _BEGIN + main, _CODE, _LIBRARIES, str(os.getpid()))
 
 
 @dataclass(frozen=True)

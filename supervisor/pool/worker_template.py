@@ -14,7 +14,8 @@ from typing import Final
 import trio
 from trio.lowlevel import wait_readable
 
-from supervisor.pool.child_process import ForkedWorker, end_with_this_process, spawn
+from supervisor.pool.child_process import ForkedWorker
+from supervisor.pool.template_process import TemplateProcess
 from supervisor.system.descendants import Orphans
 from workers.wire.messages import FORKED_ROOT
 
@@ -35,19 +36,28 @@ class WorkerTemplate:
         command: of a worker, which is a template where its input is a socket.
         orphans: as for `ChildSpec`.
         patience: seconds that it has to fork one worker, its own start included.
+        started: the first one, if it runs already.
     """
 
-    def __init__(self, command: tuple[str, ...], orphans: Orphans | None, patience: float = 2.0) -> None:
+    def __init__(
+        self,
+        command: tuple[str, ...],
+        orphans: Orphans | None,
+        patience: float = 2.0,
+        started: TemplateProcess | None = None,
+    ) -> None:
         self.process: subprocess.Popen[bytes] | None = None
         """The template that runs, if one does."""
+        self._socket: socket.socket | None = None
         self.forked = 0
         self._orphans = orphans
         self._patience = patience
         self._command = command
-        self._socket: socket.socket | None = None
         self._failures = 0
         self._off_until = 0.0
         self._lock = trio.Lock()
+        if started is not None:
+            self._use(started)
 
     async def fork(self, root_fd: int, *, brokered: bool) -> ForkedWorker | None:
         """Return a worker whose death is bound to this process; None where one cannot be forked.
@@ -95,17 +105,17 @@ class WorkerTemplate:
         Raises:
             OSError: there is no template, and none can be started.
         """
-        if self._socket is None:
-            self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            with theirs:
-                ends = theirs.fileno(), subprocess.DEVNULL
-                self.process = spawn(self._command, (), end_with_this_process, ends)
-            if self._orphans is not None:
-                self._orphans.adopt(self.process.pid)
+        connection = self._socket or self._use(TemplateProcess(self._command))
         passed = [each.fileno() for each in worker.theirs]
         passed.insert(FORKED_ROOT, root_fd)
-        socket.send_fds(self._socket, [b"."], passed)
-        return self._socket.fileno()
+        socket.send_fds(connection, [b"."], passed)
+        return connection.fileno()
+
+    def _use(self, started: TemplateProcess) -> socket.socket:
+        self._socket, self.process = started.socket, started.process
+        if self._orphans is not None:
+            self._orphans.adopt(self.process.pid)
+        return self._socket
 
     def answer(self) -> int:
         """Return the pid of the worker that was asked for.

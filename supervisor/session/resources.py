@@ -30,7 +30,8 @@ from supervisor.journal.journal_writer import JournalWriter
 from supervisor.pool.cgroup import WorkerCgroups
 from supervisor.pool.open_root import Identity, OpenRoot
 from supervisor.pool.pools import Pools
-from supervisor.pool.spec import ChildSpec, worker_command
+from supervisor.pool.spec import ChildSpec
+from supervisor.pool.template_process import TemplateProcess, worker_command
 from supervisor.pool.worker_cap import WorkerCap
 from supervisor.pool.worker_template import WorkerTemplate
 from supervisor.rules.store import RuleStore
@@ -88,7 +89,8 @@ class SessionResources:
         orphans: as for `ChildSpec`.
         faults: those that the command line asked for.
         groups: where the workers' cgroups are made; its owner closes them after `close`.
-        spares: whether one more worker than needed is kept ready, and all are forked by a template.
+        spares: whether one more worker than needed is kept ready.
+        template: which forks the workers, if it runs already.
     """
 
     def __init__(
@@ -101,6 +103,7 @@ class SessionResources:
         groups: WorkerCgroups | None = None,
         *,
         spares: bool = True,
+        template: TemplateProcess | None = None,
     ) -> None:
         self.writer = JournalWriter(journal)
         self.groups = groups
@@ -112,7 +115,7 @@ class SessionResources:
         self._current: dict[tuple[Profile, Identity], Pools] = {}
         """What is open for sessions from now on, by what is found under the root's path, not by the path alone."""
         self._cap = WorkerCap(spares=spares)
-        self._template = WorkerTemplate(worker_command(), orphans) if spares else None
+        self._template = WorkerTemplate(worker_command(), orphans, started=template)
         self._models: dict[tuple[str, int], Model] = {}
         self._adopted: list[Model] = []
         self._agent_files = AgentFiles(journal.path)
@@ -254,8 +257,7 @@ class SessionResources:
                 nursery.start_soon(each.pools.close)
         self.opened.clear()
         self._current.clear()
-        if self._template is not None:
-            self._template.close()
+        self._template.close()
         self._agent_files.close()
 
 

@@ -8,6 +8,7 @@ what is code, or where code is looked for. It imports next to nothing: entry poi
 import os
 import sys
 from collections.abc import MutableMapping
+from importlib.util import find_spec
 from typing import Final
 
 CODE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -24,6 +25,14 @@ def isolated(program: str, name: str, libraries: str = CODE) -> list[str]:
     `libraries` is a directory with libraries, where they may lie in one that Python does not know of by itself.
     """
     return [sys.executable, "-I", "-S", "-X", "utf8", "-c", _BEGIN + program, name, CODE, libraries]
+
+
+def libraries() -> str:
+    """Return the directory in which what everything of ours needs is installed, without importing that."""
+    found = find_spec("msgspec")
+    assert found is not None
+    assert found.origin is not None
+    return os.path.dirname(os.path.dirname(found.origin))
 
 
 def forget_code(environment: MutableMapping[str, str] = os.environ) -> None:

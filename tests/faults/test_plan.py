@@ -28,7 +28,8 @@ from supervisor.config.settings import Settings
 from supervisor.journal.facts import CallEnded, CallStarted, Fact
 from supervisor.journal.journal import Journal, open_journal
 from supervisor.pool.pools import Pools
-from supervisor.pool.spec import ChildSpec, worker_command
+from supervisor.pool.spec import ChildSpec
+from supervisor.pool.template_process import worker_command
 from supervisor.pool.worker_template import WorkerTemplate
 from supervisor.session.child_specs import child_spec
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion

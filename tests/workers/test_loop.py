@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from supervisor.pool.spec import worker_command
+from supervisor.pool.template_process import worker_command
 from tests.raw_worker import receive, send
 from workers.changes.effects import Change, Effects, NodeState
 from workers.errors import RehearsalRefused, ToolError

@@ -10,6 +10,7 @@ that was spawned would be by the time that its pid is told: its death is bound, 
 
 import os
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Final
 
 from workers import kernel
@@ -20,6 +21,7 @@ from workers.confine.privileges import PR_SET_DUMPABLE, undumpable
 _FIRST: Final = 3
 """The first descriptor that is free in the template: its own are the socket, and twice nothing."""
 _MOST: Final = 5
+_PAIR: Final = 2
 
 
 def fork_workers(bind_death: Callable[[], None], categories: Mapping[str, Category]) -> None:
@@ -27,13 +29,14 @@ def fork_workers(bind_death: Callable[[], None], categories: Mapping[str, Catego
 
     Args:
         bind_death: lets a worker die with its supervisor.
-        categories: all that workers may be of; what they import is imported here after the first worker, which waits.
+        categories: all that workers may be of; what they import is imported here after the second worker: one may be
+            all that is ever needed, and its spare is not to wait.
     """
     import socket
 
     undumpable()
     connection = socket.socket(fileno=0)
-    while True:
+    for forked in count(1):
         message, descriptors, _flags, _address = socket.recv_fds(connection, 1, _MOST)
         if not message or descriptors != list(range(_FIRST, _FIRST + len(descriptors))):
             os._exit(0)  # the supervisor has gone, or is none
@@ -41,7 +44,7 @@ def fork_workers(bind_death: Callable[[], None], categories: Mapping[str, Catego
             break
         for each in descriptors:
             os.close(each)
-        for category in categories.values():
+        for category in categories.values() if forked == _PAIR else ():
             confinement = category.confinement()
             for writable in (False, True):
                 seccomp.assemble(confinement.calls(writable=writable), kernel.MACHINE)

@@ -46,7 +46,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     check: Callable[[Settings], ProviderCheck] | None = None
     """Asks the provider's server whether it answers and takes the key, for `strongroom doctor --model`."""
     is_file: bool = False
-    """What follows the prefix is the path of a file; the model is opened again when that file changes."""
+    """What follows the prefix, and its colon, is the path of a file; the model is opened again when that changes."""
 
     def answers_to(self, name: str) -> bool:
         """Say whether a model of this name is one of this provider's, whatever the environment says."""

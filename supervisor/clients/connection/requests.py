@@ -25,6 +25,8 @@ def absolute(path: str | None) -> str | None:
 
 def absolute_model(name: str) -> str:
     """Return a model's name as the daemon understands it."""
+    if ":" not in name:
+        return name  # no file: nothing has to be imported that knows them
     from supervisor.agent.models.providers import provider_of
 
     row = provider_of(name)

@@ -24,7 +24,7 @@ from supervisor.config.settings import LOGIN
 from supervisor.display.escape import one_line
 from supervisor.pool.child_process import spawn
 from supervisor.pool.frame_reader import FrameReader
-from supervisor.pool.spec import worker_command
+from supervisor.pool.template_process import worker_command
 from supervisor.pool.worker_process import orphans_ended
 from supervisor.system.descendants import Orphans
 from supervisor.tools.services import ChangeServices

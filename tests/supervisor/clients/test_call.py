@@ -304,11 +304,11 @@ def test_a_reader_that_goes_away_ends_it_in_silence(strongroom: Strongroom, root
     assert family.is_gone()
 
 
-def test_a_private_daemon_starts_one_worker_and_no_spare(strongroom: Strongroom, root: Path) -> None:
+def test_a_private_daemon_starts_a_template_and_one_worker_and_no_spare(strongroom: Strongroom, root: Path) -> None:
     with strongroom.start(*STREAM) as process:
         for _ in range(3):
             assert json.loads(answer_to(process, lines(READ)))["ok"]
-        assert len(workers(process.pid)) == 1
+        assert len(workers(process.pid)) == 2
         assert finished(process).code == 0
 
 

@@ -13,7 +13,7 @@ import trio.testing
 from supervisor.errors import WorkerDied, WorkerUnavailable
 from supervisor.pool.channel import STRAY_LIMIT, Channel
 from supervisor.pool.pipe_watch import PipeWatch
-from supervisor.pool.spec import worker_command
+from supervisor.pool.template_process import worker_command
 from tests.supervisor.pool.conftest import OpenPool
 from tests.supervisor.pool.harness import HANG, ask, pids, until
 from workers.wire import frames, messages

@@ -17,7 +17,8 @@ from supervisor.pool.open_root import RootGone
 from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pool import Pool
 from supervisor.pool.pools import Pools
-from supervisor.pool.spec import ChildSpec, Restart, worker_command
+from supervisor.pool.spec import ChildSpec, Restart
+from supervisor.pool.template_process import worker_command
 from tests.fake_worker import Step, fake
 from tests.raw_worker import forked, template_of
 from tests.supervisor.pool.harness import (

@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from supervisor.errors import WorkerDied
-from supervisor.pool.spec import worker_command
+from supervisor.pool.template_process import worker_command
 from supervisor.pool.worker_process import WorkerProcess
 from supervisor.system import descendants
 from supervisor.system.descendants import Orphans

@@ -12,7 +12,8 @@ import pytest
 import trio
 
 from supervisor.pool.pool import Pool
-from supervisor.pool.spec import ChildSpec, worker_command
+from supervisor.pool.spec import ChildSpec
+from supervisor.pool.template_process import worker_command
 from supervisor.pool.worker_process import WorkerProcess
 from supervisor.pool.worker_template import WorkerTemplate
 from supervisor.system import descendants

@@ -16,6 +16,7 @@ from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 from supervisor.pool.cgroup import WorkerCgroups
 from supervisor.pool.spec import ChildSpec
+from supervisor.pool.template_process import TemplateProcess, worker_command
 from supervisor.session.child_specs import child_spec
 from supervisor.session.resources import SessionResources
 from supervisor.system.descendants import Orphans
@@ -62,15 +63,19 @@ async def test_the_workers_of_all_roots_share_one_cap(
     assert cap.most == 3
 
 
-async def test_the_workers_of_all_roots_are_forked_by_one_template_where_they_are_many(
+async def test_the_workers_of_all_roots_are_forked_by_one_template_which_may_run_already(
     resources: SessionResources, settings: Settings, root: Path, tmp_path: Path, nursery: trio.Nursery
 ) -> None:
     template = spec(resources, profile(root), "files").template
     assert template is not None
     assert spec(resources, profile(tmp_path), "web").template is template
-    few = SessionResources(settings, resources.writer.journal, nursery, Orphans(), spares=False)
-    assert spec(few, profile(root), "files").template is None
-    await few.close()
+    running = TemplateProcess(worker_command())
+    others = SessionResources(settings, resources.writer.journal, nursery, Orphans(), template=running)
+    theirs = spec(others, profile(root), "files").template
+    assert theirs is not None
+    assert theirs.process is running.process
+    await others.close()
+    assert running.process.returncode is not None
 
 
 async def test_a_profile_that_lacks_a_tool_here_has_the_same_workers(resources: SessionResources, root: Path) -> None:

@@ -12,7 +12,7 @@ import trio
 from supervisor.config.config_keys import Config
 from supervisor.config.settings import Settings
 from supervisor.pool.pools import Pools
-from supervisor.pool.spec import worker_command
+from supervisor.pool.template_process import worker_command
 from supervisor.session.child_specs import child_spec
 from supervisor.tools.execution import Execution
 from tests.supervisor.tools.test_execution import PROJECT, Site, yes

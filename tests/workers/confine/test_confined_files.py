@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from supervisor.pool.spec import worker_command
+from supervisor.pool.template_process import worker_command
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import RawWorker, open_worker, receive, send
 from tests.supervisor.command import CODE, HANG_GUARD

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from supervisor.pool.spec import worker_command
+from supervisor.pool.template_process import worker_command
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import gone, open_worker, receive
 from tests.supervisor.command import HANG_GUARD

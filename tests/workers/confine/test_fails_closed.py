@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from supervisor.pool.spec import worker_command
+from supervisor.pool.template_process import worker_command
 from tests.raw_worker import open_worker, receive
 from tests.supervisor.command import CODE, HANG_GUARD
 from workers import kernel

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from supervisor.pool.child_process import ForkedWorker, spawn
-from supervisor.pool.spec import worker_command
+from supervisor.pool.template_process import worker_command
 from supervisor.pool.worker_template import WorkerTemplate
 from tests.raw_worker import Forked, gone, open_worker
 from tests.supervisor.command import LOOKS_IN
@@ -147,7 +147,7 @@ PROGRAM = """
 import os, sys
 from supervisor.pool.worker_template import WorkerTemplate
 from tests.raw_worker import Forked
-from supervisor.pool.spec import worker_command
+from supervisor.pool.template_process import worker_command
 template = WorkerTemplate(worker_command(), None)
 worker = Forked(template, os.open("/", os.O_PATH))
 print(template.process.pid, worker.pid, flush=True)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from supervisor.pool.spec import worker_command
+from supervisor.pool.template_process import worker_command
 from supervisor.pool.worker_usage import usage_of_tree
 from tests.raw_worker import RawWorker, gone, receive, send
 from tests.supervisor.command import HANG_GUARD, LOOKS_IN, children

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from supervisor.pool.spec import worker_command
+from supervisor.pool.template_process import worker_command
 from tests.raw_worker import RawWorker, receive, send
 from tests.supervisor.command import Family, children
 from tests.workers.commit.conftest import without_a_disk

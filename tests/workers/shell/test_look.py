@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from supervisor.pool.spec import worker_command
+from supervisor.pool.template_process import worker_command
 from tests.raw_worker import RawWorker, receive, send
 from tests.workers.commit.snapshot import snapshot
 from tests.workers.shell.conftest import open_shell, propose, write

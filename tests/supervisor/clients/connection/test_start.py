@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final, Literal
 
@@ -22,7 +22,13 @@ from supervisor.clients.connection import start as module
 from supervisor.clients.connection.link import Link
 from supervisor.clients.connection.link_events import LinkEvent, decline
 from supervisor.clients.connection.patience import Patience, version_notices
-from supervisor.clients.connection.spawn import StartingPrivate, background_if_none_runs, private_if_none_runs
+from supervisor.clients.connection.spawn import (
+    Starting,
+    StartingBackground,
+    StartingPrivate,
+    background_if_none_runs,
+    private_if_none_runs,
+)
 from supervisor.clients.connection.start import ConnectedDaemon, connect, connect_or_private, connect_running, find
 from supervisor.clients.connection.stop import stop
 from supervisor.config.settings import Settings
@@ -161,6 +167,70 @@ def test_no_daemon_is_begun_where_one_runs(settings: Settings) -> None:
     with playing(settings, "close"):
         assert private_if_none_runs(settings) is None
         assert background_if_none_runs(settings) is None
+        with pytest.raises(DaemonLost):
+            connect_running(settings, decline, "test", NO_PATIENCE)
+
+
+@pytest.fixture(params=[True, False], ids=["private", "background"])
+def early(request: pytest.FixtureRequest, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Starting]:
+    """A daemon that was begun, and not let go on."""
+    monkeypatch.setenv("STRONGROOM_HOME", str(settings.home))
+    settings.logs.mkdir(mode=0o700, parents=True)
+    (settings.logs / "daemon.err").touch(0o600)
+    begun = spawn.begin_early(private=request.param)
+    assert begun is not None
+    yield begun
+    with suppress(OSError):
+        spawn.forget(begun)
+
+
+def test_a_daemon_that_is_begun_early_does_nothing_until_it_is_let_go_on(early: Starting, settings: Settings) -> None:
+    before = sorted(settings.home.rglob("*"))
+    assert early.process.stdin
+    early.process.stdin.close()  # as a client's end does
+    assert early.process.wait(HANG_GUARD) == 0
+    if isinstance(early, StartingBackground):
+        assert os.read(early.word, 1) == b""
+    else:
+        assert early.connection.recv(1) == b""
+    assert sorted(settings.home.rglob("*")) == before
+
+
+def test_a_daemon_that_is_begun_early_is_the_one_that_is_connected_to(early: Starting, settings: Settings) -> None:
+    private = isinstance(early, StartingPrivate)
+    starting = private_if_none_runs(settings, early) if private else background_if_none_runs(settings, early)
+    assert starting is early
+    reach: Reach = connect_or_private if private else connect
+    with reach(settings, decline, "test", starting=starting) as connected:
+        assert connected.private == private
+        assert connected.link.daemon is not None
+        if private:
+            assert connected.link.daemon.pid == early.process.pid
+        else:
+            assert stop(settings) == connected.link.daemon.pid
+
+
+def test_a_daemon_that_is_begun_early_is_ended_where_another_was_faster(early: Starting, settings: Settings) -> None:
+    with playing(settings, "close"):
+        assert private_if_none_runs(settings, early) is None
+        assert early.process.returncode is not None
+        with pytest.raises(DaemonLost):
+            connect_running(settings, decline, "test", NO_PATIENCE)
+
+
+@pytest.mark.parametrize("private", [True, False])
+def test_none_is_begun_early_where_one_runs_or_its_errors_go_nowhere(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, *, private: bool
+) -> None:
+    monkeypatch.setenv("STRONGROOM_HOME", str(settings.home))
+    if not private:
+        assert spawn.begin_early(private=False) is None  # a home that is to be made when it is known what for
+        assert not settings.logs.exists()
+        settings.logs.mkdir(mode=0o700, parents=True)
+        (settings.logs / "daemon.err").symlink_to(os.devnull)
+        assert spawn.begin_early(private=False) is None
+    with playing(settings, "close"):
+        assert spawn.begin_early(private=private) is None
         with pytest.raises(DaemonLost):
             connect_running(settings, decline, "test", NO_PATIENCE)
 

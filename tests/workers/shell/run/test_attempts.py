@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from supervisor.pool.spec import worker_command
+from supervisor.pool.template_process import worker_command
 from tests.raw_worker import RawWorker
 from tests.workers.shell.conftest import LIMITS, effects_of, open_shell, propose, python
 from workers.changes.effects import ATTEMPTS, Effects

@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.pool.spec import worker_command
+from supervisor.pool.template_process import worker_command
 from supervisor.system.descendants import children
 from tests.door_table import DOORS, MACHINE, NETLINK, ON_THE_MACHINE
 from tests.doors import PRELUDE, Door, Held, check, is_shut, of, open_target
