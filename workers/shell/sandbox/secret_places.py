@@ -128,7 +128,8 @@ class SecretPlaces:
             self._watch(directory)
         patterns = [*named, *map(glob.escape, not_for_everybody(_PRIVATE, self._watch))]
         real = found(patterns)
-        again = [each for each in elsewhere((*real, *_SOCKETS), self._mounted) if not _in_one(each, _SOCKETS)]
+        twice = (*elsewhere(real, self._mounted), *elsewhere(_SOCKETS, self._mounted, inner=False))
+        again = [each for each in twice if not _in_one(each, _SOCKETS)]
         for directory in _leading_to(map(glob.escape, (*real, *again))):
             self._watch(directory)
         self.in_root = [each for each in (*patterns, *map(glob.escape, again)) if _reaches(each, self._root)]
@@ -187,10 +188,11 @@ def _reaches(pattern: str, root: str) -> bool:
     return root != "/" and len(parts) > len(own) and all(matching)
 
 
-def elsewhere(paths: Iterable[str], mounted: Iterable[str]) -> list[str]:
+def elsewhere(paths: Iterable[str], mounted: Iterable[str], *, inner: bool = True) -> list[str]:
     """Return where else these paths, or parts of them, are seen: what they lie on may be mounted twice.
 
-    `mounted` are the lines of /proc/self/mountinfo (proc_pid_mountinfo(5)).
+    `mounted` are the lines of /proc/self/mountinfo (proc_pid_mountinfo(5)). With `inner`, the same goes for what is
+    mounted in them.
     """
     places: list[tuple[str, str, str]] = []
     for fields in (line.split(" ") for line in mounted):
@@ -198,7 +200,7 @@ def elsewhere(paths: Iterable[str], mounted: Iterable[str]) -> list[str]:
         places.insert(0, (fields[2], top, at))  # of two at one place the last one is seen
     found = []
     for hidden in paths:
-        for path in {hidden, *(at for _device, _top, at in places if within(at, hidden))}:
+        for path in {hidden, *(at for _device, _top, at in places if inner and within(at, hidden))}:
             holds = [each for each in places if within(path, each[2] or "/")]
             device, top, at = max(holds, key=lambda each: len(each[2]))
             lies = top + path[len(at) :] or "/"

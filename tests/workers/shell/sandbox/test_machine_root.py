@@ -206,7 +206,7 @@ def looked_for(request: pytest.FixtureRequest, place: Path, root: Path) -> Itera
         write(top / f"etc/open-{text}", text)
     (top / "etc/deep").mkdir()
     view = f"import workers.shell.sandbox.secret_places as view; view._PRIVATE = {f'{top}/etc'!r}; "
-    view += f"view.elsewhere = lambda paths, _: [{f'{top}/again/a.key'!r}] * ({f'{top}/a.key'!r} in paths); "
+    view += f"view.elsewhere = lambda paths, *_, **__: [{f'{top}/again/a.key'!r}] * ({f'{top}/a.key'!r} in paths); "
     view += "view._NUMBERS = {}; " if request.param == "untold" else ""
     command = worker_command(f"{view}from workers.__main__ import main; main()")
     hidden = (f"{top}/*.key", f"{top}/inner-*/*.key")
@@ -295,7 +295,7 @@ def test_where_it_cannot_be_had_commands_see_the_system_alone_and_it_is_said(roo
 
 FOUND = {
     "what services keep to themselves": "view.not_for_everybody = lambda top, _watch: [{0!r}] * (top == '/etc')",
-    "what lies in /run, mounted elsewhere": "view.elsewhere = lambda paths, _: [{0!r}] * ('/run' in paths)",
+    "what lies in /run, mounted elsewhere": "view.elsewhere = lambda paths, *_, **__: [{0!r}] * ('/run' in paths)",
     "our own home": "view.os.path.expanduser = lambda _path: {0!r}",
 }
 
@@ -375,3 +375,8 @@ ELSEWHERE = {
 @pytest.mark.parametrize("path", ELSEWHERE)
 def test_what_is_mounted_twice_is_hidden_twice(path: str) -> None:
     assert sorted(elsewhere([path], MOUNTED)) == ELSEWHERE[path]
+
+
+def test_what_is_mounted_in_what_is_private_is_not_hidden_elsewhere() -> None:
+    assert elsewhere(["/srv"], MOUNTED, inner=False) == ["/chroot/srv"]
+    assert "/home/bob" in elsewhere(["/srv"], MOUNTED)
