@@ -52,6 +52,32 @@ def test_a_descriptor_that_select_cannot_have_is_not_looked_at(ends: tuple[int, 
         os.close(high)
 
 
+@pytest.mark.parametrize(("pieces", "reads"), [([2**16] * 6, 1), ([2**16] * 20, 2), ([2**16, 2**10, 2**16], 2)])
+def test_a_large_payload_is_taken_in_one_go_while_much_of_it_comes(
+    ends: tuple[int, int], monkeypatch: pytest.MonkeyPatch, pieces: list[int], reads: int
+) -> None:
+    read, write = ends
+    data = memoryview(frames.LENGTH.pack(sum(pieces) - frames.LENGTH.size) + bytes(sum(pieces) - frames.LENGTH.size))
+    left = iter(pieces)
+
+    def say(_reader: FrameReader | None = None) -> bool:
+        nonlocal data
+        size = next(left, 0)
+        data = data[os.write(write, data[:size]) :]
+        return size > 0
+
+    monkeypatch.setattr(FrameReader, "comes_at_once", say)
+    taken = list[int]()
+    reader = FrameReader(read, lambda payload: taken.append(len(payload)))
+    say()
+    reader.read()
+    for number in range(1, reads):
+        assert (number, taken) == (number, [])
+        say()
+        reader.read()
+    assert taken == [sum(pieces) - frames.LENGTH.size]
+
+
 def test_nothing_is_kept_of_a_payload_that_is_larger_than_most(ends: tuple[int, int]) -> None:
     read, write = ends
     size, taken = 2**22, list[int]()
