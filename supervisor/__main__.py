@@ -12,10 +12,6 @@ import sys
 
 # Not `signal`, whose import takes milliseconds in which Ctrl-C would still be a traceback; this is built in.
 from _signal import SIG_DFL, SIGINT, default_int_handler, getsignal, signal  # type: ignore[import-not-found]
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from supervisor.clients.connection.spawn import Starting
 
 _OBJECTS = 150_000
 """More than imports make, which leave no garbage: to look for it takes a tenth of a command's time."""
@@ -44,15 +40,19 @@ def main() -> None:
     run_to_exit(lambda: command_line(obj=early))
 
 
-def _begin_daemon(arguments: list[str]) -> "Starting | None":
+def _begin_daemon(arguments: list[str]) -> object:
     """Begin the daemon that a command line needs, as far as its first word tells; a wrong line leaves it unused."""
     words = [each for each in arguments if each.strip("-v") and each != "--verbose"]
     word = words[0] if words and not words[0].startswith("-") else "console"
     if word not in ("call", "console") or not _NO_COMMAND.isdisjoint(words):
         return None
     from supervisor.clients.connection.spawn import begin_early
+    from supervisor.system.left_out import left_out
 
-    return begin_early(private=word == "call")
+    early = begin_early(private=word == "call")
+    with left_out("typing_extensions"):  # as in `pool.template_process`
+        import msgspec  # noqa: F401 - for all that speaks with a daemon
+    return early
 
 
 if __name__ == "__main__":

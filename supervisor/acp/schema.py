@@ -6,7 +6,6 @@ specification wants it, and every object may carry `_meta`.
 Source: https://agentclientprotocol.com, schema v1.19.
 """
 
-import hashlib
 import re
 from typing import Any, Final, Literal, NamedTuple, Self
 
@@ -447,6 +446,8 @@ def _part(number: int, block: dict[str, Any]) -> PromptPart:
             label = _UNFIT_LABEL.sub("_", str(block.get("name") or "file"))[:_LABEL]
             return PromptPart(f"[{label}]({_UNFIT_ADDRESS.sub(_percent, uri)})", uri or "?")
         case {"type": "resource", "resource": {"text": str(text), "uri": str(uri)}}:
+            import hashlib  # which takes 2 ms, and few need it
+
             mark = hashlib.sha256(f"{uri}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()[:_MARK]
             return PromptPart(f"<resource uri={uri!r} id={mark}>\n{text}\n</resource id={mark}>", uri or "?")
         case _:

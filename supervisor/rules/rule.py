@@ -8,7 +8,6 @@ of the configuration: the patterns are imported where one is judged.
 """
 
 import datetime as dt
-import json
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -246,7 +245,11 @@ def _problem_of_limits(rule: Rule) -> str:
 def quoted(text: str) -> str:
     """Return a name or a pattern as it stands in a sentence: escaped, and in quotes where it could mislead."""
     plain = _PLAIN.fullmatch(text) and visible(text) == text
-    return text if plain else name(json.dumps(text, ensure_ascii=False))
+    if plain:
+        return text
+    import json  # later: clients have the rules' keys, and no rule
+
+    return name(json.dumps(text, ensure_ascii=False))
 
 
 def listed(names: Sequence[str], last: str = "and") -> str:

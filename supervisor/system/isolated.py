@@ -8,7 +8,6 @@ what is code, or where code is looked for. It imports next to nothing: entry poi
 import os
 import sys
 from collections.abc import MutableMapping
-from importlib.util import find_spec
 from typing import Final
 
 CODE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -29,6 +28,8 @@ def isolated(program: str, name: str, libraries: str = CODE) -> list[str]:
 
 def libraries() -> str:
     """Return the directory in which what everything of ours needs is installed, without importing that."""
+    from importlib.util import find_spec
+
     found = find_spec("msgspec")
     assert found is not None
     assert found.origin is not None

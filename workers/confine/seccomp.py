@@ -94,9 +94,8 @@ class Instruction(NamedTuple):
     value: int
 
 
-@cache
 def assemble(allowed: tuple[Allow, ...], machine: str) -> tuple[Instruction, ...]:
-    """Return the program that lets through what `allowed` lists; as `program`. A template assembles for its copies."""
+    """Return the program that lets through what `allowed` lists; as `program`."""
     return program(allowed, machine, _body, EPERM)
 
 
@@ -194,7 +193,13 @@ def load(allowed: tuple[Allow, ...], machine: str = kernel.MACHINE) -> None:
     """
     if machine not in ARCHITECTURES:
         raise OSError(errno.ENOSYS, f"no table of system calls for {machine}", "seccomp")
-    install(assemble(allowed, machine))
+    install(code(allowed, machine))
+
+
+@cache
+def code(allowed: tuple[Allow, ...], machine: str) -> bytes:
+    """Return the program of `assemble` as the kernel takes it. A template makes it for its copies."""
+    return packed(assemble(allowed, machine))
 
 
 def packed(program: Iterable[Instruction]) -> bytes:

@@ -47,7 +47,7 @@ def fork_workers(bind_death: Callable[[], None], categories: Mapping[str, Catego
         for category in categories.values() if forked == _PAIR else ():
             confinement = category.confinement()
             for writable in (False, True):
-                seccomp.assemble(confinement.calls(writable=writable), kernel.MACHINE)
+                seccomp.code(confinement.calls(writable=writable), kernel.MACHINE)
             for name in category.late:
                 __import__(name)
     bind_death()
