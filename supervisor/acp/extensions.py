@@ -15,6 +15,8 @@ from supervisor.acp.schema import Object, OfSession
 
 CLIENT: Final = "_strongroom/client"
 """In clientCapabilities: true says that the client knows our notifications, and may answer with an edited input."""
+ANSWERS_ONLY: Final = "_strongroom/answers_only"
+"""In clientCapabilities: true says that the client wants no updates of sessions, but what it is asked and answered."""
 EXTENSIONS: Final = "_strongroom/extensions"
 """In agentCapabilities: the methods and keys that there are."""
 DAEMON: Final = "_strongroom/daemon"

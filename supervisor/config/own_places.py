@@ -34,14 +34,16 @@ def refuse_own_places(settings: Settings, root: str, *, writable: bool) -> None:
     """
     for kept in (settings.home, settings.config_file.parent, settings.packs, settings.logs, settings.socket):
         folder = kept.parent if kept == settings.socket and kept.parent.name == "strongroom" else kept
-        within = _lies_in(root, os.path.realpath(folder))
-        if within or holds(root, kept):
+        real = os.path.realpath(kept)
+        within = _lies_in(root, real if folder == kept else os.path.realpath(folder))
+        if within or _holds(root, kept, real):
             raise ConfigError(
                 f"The root {root!r} {'lies in' if within else 'holds'} {str(kept)!r}, which Strongroom keeps for "
                 "itself. Choose another root (--root DIR), or set STRONGROOM_HOME to a directory outside of it."
             )
     for code in _OWN_CODE if writable else ():
-        if holds(root, Path(code)) or _lies_in(root, os.path.realpath(code)):
+        real = os.path.realpath(code)
+        if _holds(root, Path(code), real) or _lies_in(root, real):
             raise ConfigError(
                 f"The root {root!r} holds code of {code!r}, which Strongroom itself runs: an agent that writes "
                 "there is no longer confined. Install Strongroom outside of the root (pipx, or a virtual environment)."
@@ -67,7 +69,10 @@ def _searched(settings: Settings) -> Iterator[str]:
 
 def holds(root: str, kept: Path) -> bool:
     """Say whether `kept`, or a link on the way to it, lies in `root`, which is absolute and without links."""
-    real = os.path.realpath(kept)
+    return _holds(root, kept, os.path.realpath(kept))
+
+
+def _holds(root: str, kept: Path, real: str) -> bool:
     if _lies_in(real, root):
         return True
     return real != os.path.abspath(kept) and any(_lies_in(str(each), root) for each in _names_leading_to(kept))

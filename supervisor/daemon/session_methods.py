@@ -140,7 +140,8 @@ async def _reopened(
 
 def _enter(request: ClientRequest, session: OpenSession) -> None:
     """Let a client that knows the session's id by now hear what happens in it, and first of all its commands."""
-    request.client.send(session.subscribers.line(schema.AvailableCommands(available_commands=list(COMMANDS))))
+    if not request.client.answers_only:
+        request.client.send(session.subscribers.line(schema.AvailableCommands(available_commands=list(COMMANDS))))
     session.subscribers.join(request.client)
 
 

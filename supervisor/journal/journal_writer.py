@@ -2,10 +2,11 @@
 
 Rule: journal, then act, then show. `append` returns when the facts are on the disk, and what is to be shown of them is
 told in the journal's order. Whoever waits alone is committed for in place, since a thread would cost as much again;
-several, or one with much to write, are committed for in a thread, and others get ready meanwhile. Nobody can be
-cancelled here: what may be durable already is taken into account before anything else.
+several, one with much to write, and any while the disk is slow are committed for in a thread, and others get ready
+meanwhile. Nobody can be cancelled here: what may be durable already is taken into account before anything else.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
@@ -20,6 +21,8 @@ from supervisor.journal.journal import Journal
 
 _LARGE: Final = 2**19
 """Bytes that are digested and written in some milliseconds."""
+_SLOW_S: Final = 0.001
+"""Seconds of a commit of little: from there on a thread costs next to nothing, and nobody else stands still."""
 _LONG: Final = ("content", "arguments", "text", "answer")
 """The texts of facts that can be long."""
 
@@ -36,8 +39,11 @@ class _Append:
 class JournalWriter:
     """Writes a journal on behalf of tasks; one a journal and event loop."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, clock: Callable[[], float] = time.perf_counter) -> None:
         self.journal = journal
+        self._clock = clock
+        self._took_s = 0.0
+        """How long the last commit of little took."""
         self._waiting: list[_Append] = []
         self._is_led = False
         """Whether one of those who wait, or who did, commits for them."""
@@ -73,10 +79,14 @@ class JournalWriter:
     async def _commit(self, group: list[_Append]) -> None:
         """Make all of these durable, and set their ends."""
         try:
-            if len(group) == 1 and _size(group[0].new) <= _LARGE:
+            is_little = len(group) == 1 and _size(group[0].new) <= _LARGE
+            began = self._clock()
+            if is_little and self._took_s < _SLOW_S:
                 self.journal.append(group[0].session, *group[0].new)
             else:
                 await self._commit_in_thread(group)
+            if is_little:
+                self._took_s = self._clock() - began
         except BaseException as error:  # noqa: BLE001 - each of those who wait is told
             for each in group:
                 each.end = outcome.Error(_of_its_own(error))

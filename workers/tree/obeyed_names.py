@@ -60,6 +60,8 @@ class ObeyedName(NamedTuple):
 _SHADOW: Final = ObeyedName(
     "", "asked", "Python", "imports it in place of its own module, for a program beside it", "Python documentation, sys"
 )
+_SHALLOW: Final = 2
+"""Components of a path at which it may be found in place of a module: a file of the root, and of a package in it."""
 _COMMON: Final = frozenset({"test", "site", "code", "this", "antigravity"})
 """Modules of Python whose names people give to others, and which no program stands on."""
 
@@ -99,7 +101,7 @@ class NameTable:
     def each(self, parts: Sequence[str]) -> list[ObeyedName | None]:
         """Return the row that says most of each component of a path; None where there is none."""
         rows = [self._at(parts, at) for at in range(len(parts))]
-        if not any(rows) and _shadows([folded(part) for part in parts]):
+        if len(parts) <= _SHALLOW and not any(rows) and _shadows([folded(part) for part in parts]):
             rows[-1] = _SHADOW
         return rows
 
@@ -134,7 +136,7 @@ class NameTable:
 def _shadows(names: Sequence[str]) -> bool:
     """Say whether Python would import a file of the root in place of a module of its own."""
     module, _, rest = names[-1].partition(".")
-    if len(names) == 2 and names[1] == "__init__.py":  # noqa: PLR2004 - a package in the root
+    if len(names) == _SHALLOW and names[1] == "__init__.py":  # a package in the root
         module, rest = names[0], "py"
     elif len(names) > 1:
         return False
@@ -184,6 +186,7 @@ def name_table() -> NameTable:
         return NameTable(file.read())
 
 
+@lru_cache(_REMEMBERED)
 def folded(name: str) -> str:
     """Return what a file system that folds case, ignores code points and drops trailing dots would take it for."""
     seen = name.partition(":")[0]

@@ -29,6 +29,9 @@ _UNUSABLE: Final[Sequence[tuple[type[Exception], str]]] = (
     (ValueError, "`proxy` in [network] is not the URL of a proxy ({error})"),
 )
 """What in the configuration keeps the HTTP client from being made."""
+_KEPT_S: Final = 5.0
+"""Seconds that a client without requests is kept, as long as its connections are: a crowd that asks again needs them,
+and a new one costs a handshake."""
 _AT_ONCE: Final = 8
 """Requests that one HTTP client has at once: for each it looks at all of its connections, twice."""
 _KEPT_ALIVE: Final = (
@@ -63,10 +66,11 @@ class RefusedError(Exception):
 
 @dataclass
 class HttpClient:
-    """One of the library's, and how many requests it has."""
+    """One of the library's, how many requests it has, and when its last one ended (trio's clock)."""
 
     http: "httpx2.AsyncClient"
     busy: int = 0
+    rested_at: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ class Sdk:
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[HttpClient]:
-        """Yield an HTTP client for one request; afterwards all but one of the last that have none are closed."""
+        """Yield an HTTP client for one request; afterwards the last that have had none for long are closed."""
         found = next((each for each in self.clients if each.busy < _AT_ONCE), None)
         if found is None:
             found = HttpClient(self.another())
@@ -97,7 +101,8 @@ class Sdk:
             yield found
         finally:
             found.busy -= 1
-            while len(self.clients) > 1 and not (self.clients[-1].busy or self.clients[-2].busy):
+            now = found.rested_at = trio.current_time()
+            while len(self.clients) > 1 and not (last := self.clients[-1]).busy and last.rested_at <= now - _KEPT_S:
                 await self.close(self.clients.pop())
 
     async def close(self, client: HttpClient) -> None:

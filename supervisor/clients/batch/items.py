@@ -7,10 +7,12 @@ Facts ignored: BatchStarted, CallDecided, FaultsAllowed, ModeChanged, ModelRetri
 SessionDeleted, SessionOpened, ToolsChanged, TurnQuestioned, TurnResumed, TurnStarted, Unreadable.
 """
 
+import errno
 import fcntl
 import os
 import stat
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -170,6 +172,10 @@ class OutputFile:
 
     def __init__(self, path: Path, *, resume: bool) -> None:
         self.statuses: dict[str, str] = {}
+        self._writing, self._syncing = threading.Lock(), threading.Lock()
+        self._written = self._synced = 0
+        """Results, and those of them that are durable."""
+        self._failed = False
         try:
             self._file = open(path, "ab+", buffering=0, opener=_open)  # noqa: SIM115 - closed by `close`
         except (OSError, ValueError) as error:
@@ -212,19 +218,32 @@ class OutputFile:
                 raise ConfigError(f"{path}, line {number} is not a result of a batch; nothing was changed.") from error
 
     def write(self, result: Result) -> None:
-        """Append one result, durable when this returns.
+        """Append one result, durable when this returns, in any thread: those that wait share one sync.
 
         Raises:
             OutputError: the disk does not take it.
         """
         try:
-            rest = memoryview(result.line())
-            while rest:
-                rest = rest[self._file.write(rest) :]
-            os.fsync(self._file.fileno())
+            with self._writing:
+                rest = memoryview(result.line())
+                while rest:
+                    rest = rest[self._file.write(rest) :]
+                self._written += 1
+                mine = self._written
+            with self._syncing:
+                if self._synced < mine:
+                    self._sync()
         except OSError as error:
             raise OutputError(f"The output cannot be written: {error.strerror}. Use --resume later.") from error
         self.statuses[str(result.id)] = result.status
+
+    def _sync(self) -> None:
+        """Make durable what is written. What a sync has failed for is lost, and the next one may not say so."""
+        if self._failed:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        covered, self._failed = self._written, True
+        os.fsync(self._file.fileno())
+        self._synced, self._failed = covered, False
 
     def close(self) -> None:
         """Close the file."""

@@ -171,8 +171,8 @@ class _Batch:
     person: dict[str, str] = field(default_factory=dict)
     """Of the environment, for commands."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _writing: threading.Lock = field(default_factory=threading.Lock)
-    """Held while a result is written: nobody else waits for the disk meanwhile."""
+    _telling: threading.Lock = field(default_factory=threading.Lock)
+    """Held while a result is told."""
     _stopping: bool = False
     _left: int = 0
     _ended: threading.Event = field(default_factory=threading.Event)
@@ -232,8 +232,8 @@ class _Batch:
             with self._lock:
                 self._talking.discard(session)
                 self._read.pop(session, None)
-        with self._writing:
-            self.file.write(result)
+        self.file.write(result)
+        with self._telling:
             self.done(result)
         self.link.request("session/close", schema.SessionParams(session_id=session), msgspec.Raw)
 

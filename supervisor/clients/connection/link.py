@@ -23,6 +23,7 @@ from supervisor.clients.connection.link_events import (
     Listener,
     PermissionPrompt,
     PromptWithdrawn,
+    decline,
 )
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused, JournalError, StrongroomError
 
@@ -72,7 +73,8 @@ class Link:
         Raises:
             StrongroomError: it is no daemon of ours, or speaks another version of the protocol.
         """
-        capabilities = schema.ClientCapabilities(meta={extensions.CLIENT: True})
+        meta = {extensions.CLIENT: True, extensions.ANSWERS_ONLY: self._listener is decline}
+        capabilities = schema.ClientCapabilities(meta=meta)
         info = schema.Implementation(name=name, version=version)
         params = schema.InitializeParams(
             protocol_version=schema.VERSION, client_capabilities=capabilities, client_info=info

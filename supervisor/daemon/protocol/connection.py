@@ -78,6 +78,11 @@ class Connection:
         return (self.capabilities.meta or {}).get(extensions.CLIENT) is True
 
     @property
+    def answers_only(self) -> bool:
+        """Whether the client wants no updates of sessions."""
+        return (self.capabilities.meta or {}).get(extensions.ANSWERS_ONLY) is True
+
+    @property
     def shows_forms(self) -> bool:
         """Whether the client can show a form (`elicitation/create`)."""
         elicitation = self.capabilities.elicitation

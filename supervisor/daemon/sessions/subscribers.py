@@ -75,11 +75,11 @@ class Subscribers:
 
     def tell(self, updates: Sequence[schema.Update], *, but: Connection | None = None) -> None:
         """Send updates to every client but one."""
-        for update in updates:
+        listening = [client for client in self.clients if client is not but and not client.answers_only]
+        for update in updates if listening else ():
             line = self.line(update)
-            for client in tuple(self.clients):
-                if client is not but:
-                    client.send(line)
+            for client in listening:
+                client.send(line)
 
     def line(self, update: schema.Update) -> bytes:
         """Return an update of this session as a line."""
@@ -142,10 +142,13 @@ class Subscribers:
 
     def _tell_state(self, *, retry: str = "", only: Connection | None = None) -> None:
         """Tell the clients that know of it which state the turn is in."""
+        wanted = [only] if only else self.clients
+        listening = [client for client in wanted if client.knows_extensions and not client.answers_only]
+        if not listening:
+            return
         state = extensions.TurnState(
             session_id=self.session_id, state=self.state.value, turn=self.projection.turn, retry=retry
         )
         line = jsonrpc.notification(extensions.TURN_STATE, state)
-        for client in [only] if only else tuple(self.clients):
-            if client.knows_extensions:
-                client.send(line)
+        for client in listening:
+            client.send(line)

@@ -73,9 +73,16 @@ class Place:
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
         self.watched = Watched(journal)
-        self.writer = JournalWriter(cast("Journal", self.watched))
+        self.seconds = 0.0
+        """What every look at the clock adds."""
+        self.now = 0.0
+        self.writer = JournalWriter(cast("Journal", self.watched), self.clock)
         self.told: list[int] = []
         self.failed: list[int] = []
+
+    def clock(self) -> float:
+        self.now += self.seconds
+        return self.now
 
     async def write(self, number: int, text: str = "x") -> None:
         try:
@@ -151,6 +158,14 @@ async def test_one_that_is_alone_is_committed_for_in_place(place: Place) -> None
     await place.write(1)
     await place.write(2)
     assert place.watched.threads == [threading.get_ident()] * 2
+
+
+async def test_little_is_written_in_a_thread_while_the_disk_is_slow(place: Place) -> None:
+    for seconds in (0.0, 0.005, 0.005, 0.0, 0.0):
+        place.seconds = seconds
+        await place.write(1)
+    here = [each == threading.get_ident() for each in place.watched.threads]
+    assert here == [True, True, False, False, True]
 
 
 async def test_several_are_committed_for_in_a_thread(place: Place) -> None:

@@ -617,9 +617,13 @@ async def test_a_crowd_shares_several_clients_and_one_that_is_alone_has_the_firs
         async with trio.open_nursery() as nursery:
             for _ in range(30):
                 nursery.start_soon(asked.reply)
+        await asked.reply()
+        kept = len(clients)
+        for each in clients:
+            each.rested_at -= 60
         for _ in range(3):
             await asked.reply()
-    assert (max(counts), clients) == (4, [first])
+    assert (max(counts), kept, clients) == (4, 4, [first])
     assert len({request.connection for request in asked.server.requests[-3:]}) == 1
 
 

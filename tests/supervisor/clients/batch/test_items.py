@@ -1,6 +1,10 @@
 """A batch's input and output as data: what is an item, what is refused, and what a kill leaves behind."""
 
+import errno
 import json
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
@@ -8,7 +12,8 @@ from typing import Any, Final
 import pytest
 
 from supervisor.clients.batch.items import CallLine, Item, OutputFile, Result, read_items
-from supervisor.errors import ConfigError
+from supervisor.errors import ConfigError, OutputError
+from tests.supervisor.command import HANG_GUARD, wait_until
 
 ITEMS: Final[list[tuple[str, list[Item]]]] = [
     ("one\ntwo\n", [Item("1", "one"), Item("2", "two")]),
@@ -134,3 +139,39 @@ def test_two_batches_cannot_write_one_output(tmp_path: Path) -> None:
 def test_an_output_that_cannot_be_written_is_refused(tmp_path: Path, place: str) -> None:
     with pytest.raises(ConfigError, match="cannot be written"):
         OutputFile(tmp_path / place, resume=False)
+
+
+def test_results_that_wait_for_the_disk_share_a_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    syncs: list[int] = []
+    begun, may_end = threading.Event(), threading.Event()
+
+    def sync(file: int) -> None:
+        syncs.append(file)
+        begun.set()
+        assert may_end.wait(HANG_GUARD)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    with closing(OutputFile(tmp_path / "out", resume=False)) as file, ThreadPoolExecutor(8) as pool:
+        first = pool.submit(file.write, result(0))
+        assert begun.wait(HANG_GUARD)
+        others = [pool.submit(file.write, result(number)) for number in range(1, 8)]
+        wait_until(lambda: file._written == 8)
+        may_end.set()
+        for each in (first, *others):
+            each.result(HANG_GUARD)
+    assert (len(syncs), len(file.statuses)) == (2, 8)
+
+
+def test_no_result_is_durable_after_a_sync_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failures = [OSError(errno.EIO, "I/O error")]
+
+    def sync(_file: int) -> None:
+        if failures:
+            raise failures.pop()
+
+    monkeypatch.setattr(os, "fsync", sync)
+    with closing(OutputFile(tmp_path / "out", resume=False)) as file:
+        for number in range(2):  # the kernel tells a failure once
+            with pytest.raises(OutputError, match="--resume"):
+                file.write(result(number))
+        assert file.statuses == {}

@@ -157,6 +157,16 @@ def test_everybody_is_told_the_options_that_a_new_profile_brings(daemon: DaemonP
             }
 
 
+def test_who_wants_to_be_told_nothing_gets_answers_alone(daemon: DaemonProcess, root: Path) -> None:
+    wants = {extensions.CLIENT: True, extensions.ANSWERS_ONLY: True}
+    with daemon.client(_meta=wants) as asker, daemon.client() as other:
+        session = asker.new_session(root, model="offline")
+        other.load(session)
+        assert asker.prompt(session, "read a.txt")["stopReason"] == "end_turn"
+        assert other.request(extensions.CONTINUE_METHOD, {"sessionId": session}) is None  # all of it has arrived
+        assert (asker.heard, "agent_message_chunk" in kinds(other, session)) == ([], True)
+
+
 def test_the_error_that_ends_a_turn_is_the_asker_s_answer_and_a_thought_for_all_others(
     daemon: DaemonProcess, root: Path, tmp_path: Path
 ) -> None:
