@@ -48,7 +48,9 @@ def _begin_daemon(arguments: list[str]) -> object:
         return None
     from supervisor.clients.connection.spawn import begin_early
     from supervisor.system.left_out import left_out
+    from supervisor.system.standard_streams import occupy_standard_descriptors
 
+    occupy_standard_descriptors()
     early = begin_early(private=word == "call")
     with left_out("typing_extensions"):  # as in `pool.template_process`
         import msgspec  # noqa: F401 - for all that speaks with a daemon

@@ -109,9 +109,9 @@ except SystemExit:
 """
 
 SHORT: Final = {
-    "status": (43, ["status"]),
-    "call": (46, ["call", "read_file", '{"path": "a.md"}', "--root", "root"]),
-    "completion": (6, ["completion", "bash"]),
+    "status": (44, ["status"]),
+    "call": (47, ["call", "read_file", '{"path": "a.md"}', "--root", "root"]),
+    "completion": (8, ["completion", "bash"]),
 }
 """Commands that end at once, with how many modules of ours each may import."""
 

@@ -15,11 +15,8 @@ from typing import Any, Final, NoReturn, TextIO
 import click
 
 from supervisor.cli.shared import Launched, start_logging
+from supervisor.system.standard_streams import occupy_standard_descriptors
 from supervisor.version import VERSION
-
-_STANDARD: Final = 2
-"""The highest of the descriptors that have a meaning: standard error."""
-
 
 _MODULES: Final = (
     "batch_call",
@@ -55,7 +52,7 @@ class _CommandGroup(click.Group):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         kwargs["standalone_mode"] = False
-        _occupy_standard_descriptors()
+        occupy_standard_descriptors()
         try:
             sys.exit(super().main(*args, **kwargs) or 0)
         except click.ClickException as error:
@@ -84,13 +81,6 @@ class _CommandGroup(click.Group):
 def _end_as_interrupted() -> NoReturn:
     click.echo("interrupted", err=True)
     sys.exit(130)
-
-
-def _occupy_standard_descriptors() -> None:
-    """Put /dev/null where a standard descriptor is closed, so that no socket of ours becomes one."""
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STANDARD:
-        pass
-    os.close(descriptor)
 
 
 def _sentence(text: str) -> str:

@@ -187,13 +187,16 @@ def _begin_background(errors: int) -> StartingBackground:
 
 
 def _spawn(arguments: Sequence[str], descriptors: tuple[int, ...], errors: int | None) -> "subprocess.Popen[bytes]":
+    environment = environment_without_code()
+    if home := environment.get("STRONGROOM_HOME"):  # which is relative to another directory there
+        environment["STRONGROOM_HOME"] = os.path.join(os.getcwd(), home)
     return subprocess.Popen(  # noqa: S603 - our own interpreter and code
         [*_MODULE, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=errors,
         cwd="/",
-        env=environment_without_code(),
+        env=environment,
         start_new_session=True,
         pass_fds=descriptors,
     )

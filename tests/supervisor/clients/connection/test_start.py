@@ -146,6 +146,14 @@ def test_a_daemon_that_starts_already_is_the_one_that_is_connected_to(
             assert stop(settings) == connected.link.daemon.pid
 
 
+def test_a_relative_home_is_the_same_in_the_daemon(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(settings.home.parent)
+    monkeypatch.setenv("STRONGROOM_HOME", settings.home.name)
+    with connect_or_private(settings, decline, "test") as connected:
+        assert connected.link.daemon is not None
+        assert connected.link.daemon.home == str(settings.home)
+
+
 def test_a_private_daemon_that_stays_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_STOP_TIMEOUT", 0.01)
     ours, theirs = socket.socketpair()
