@@ -79,6 +79,8 @@ class ProfileTraits(NamedTuple):
     """Whether commands are rehearsed in copies of the root, as no sandbox can be made here."""
     machine: bool = False
     """Whether commands see the machine, read-only."""
+    localhost: bool = False
+    """Whether they have a localhost, of their own."""
 
 
 class Library(NamedTuple):

@@ -210,6 +210,7 @@ def _inputs(sections: Sections, locations: Locations, traits: ProfileTraits) -> 
         registries=RegistryHints(*told(traits.registries), caches),
         machine=traits.machine,
         hidden=(*section.hidden, *own) if traits.machine else (),
+        localhost=traits.localhost,
     )
 
 

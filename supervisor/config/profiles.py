@@ -103,7 +103,8 @@ class Profile:
     def traits(self) -> ProfileTraits:
         """What the inputs of its workers depend on."""
         machine = self.view == "machine" and not self.network and not self.copies
-        return ProfileTraits(self.network, self.surroundings, self.registries, self.copies, machine)
+        localhost = self.source_tree and not machine and not self.copies
+        return ProfileTraits(self.network, self.surroundings, self.registries, self.copies, machine, localhost)
 
     def context(self) -> Context:
         """Return what the agent and every tool are told about where they are."""

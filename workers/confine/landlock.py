@@ -75,14 +75,17 @@ class Beneath(NamedTuple):
     access: int
 
 
-def restrict(rules: Iterable[Beneath], ports: Iterable[int] = ()) -> int:
+def restrict(rules: Iterable[Beneath], ports: Iterable[int] | None = ()) -> int:
     """Forbid everything but what `rules` grant, and to connect to one of `ports`, for good; return the ABI.
+
+    Without `ports`, TCP is not its matter: the network namespace must have nothing to reach.
 
     Raises:
         OSError: Landlock is not there, `no_new_privs` is not set, or a rule's descriptor is none.
     """
     version = abi()
     files, network, scopes = handled(version)
+    network = 0 if ports is None else network
     attributes = struct.pack("=QQQ", files, network, scopes)
     ruleset = kernel.syscall("landlock_create_ruleset", kernel.LANDLOCK_CREATE_RULESET, attributes, _size(version), 0)
     try:
@@ -90,7 +93,7 @@ def restrict(rules: Iterable[Beneath], ports: Iterable[int] = ()) -> int:
             if access & files:
                 rule = struct.pack("=Qi", access & files, descriptor)
                 kernel.syscall("landlock_add_rule", kernel.LANDLOCK_ADD_RULE, ruleset, _RULE_PATH_BENEATH, rule, 0)
-        for port in ports if network else ():
+        for port in ports or () if network else ():
             rule = struct.pack("=QQ", _CONNECT_TCP, port)
             kernel.syscall("landlock_add_rule", kernel.LANDLOCK_ADD_RULE, ruleset, _RULE_NET_PORT, rule, 0)
         kernel.syscall("landlock_restrict_self", kernel.LANDLOCK_RESTRICT_SELF, ruleset, 0)

@@ -185,9 +185,8 @@ class CommandOverlay(CommandLayer):
             stack.callback(caches.close)
             stack.callback(self._rehearsal.layer.close)
             told = {**caches.variables, **engine.environment}
-            engine = msgspec.structs.replace(
-                engine, place=self._show, filter=engine.overlay_filter, hold=self._hold, environment=told
-            )
+            overlaid = {"place": self._show, "filter": engine.overlay_filter, "ports": engine.overlay_ports}
+            engine = msgspec.structs.replace(engine, hold=self._hold, environment=told, **overlaid)
             super().__init__(engine, stack.pop_all())
             self.caches = caches
 

@@ -64,10 +64,15 @@ _HINTS: Final[dict[str, str]] = {
 _OF_PYTHON: Final = re.compile(rb"\bpy|\bpip|venv", re.ASCII)
 """What a command says that wants a Python."""
 
-_LISTENS: Final = re.compile(
-    r"(?i:listen|bind|socket)[^\n]{0,80}(?:EPERM|[Nn]ot permitted)|PermissionError: \[Errno 1\] Operation not permitted"
+_LISTENS: Final = re.compile(r"(?i:listen|bind)[^\n]{0,80}(?:EPERM|[Nn]ot permitted)")
+"""What programs say that are not given the socket of a server."""
+_NO_LOCALHOST: Final = (
+    "no command can listen, not even on localhost: what starts a server of its own cannot be run here"
 )
-"""What programs say that are given no socket."""
+_NO_SERVER: Final = re.compile(r"ECONNREFUSED|[Cc]onnection refused")
+_OWN_LOCALHOST: Final = (
+    "localhost is the command's own: it reaches what it has started itself, and no server of this machine"
+)
 
 _TOO_MUCH: Final = {
     "disk": "wrote more than {disk_mb} MB",
@@ -229,14 +234,18 @@ def _run_program(
         notes.append(engine.venv_problem)
     if context.network and not network:
         notes.append("it had no network: only a command on an overlay can have one")
-    return ResultWithNote(result, "; ".join(filter(None, (*notes, *_refused(ended)))), missed), was
+    refused = _refused(ended, listens=engine.overlay_ports is None and engine.place not in _ON_THE_ROOT)
+    return ResultWithNote(result, "; ".join(filter(None, (*notes, *refused))), missed), was
 
 
-def _refused(ended: CommandOutcome) -> list[str]:
-    """Return what is said of sockets that it was not given."""
-    listens = ended.refused and _LISTENS.search(ended.stdout + ended.stderr)
-    told = "no command can listen, not even on localhost: what starts a server of its own cannot be run here"
-    return [told, remark(ended.refused)] if listens else [remark(ended.refused)]
+def _refused(ended: CommandOutcome, *, listens: bool) -> list[str]:
+    """Return what is said of what it was not given; it `listens` where it has a localhost of its own."""
+    said = ended.stdout + ended.stderr
+    if listens:
+        told = _OWN_LOCALHOST if ended.code and _NO_SERVER.search(said) else ""
+    else:
+        told = _NO_LOCALHOST if ended.refused and _LISTENS.search(said) else ""
+    return [told, remark(ended.refused)]
 
 
 def _start_error(error: NotStarted, arguments: Sequence[bytes], venv_problem: str) -> ToolError:

@@ -84,8 +84,10 @@ class CommandRunner(msgspec.Struct, frozen=True):
     """Takes a descriptor of a command's mount namespace: as long as it is open, nothing is unmounted."""
     lacks_machine: bool = False
     """Whether commands were to see the machine, and this system does not let them."""
-    ports: tuple[int, ...] = ()
-    """Those that a command may connect to: the proxy's."""
+    ports: tuple[int, ...] | None = ()
+    """Those that a command may connect to: the proxy's; None for all of a localhost of its own, where it may listen."""
+    overlay_ports: tuple[int, ...] | None = ()
+    """The same where an overlay of the root is shown, before there is a proxy."""
     copies: str = ""
     """The directory in which a copy of the root is made for each command, where there are no namespaces."""
     copy_mb: int = 0

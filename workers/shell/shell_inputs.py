@@ -84,6 +84,8 @@ class ShellInputs(Inputs, frozen=True):
     """Whether commands see the machine, read-only, where the system lets them."""
     hidden: tuple[str, ...] = ()
     """Patterns of absolute paths that they do not see of it."""
+    localhost: bool = False
+    """Whether commands may listen, and reach each other, at addresses of this machine that nobody else has."""
     max_timeout_s: float = 600.0
     """Seconds that a command may ask for; it has `timeout_s` where it does not say."""
     environment: tuple[tuple[str, str], ...] = ()

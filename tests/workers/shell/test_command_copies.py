@@ -543,9 +543,10 @@ def test_copies_may_lie_on_an_overlay_where_nothing_can_be_marked_as_gone(tmp_pa
 def test_a_root_that_cannot_lie_below_an_overlay_is_copied_in_the_sandbox(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("1\n")
     command = on_a_kernel_with(Fault("", "fsetxattr", errno.EOPNOTSUPP))
-    with open_shell(tmp_path, copy_mb=8, command=command) as worker:
+    serves = f"{python()} -c 'import socket; s = socket.create_server((\"::1\", 0), family=10); s.accept' >&2"
+    with open_shell(tmp_path, copy_mb=8, command=command, localhost=True) as worker:
         assert "sandbox" in worker.report.enforced
-        done = worker.done("run_cmd", {"command": "pwd; rm a; echo 2 > b"})
+        done = worker.done("run_cmd", {"command": f"pwd; rm a; {serves} && echo 2 > b"})
         assert f'"stdout":"{tmp_path}\\n"' in done.content
         assert done.note == "ran in a copy of the root, whose file system cannot lie below an overlay"
         assert os.listdir(tmp_path) == ["b"]

@@ -200,7 +200,8 @@ class CopyInSandbox(CommandLayer):
                 raise TooMuch(f"there is no room for a copy of the root: {error.strerror}") from error
             self._copy = _Copy(root, within, copy, "memory")
             stack.callback(self._copy.close)
-            engine = msgspec.structs.replace(engine, place=partial(_show_copy, layers), filter=engine.overlay_filter)
+            copied = {"filter": engine.overlay_filter, "ports": engine.overlay_ports}
+            engine = msgspec.structs.replace(engine, place=partial(_show_copy, layers), **copied)
             super().__init__(engine, stack.pop_all())
 
     def layer(self, until: float) -> UpperLayer:

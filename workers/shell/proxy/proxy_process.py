@@ -68,9 +68,11 @@ class ProxyProcess:
                     os._exit(0)
             os.close(to_worker)
         self._wait()
-        self.engine: Final = msgspec.structs.replace(
-            engine, filter=network.filter, environment={**engine.environment, **_environment(port)}, ports=(port,)
-        )
+        told = {**engine.environment, **_environment(port)}
+        ports: tuple[int, ...] | None = (port,)
+        if engine.ports is None:
+            ports, told = None, {**told, **dict.fromkeys(("no_proxy", "NO_PROXY"), f"localhost,{_HOST},::1")}
+        self.engine: Final = msgspec.structs.replace(engine, filter=network.filter, environment=told, ports=ports)
         """For the command."""
 
     def declined(self) -> list[str]:

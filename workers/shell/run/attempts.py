@@ -1,9 +1,11 @@
-"""Sockets that a command tries to open and is refused: its kernel asks the worker, which counts them and answers.
+"""Sockets that a command is refused, and connections: its kernel asks the worker, which counts them and answers.
 
 It also answers for renames, which it has done where the overlay cannot (`directory_moves`), and `ps`, which looks for
 itself in /proc: where that is the machine's, it has another number there.
 
-Rule: this is information and no lock. A socket is refused here exactly as the deny-list refuses it where nobody asks.
+Rule: this is information and no lock. A socket is refused here exactly as the deny-list refuses it where nobody asks. A
+connection is only looked at where the network namespace has nothing to reach but the command's own localhost: what is
+meant for elsewhere, a name server above all, is refused at once.
 The list is bounded; what does not fit is counted. Where the kernel cannot ask, or the listener cannot be handed over,
 commands run all the same, and nothing is counted.
 
@@ -19,6 +21,7 @@ import os
 import select
 import socket
 import struct
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
@@ -29,7 +32,7 @@ from workers.changes.effects import ATTEMPT, ATTEMPTS, Attempt
 from workers.confine import seccomp
 from workers.confine.denylist import IsNot, Notify
 from workers.confine.syscalls import NUMBERS
-from workers.shell.run.directory_moves import begin, wanted
+from workers.shell.run.directory_moves import begin, memory_at, wanted
 
 _CUT: Final = "..."
 _NAMED: Final = 3
@@ -42,6 +45,15 @@ _ANSWER: Final = struct.Struct("=QqiI")
 _CONTINUE: Final = 1
 """SECCOMP_USER_NOTIF_FLAG_CONTINUE: the kernel does what was asked."""
 _SOCKET: Final = NUMBERS.get(kernel.MACHINE, {}).get("socket", -1)
+_CONNECT: Final = NUMBERS.get(kernel.MACHINE, {}).get("connect", -1)
+_ADDRESS: Final = 28
+"""Bytes of the longest address that is looked at, struct sockaddr_in6."""
+_NAMES: Final = 53
+"""The port of name servers."""
+_IPV4, _LOOPBACK, _MAPPED = 4, 127, bytes(10) + b"\xff\xff"
+"""Bytes of an address, how those of localhost begin, and how they begin in IPv6."""
+_HERE: Final = (bytes(4), bytes(16), bytes(15) + b"\1")
+"""Other addresses that lead to localhost: 0.0.0.0, :: and ::1."""
 _GETPID: Final = NUMBERS.get(kernel.MACHINE, {}).get("getpid", -1)
 _LOOKS_FOR_ITSELF: Final = b"ps\n"
 _MOVES: Final = 8
@@ -60,6 +72,9 @@ def notify_sockets(families: tuple[int, ...]) -> Notify:
     """Return the row that tells of every socket but those of `families`, instead of the one that denies them."""
     return Notify("socket", (IsNot(0, families),))
 
+
+CONNECTS: Final = Notify("connect")
+"""The row that tells of connections."""
 
 ASKS_ITS_NUMBER: Final = Notify("getpid")
 """The row that tells of processes that ask for their number."""
@@ -195,6 +210,11 @@ class Attempts:
             family = arguments[0] & 0xFFFFFFFF
             self.add(_FAMILIES.get(family, f"address family {family}"))
             self._send(identity, errno.EPERM)
+        elif number == _CONNECT:
+            family = _elsewhere(pid, arguments[1], arguments[2])
+            if family:
+                self.add(_FAMILIES[family])
+            self._send(identity, errno.EPERM if family else 0, 0 if family else _CONTINUE)
         elif number == _GETPID:
             itself = self._number and kernel.read_proc(f"/proc/{pid}/comm") == _LOOKS_FOR_ITSELF
             self._send(identity, 0, 0 if itself else _CONTINUE, self._number if itself else 0)
@@ -231,6 +251,20 @@ class Attempts:
             self._counts[what] = self._counts.get(what, 0) + 1
         else:
             self.left_out += 1
+
+
+def _elsewhere(pid: int, address: int, size: int) -> int:
+    """Return the family of an address that a process wants to reach; 0 where it is on localhost, or cannot be read."""
+    try:
+        said = memory_at(pid, address, min(size & 0xFFFFFFFF, _ADDRESS))
+    except (OSError, OverflowError):
+        return 0  # the kernel says what is wrong with it
+    family = int.from_bytes(said[:2], sys.byteorder)
+    if family not in (socket.AF_INET, socket.AF_INET6):
+        return 0
+    place = said[4:8] if family == socket.AF_INET else said[8:24].removeprefix(_MAPPED)
+    here = place in _HERE or (len(place) == _IPV4 and place[0] == _LOOPBACK)
+    return 0 if here and int.from_bytes(said[2:4], "big") != _NAMES else family
 
 
 def remark(refused: Sequence[Attempt]) -> str:

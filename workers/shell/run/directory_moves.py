@@ -129,8 +129,13 @@ def _parent(pid: int, place: int, directory: str) -> int:
 
 def text_at(pid: int, address: int) -> str:
     """Read a path of a process's memory."""
+    return os.fsdecode(memory_at(pid, address, _PATH).split(b"\0", 1)[0])
+
+
+def memory_at(pid: int, address: int, size: int) -> bytes:
+    """Read as much of a process's memory, or less where it ends."""
     with closing(os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)) as memory:
-        return os.fsdecode(os.pread(memory, _PATH, address).split(b"\0", 1)[0])
+        return os.pread(memory, size, address)
 
 
 def _is_directory(name: str, place: int) -> bool:

@@ -43,7 +43,7 @@ def _sandbox(context: StepContext) -> str:
     engine: CommandRunner = context.prepared.engine
     os.fchdir(context.start.root_fd)  # the way to the root that needs no name: it leads into the new namespace
     namespaces.become_first(0 if not engine.layout.machine else namespaces.NEW_NETWORK)
-    if engine.network is not None:
+    if engine.network is not None or engine.overlay_ports is None:
         namespaces.raise_loopback()
     return "sandbox"
 

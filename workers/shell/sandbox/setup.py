@@ -35,7 +35,7 @@ from workers.shell.command_line import SYSTEM_PATH
 from workers.shell.command_runner import CommandRunner, Filter, Network
 from workers.shell.copies.copy_locks import COPY_WORKER, in_copies
 from workers.shell.look import TOLD
-from workers.shell.run.attempts import ASKS_ITS_NUMBER, notify_sockets
+from workers.shell.run.attempts import ASKS_ITS_NUMBER, CONNECTS, notify_sockets
 from workers.shell.run.command import NotStarted, try_locks
 from workers.shell.run.directory_moves import NOTIFY
 from workers.shell.sandbox import doors, held_sockets, machine_root, private_root
@@ -106,6 +106,8 @@ def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
         lacks_machine=inputs.machine and not wanted.machine,
     )
     keep = () if engine.network is None else (start.broker_fd,)  # a worker that closes it is taken for gone
+    if inputs.localhost and not (inputs.copies or wanted.secrets):
+        engine = _with_localhost(engine)
     if inputs.copies:
         engine = in_copies(engine, inputs.copies)
         return Prepared(engine, keep=keep, steps=COPY_WORKER, doors=lambda _opens: _try_doors(engine, _OPEN_IN_A_COPY))
@@ -157,6 +159,17 @@ def _on_the_machine(engine: CommandRunner) -> CommandRunner:
     filters = {"filter": Filter(plain, _filter(tells)), "overlay_filter": Filter(plain, _filter((*tells, *NOTIFY)))}
     filters["look_filter"] = Filter(b"", _filter((*tells, *TOLD)))
     return msgspec.structs.replace(engine, environment=environment, network=None, **filters)
+
+
+def _with_localhost(engine: CommandRunner) -> CommandRunner:
+    """Return the engine for commands that may listen and connect in their network namespace, where nothing else is.
+
+    Only where the worker can be asked: it refuses, and counts, what is meant for elsewhere.
+    """
+    told = _filter((*_LOCKS, *WITH_A_NETWORK, notify_sockets(FAMILIES_OF_THE_NETWORK), CONNECTS, *NOTIFY))
+    return msgspec.structs.replace(
+        engine, overlay_filter=engine.overlay_filter._replace(notifying=told), overlay_ports=None
+    )
 
 
 def _network(start: messages.Start, inputs: ShellInputs) -> Network | None:
