@@ -19,6 +19,14 @@ _libc.mmap.restype = ctypes.c_void_p
 _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 
+_as_utf8: Final = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
+    ("PyUnicode_AsUTF8AndSize", ctypes.pythonapi)
+)
+_memory: Final = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)(
+    ("PyMemoryView_FromMemory", ctypes.pythonapi)
+)
+_PyBUF_READ: Final = 0x100
+
 OPENAT2: Final = 437
 LANDLOCK_CREATE_RULESET: Final = 444
 LANDLOCK_ADD_RULE: Final = 445
@@ -114,6 +122,20 @@ def keep_heap() -> None:
     if mallopt is not None:
         mallopt(-3, 32 * 2**20)
         mallopt(-1, 64 * 2**20)
+
+
+def utf8_of(text: str) -> memoryview:
+    """Return the UTF-8 of a text where it stands in memory, for as long as the text is there.
+
+    That of ASCII is the text itself; of other text Python keeps it beside it. Source: PyUnicode_AsUTF8AndSize and
+    PyMemoryView_FromMemory of Python's C API.
+
+    Raises:
+        UnicodeEncodeError: it has lone surrogates.
+    """
+    size = ctypes.c_ssize_t()
+    view: memoryview = _memory(_as_utf8(text, ctypes.byref(size)), size, _PyBUF_READ)
+    return view
 
 
 def read_proc(path: str) -> bytes:

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 
 import msgspec
 
+from workers import kernel
 from workers.confine.probe import try_doors
 from workers.errors import RehearsalRefused, ToolError
 from workers.tool import Proposal, Result, ResultWithNote, Tool, ToolContext
@@ -67,9 +68,18 @@ class Pipe:
     def send(self, message: messages.Up) -> None:
         """Write one frame; what comes before a `Kept` is gathered, and written with what follows.
 
+        A large content goes out from where it stands: a copy of it, and of what it pushes out of the processor's cache,
+        takes 120 us of 1 MiB.
+
         Raises:
             FrameTooLarge: nothing was written.
         """
+        if isinstance(message, messages.Done) and len(message.content) > _CHUNK and not self._gathered:
+            content = kernel.utf8_of(message.content)
+            before, after = frames.around(message, len(content))
+            for each in (before, content, after):
+                self._write(each)
+            return
         frame = frames.frame_in_place(message)
         part = isinstance(message, _PARTS)
         if self._gathered or part:
@@ -84,7 +94,7 @@ class Pipe:
         gathered, self._gathered = self._gathered, bytearray()
         self._write(gathered)
 
-    def _write(self, data: bytearray) -> None:
+    def _write(self, data: bytes | bytearray | memoryview) -> None:
         written = os.write(self._outgoing, data) if len(data) <= _PIECE else 0
         if written == len(data):
             return

@@ -71,7 +71,7 @@ class FrameReader:
             FrameError: the bytes are no frames of this protocol.
         """
         if self._missing:
-            size = self._read_missing()
+            size = more = self._read_missing()
         else:
             chunk = os.read(self._descriptor, _CHUNK)
             size = len(chunk)
@@ -79,7 +79,8 @@ class FrameReader:
                 self._take(memoryview(chunk)[_HEADER:])  # the common case, one whole small frame
             else:
                 self._feed(self._buffer + chunk)
-        more, pieces = size, _PIECES
+            more = _CHUNK
+        pieces = _PIECES
         while self._missing and more >= _CHUNK and pieces and self.comes_at_once():  # it is being written
             more = self._read_missing()
             size += more

@@ -2,6 +2,7 @@
 
 import fcntl
 import io
+import mmap
 import os
 import select
 import signal
@@ -549,7 +550,7 @@ def test_an_answer_is_whole_where_its_worker_was_stopped_while_the_pipe_was_full
         assert worker.stdout is not None
         size = fcntl.fcntl(worker.stdout, fcntl.F_GETPIPE_SZ)
         written = b""
-        while struct.unpack("i", written or bytes(4))[0] < size:
+        while struct.unpack("i", written or bytes(4))[0] <= size - mmap.PAGESIZE:  # one page may be full in part
             written = fcntl.ioctl(worker.stdout, termios.FIONREAD, bytes(4))
         os.kill(worker.pid, signal.SIGSTOP)
         os.waitpid(worker.pid, os.WUNTRACED)
@@ -557,6 +558,42 @@ def test_an_answer_is_whole_where_its_worker_was_stopped_while_the_pipe_was_full
         answers = io.BytesIO(worker.stdout.read())
     found = [frames.decode_up(payload) for payload in frames.payloads(answers.read)]
     assert found == [messages.Done(number, "x" * 100_000) for number in range(3)]
+
+
+LARGE_ANSWERS: list[messages.Done] = [
+    messages.Done(2**56 - 1, "x" * 2**20),
+    messages.Done(0, "x" * (2**17 + 1), "json", "a note", ("this", "that")),
+    messages.Done(7, "\N{EURO SIGN}\0\N{GRINNING FACE}" * 2**16, "text", "\xa7content\xa0"),
+    messages.Done(int.from_bytes(b"content"), "\N{DIAERESIS}" * 2**17),
+]
+
+
+@pytest.mark.parametrize(
+    "answer", LARGE_ANSWERS, ids=["ASCII", "all fields", "wider", "an id that looks like the field"]
+)
+def test_a_large_answer_arrives_as_it_is_with_what_comes_after_it(answer: messages.Done) -> None:
+    read, write = os.pipe()
+    after = messages.Done(1, "after")
+
+    def answers() -> None:
+        with os.fdopen(write, "wb"):
+            Pipe(-1, write).send(answer)
+            Pipe(-1, write).send(after)
+
+    with os.fdopen(read, "rb") as up:
+        threading.Thread(target=answers).start()
+        assert [frames.decode_up(payload) for payload in frames.payloads(up.read)] == [answer, after]
+
+
+def test_a_content_that_fits_no_frame_is_told_before_anything_is_written() -> None:
+    fits = frames.FRAME_LIMIT - len(frames.around(messages.Done(7, ""), 2**20)[0]) + frames.LENGTH.size
+    assert frames.around(messages.Done(7, ""), fits)
+    with pytest.raises(frames.FrameTooLarge):
+        frames.around(messages.Done(7, ""), fits + 1)
+    with pytest.raises(frames.FrameTooLarge):
+        Pipe(-1, -1).send(messages.Done(7, "x" * (fits + 1)))
+    with pytest.raises(UnicodeEncodeError):
+        Pipe(-1, -1).send(messages.Done(7, "\ud800" * 2**17))
 
 
 def test_originals_are_written_together_and_all_before_what_follows(monkeypatch: pytest.MonkeyPatch) -> None:

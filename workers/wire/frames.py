@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from workers.wire.messages import Brokered, Connect, Down, Up
+from workers.wire.messages import Brokered, Connect, Done, Down, Up
 
 FRAME_LIMIT: Final = 8 * 2**20
 """Bytes of payload. Above the largest text a tool returns (2 MiB) and the largest a model writes (4 MiB)."""
@@ -22,6 +22,9 @@ LENGTH: Final = struct.Struct(">I")
 
 _QUOTED: Final = 200
 """Characters of the decoder's complaint that a `FrameError` repeats: it can quote what the sender wrote."""
+
+_EMPTY_CONTENT: Final = b"\xa7content\xa0"
+"""What only the tag and the id precede, neither of which can look so."""
 
 _encoder: Final = msgspec.msgpack.Encoder()
 _down: Final[msgspec.msgpack.Decoder[Down]] = msgspec.msgpack.Decoder(Down)
@@ -63,6 +66,19 @@ def frame_in_place(message: Up) -> bytearray:
         raise FrameTooLarge(size)
     LENGTH.pack_into(whole, 0, size)
     return whole
+
+
+def around(answer: Done, size: int) -> tuple[bytes, bytes]:
+    """Return what a frame has before and after the content of an answer, which takes `size` bytes; raises as `frame`.
+
+    msgpack (spec.md): a str of at most 2**32-1 bytes is 0xdb, four bytes of length (big endian), and its UTF-8.
+    """
+    before, key, after = _encoder.encode(msgspec.structs.replace(answer, content="")).partition(_EMPTY_CONTENT)
+    before += key[:-1] + b"\xdb" + LENGTH.pack(size)
+    length = len(before) + size + len(after)
+    if length > FRAME_LIMIT:
+        raise FrameTooLarge(length)
+    return LENGTH.pack(length) + before, after
 
 
 def framed(payload: bytes) -> bytes:
