@@ -235,7 +235,7 @@ class Transcript:
         content: list[Block] = []
         calls: list[ToolUse] = []
         pending = iter(reply.calls)
-        taken = set(self.ids)
+        given: set[str] = set()
         for block in reply.content:
             if block["type"] == "text" and not block["text"].strip():
                 continue
@@ -243,18 +243,20 @@ class Transcript:
                 if len(calls) == CALLS_ANSWERED:
                     continue
                 call = next(pending)
-                unique = self._unique(call.id, taken)
-                taken.add(unique)
+                unique = self._unique(call.id, given)
+                given.add(unique)
                 calls.append(ToolUse(unique, call.name, call.arguments))
                 name = _NOT_IN_NAMES.sub("_", call.name[:_NAME_LIMIT]) or "_"
                 block = block | {"id": unique, "name": name}  # noqa: PLW2901 - a changed copy
             content.append(block)
         return Reply(content, reply.stop_reason, reply.usage, calls)
 
-    def _unique(self, wanted: str, taken: set[str]) -> str:
-        if _ID.fullmatch(wanted) and wanted not in taken:
+    def _unique(self, wanted: str, given: set[str]) -> str:
+        """Return an id that no call of the conversation has, nor one of those `given` to the same reply's."""
+        if _ID.fullmatch(wanted) and wanted not in self.ids and wanted not in given:
             return wanted
-        return next(name for number in itertools.count(len(taken) + 1) if (name := f"call_{number}") not in taken)
+        names = (f"call_{number}" for number in itertools.count(len(self.ids) + len(given) + 1))
+        return next(name for name in names if name not in self.ids and name not in given)
 
     def _replied(self, fact: Replied) -> None:
         self._answer_lost_calls()
