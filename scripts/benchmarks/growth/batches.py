@@ -10,14 +10,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from scripts.benchmarks.figures import Figure, Goal, figure
+from scripts.benchmarks.growth.model_program import unhurried_model
 from scripts.benchmarks.pools import NOTE
 from scripts.benchmarks.programs import processor_seconds
 from supervisor.config.config_keys import Config
@@ -45,7 +44,7 @@ async def growth_batch(quick: bool) -> list[Figure]:
     """Measure items a second of whole batches; the ratio is to what the model alone allows."""
     sizes = (1, 16) if quick else (1, 8, 64)
     found: list[Figure] = []
-    with tempfile.TemporaryDirectory() as folder, _model() as url:
+    with tempfile.TemporaryDirectory() as folder, unhurried_model(_ANSWER_S) as url:
         slow = _slow_syncs(folder)
         for library in (None, slow) if slow else (None,):
             disk = f", {_SYNC_MS} ms a sync" if library else ""
@@ -58,17 +57,6 @@ async def growth_batch(quick: bool) -> list[Figure]:
                 found.append(figure("batch", name, rate, "items/s", items, limit=limit, goal=goal))
                 found.append(figure("batch", f"{name}: the daemon's processor", spent, "ms", items))
     return found
-
-
-@contextmanager
-def _model() -> Iterator[str]:
-    command = [sys.executable, "-m", "scripts.benchmarks.growth.model_program", str(_ANSWER_S), NOTE]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout
-        try:
-            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
-        finally:
-            process.kill()
 
 
 def _slow_syncs(folder: str) -> str | None:

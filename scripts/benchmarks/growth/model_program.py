@@ -7,13 +7,31 @@ input ends.
 
 import asyncio
 import itertools
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
+from scripts.benchmarks.pools import NOTE
 from tests.messages_server import reply
 
 _HEAD: Final = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ncontent-length: %d\r\n\r\n"
 _LENGTH: Final = b"content-length:"
+_AHEAD: Final = 2**22
+"""Bytes of a request that are taken before anybody asks for them."""
+
+
+@contextmanager
+def unhurried_model(delay_s: float) -> Iterator[str]:
+    """Run the server, which takes so many seconds for each answer; yield its URL."""
+    command = [sys.executable, "-m", "scripts.benchmarks.growth.model_program", str(delay_s), NOTE]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        try:
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        finally:
+            process.kill()
 
 
 async def _serve(delay_s: float, path: str) -> None:
@@ -35,7 +53,7 @@ async def _serve(delay_s: float, path: str) -> None:
         except (asyncio.IncompleteReadError, ConnectionError):
             writer.close()
 
-    server = await asyncio.start_server(answer_all, "127.0.0.1", 0, backlog=1024)
+    server = await asyncio.start_server(answer_all, "127.0.0.1", 0, backlog=1024, limit=_AHEAD)
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)

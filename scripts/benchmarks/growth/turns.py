@@ -16,8 +16,9 @@ import msgspec
 from scripts.benchmarks.figures import Figure, Goal, at, figure
 from scripts.benchmarks.growth.curves import Point, curve
 from scripts.benchmarks.growth.journals import session_facts
+from scripts.benchmarks.growth.model_program import unhurried_model
 from scripts.benchmarks.pools import NOTE
-from scripts.benchmarks.steps import loopback_model, with_resources
+from scripts.benchmarks.steps import with_resources
 from supervisor.agent.models.messages_api import AnthropicModel
 from supervisor.agent.models.model import Model
 from supervisor.agent.prompt import system_prompt
@@ -28,7 +29,6 @@ from supervisor.session.earlier_session import read_earlier
 from supervisor.session.resources import SessionResources
 from supervisor.session.session import Session
 from supervisor.tools.catalog import offers
-from tests.messages_server import reply
 
 _SESSION: Final = "20260101-000000-000000000000"
 _PROMPT: Final = "Do you know it now?"
@@ -47,7 +47,7 @@ async def growth_turns(quick: bool) -> list[Figure]:
         with tempfile.TemporaryDirectory() as home, tempfile.TemporaryDirectory() as root:
             Path(root, NOTE).write_text("A note.\n" * 20, encoding="utf-8")
             settings = Settings(Config(), Path(home, "config.toml"), Path(home))
-            with loopback_model(home, [reply("Yes.")] * (4 * times + 4)) as url:
+            with unhurried_model(0) as url:
 
                 async def use(core: SessionResources) -> None:
                     core.writer.journal.append(_SESSION, *session_facts(turns, root))  # noqa: B023 - awaited at once
