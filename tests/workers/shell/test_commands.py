@@ -312,5 +312,6 @@ def test_the_sandbox_has_one_user_and_one_host(worker: RawWorker) -> None:
 
 
 def test_what_would_listen_is_told_that_nothing_can(worker: RawWorker) -> None:
-    answer = worker.call("run_cmd", {"command": "exec 3<>/dev/tcp/127.0.0.1/80"})
+    says = "echo 'listen tcp 127.0.0.1:0: socket: operation not permitted' >&2"
+    answer = worker.call("run_cmd", {"command": f"exec 3<>/dev/tcp/127.0.0.1/80 || {says}; exit 1"})
     assert "not even on localhost" in str(answer), answer

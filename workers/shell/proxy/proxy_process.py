@@ -8,7 +8,7 @@ import mmap
 import os
 import select
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -71,7 +71,7 @@ class ProxyProcess:
         told = {**engine.environment, **_environment(port)}
         ports: tuple[int, ...] | None = (port,)
         if engine.ports is None:
-            ports, told = None, {**told, **dict.fromkeys(("no_proxy", "NO_PROXY"), f"localhost,{_HOST},::1")}
+            ports, told = None, {**told, **_without_the_proxy(network.places)}
         self.engine: Final = msgspec.structs.replace(engine, filter=network.filter, environment=told, ports=ports)
         """For the command."""
 
@@ -129,6 +129,13 @@ def _serve(
         return
     os.write(to_worker, _LOCKED)
     Proxy(listener, broker, network.places, tell, counts, upload).serve()
+
+
+def _without_the_proxy(places: Sequence[str]) -> Mapping[str, str]:
+    """Return what keeps a command from asking its proxy for localhost, unless a place that it may reach is there."""
+    if any(place.startswith(("localhost:", "127.", "[::1]")) for place in places):
+        return {}
+    return dict.fromkeys(("no_proxy", "NO_PROXY"), f"localhost,{_HOST},::1")
 
 
 def _environment(port: int) -> Mapping[str, str]:

@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,6 +92,13 @@ def test_a_server_ends_with_its_command(tester: RawWorker) -> None:
     )
     shell(tester, f"echo > made; {serve}")
     assert shell(tester, "echo > again; exec 3<>/dev/tcp/127.0.0.1/4321")["exit_code"] == 1
+
+
+def test_a_registry_on_localhost_is_asked_for_by_the_proxy(tmp_path: Path) -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    given: dict[str, Any] = {"network": ("127.0.0.1:4873",), "broker_fd": theirs.fileno()}
+    with ours, theirs, open_shell(tmp_path, localhost=True, **given) as own:
+        assert shell(own, "echo > made; echo [$no_proxy$NO_PROXY]", network=True)["stdout"] == "[]\n"
 
 
 def test_with_a_network_there_are_both_and_nothing_else(tmp_path: Path) -> None:
