@@ -252,7 +252,11 @@ class Place:
         family = worker_processes()
         known = {*kept, *self._others}
         alone = [pid for pid in family if known.isdisjoint(ancestors(pid, family))]
-        return not alone and len(descriptors()) == self._idle + len(kept) * OF_A_WORKER + sum(kept.values())
+        watched = sum(
+            bool(pool.workers.slots) for pool in self.pools.opened.values()
+        )  # each pool that has had a worker
+        expected = self._idle + watched + len(kept) * OF_A_WORKER + sum(kept.values())
+        return not alone and len(descriptors()) == expected
 
 
 def worker_processes() -> dict[int, int]:
