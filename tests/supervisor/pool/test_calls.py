@@ -228,23 +228,6 @@ async def test_no_more_workers_are_busy_than_the_spec_says(open_pool: OpenPool, 
         scope.cancel()
 
 
-async def test_waiting_calls_are_served_first_come_first_served(open_pool: OpenPool, nursery: trio.Nursery) -> None:
-    pool = await open_pool({"hang": True}, workers=1)
-    _pid, scope = await hanging(pool, nursery)
-    order: list[int] = []
-
-    async def call(number: int) -> None:
-        await ask(pool, "ping")
-        order.append(number)
-
-    async with trio.open_nursery() as calls:
-        for number in range(10):
-            calls.start_soon(call, number)
-            await trio.testing.wait_all_tasks_blocked()
-        scope.cancel()
-    assert order == list(range(10))
-
-
 async def test_queued_calls_outlive_the_death_of_the_busy_worker(open_pool: OpenPool, nursery: trio.Nursery) -> None:
     pool = await open_pool({"hang": True}, workers=1)
     ended: list[str] = []
@@ -432,6 +415,19 @@ async def test_a_call_that_waited_is_sent_for_its_task_unless_it_might_go_in_par
     queue.go()
     await until(lambda: len(answers) == 5)
     assert (queue.sent, queue.pool.times.calls) == ([at_once] * 5, 6)
+
+
+async def test_waiting_calls_are_served_first_come_first_served(
+    open_queue: OpenQueue, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    queue = await open_queue()
+    names = [f"number {number}" for number in range(10)]
+    for name in names:
+        begin_call(nursery, queue.pool, name)
+        await trio.testing.wait_all_tasks_blocked()
+    queue.go()
+    await until(lambda: queue.pool.times.calls == 11)
+    assert delivered(tmp_path) == names
 
 
 async def test_cancelling_a_call_that_waits_harms_nobody_and_once_it_was_sent_ends_its_worker(
