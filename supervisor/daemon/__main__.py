@@ -33,6 +33,8 @@ def main() -> int:
 
     if not (level := os.read(_STDIN, _LINE)):
         return 0  # nobody needs it any more
+    os.close(_STDIN)
+    os.open(os.devnull, os.O_RDWR)  # which takes its place
     if template is None:
         return run_background(int(words[0]))
     descriptor, parent = map(int, words[:2])
