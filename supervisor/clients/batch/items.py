@@ -175,7 +175,7 @@ class OutputFile:
         self._writing, self._syncing = threading.Lock(), threading.Lock()
         self._written = self._synced = 0
         """Results, and those of them that are durable."""
-        self._failed = False
+        self._failed = self._torn = False
         try:
             self._file = open(path, "ab+", buffering=0, opener=_open)  # noqa: SIM115 - closed by `close`
         except (OSError, ValueError) as error:
@@ -225,10 +225,7 @@ class OutputFile:
         """
         try:
             with self._writing:
-                rest = memoryview(result.line())
-                while rest:
-                    rest = rest[self._file.write(rest) :]
-                self._written += 1
+                self._append(result.line())
                 mine = self._written
             with self._syncing:
                 if self._synced < mine:
@@ -236,6 +233,16 @@ class OutputFile:
         except OSError as error:
             raise OutputError(f"The output cannot be written: {error.strerror}. Use --resume later.") from error
         self.statuses[str(result.id)] = result.status
+
+    def _append(self, line: bytes) -> None:
+        """Write a line; none follows a part of one, which could not be resumed."""
+        if self._torn:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        rest, self._torn = memoryview(line), True
+        while rest:
+            rest = rest[self._file.write(rest) :]
+        self._torn = False
+        self._written += 1
 
     def _sync(self) -> None:
         """Make durable what is written. What a sync has failed for is lost, and the next one may not say so."""

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import resource
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -175,3 +176,19 @@ def test_no_result_is_durable_after_a_sync_has_failed(tmp_path: Path, monkeypatc
             with pytest.raises(OutputError, match="--resume"):
                 file.write(result(number))
         assert file.statuses == {}
+
+
+def test_no_result_follows_a_torn_one(tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with closing(OutputFile(tmp_path / "out", resume=False)) as file:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
+        try:
+            with pytest.raises(OutputError, match="--resume"):
+                file.write(result(0))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        with pytest.raises(OutputError, match="--resume"):
+            file.write(result(1))
+    with closing(OutputFile(tmp_path / "out", resume=True)) as file:
+        file.write(result(0))
+        assert file.statuses == {"0": "ok"}
