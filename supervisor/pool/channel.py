@@ -32,8 +32,8 @@ PIPE_SIZE: Final = 2**20
 """Bytes asked of the kernel for each pipe; a large reply then needs few wake-ups. Less is fine."""
 STRAY_LIMIT: Final = 16
 """Frames outside of an exchange that one worker may send in its life."""
-_BURST: Final = 4
-"""Reads in one go: a worker that writes without end must not keep the other tasks from running."""
+_SHARE: Final = 2**16
+"""Bytes after which other tasks have their turn: a worker that writes without end must not keep them from running."""
 _DYING: Final = 0.3
 """Seconds in which a process that has closed a pipe may turn out to have ended."""
 _log: Final = logging.getLogger("strongroom.pool")
@@ -216,21 +216,15 @@ class Channel:
     def _readable(self) -> bool:
         """Take what has come, and let whoever awaits an answer go on where it is there, or none can come any more.
 
-        Return whether more than a turn's share had come.
+        Return whether a turn's share had come, or more.
         """
-        pending, more = self._pending, False
+        pending, size = self._pending, 0
         try:
-            for _ in range(_BURST):
-                if not self._frames.read():
-                    self._silent = True
-                    self._watch.remove(self._incoming)
-                    if pending is not None:
-                        pending.wake()
-                    break
-                if pending is not None and pending.answer is not None:
-                    break
-            else:
-                more = True
+            if not (size := self._frames.read()):
+                self._silent = True
+                self._watch.remove(self._incoming)
+                if pending is not None:
+                    pending.wake()
         except BlockingIOError:
             pass
         except frames.FrameError as error:
@@ -244,7 +238,7 @@ class Channel:
             self._just_read = True
             pending.answered()
             self._just_read = False
-        return more
+        return size >= _SHARE
 
     def _break(self, error: frames.FrameError) -> None:
         self._broken = True
