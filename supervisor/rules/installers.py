@@ -84,6 +84,8 @@ _MORE: Final = frozenset(["--with", "--with-requirements", "--from", "--upgrade"
 """What makes uv fetch more than a lock file names."""
 _AT_ONCE: Final = 8
 """Commands in one line that fetch: of more, nothing is understood."""
+_LONGEST: Final = 1024
+"""Characters of a place."""
 _CLEAN: Final = frozenset(["ci", "clean-install", "ic"])
 _YES: Final = frozenset(["-y", "--yes", "-q", "--quiet"])
 _PYTHON: Final = re.compile(r"python[0-9.]*|pypy[0-9.]*")
@@ -161,7 +163,13 @@ def fetch_of(words: Sequence[str], place: str) -> Fetch | None:
 def joined(place: str, words: Sequence[str]) -> str:
     """Return where `cd` leads, relative to the root; what is not known stays where it was."""
     to = posixpath.normpath(posixpath.join(place, words[0])) if len(words) == 1 else place
-    return place if to.startswith(("/", "..")) else to.removeprefix(".").removeprefix("/") if to == "." else to
+    return (
+        place
+        if to.startswith(("/", "..")) or len(to) > _LONGEST
+        else to.removeprefix(".").removeprefix("/")
+        if to == "."
+        else to
+    )
 
 
 def _fetch(program: str, words: Sequence[str], written: str, place: str) -> Fetch | None:

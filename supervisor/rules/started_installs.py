@@ -2,7 +2,7 @@
 
 Rule: a look, deny by default: what is not understood installs nothing here, and is asked about when it has tried the
 network. What fetches whatever is here counts only where the place has no packages yet: else it may want nothing. Files
-are read up to a size, and lines up to a number. Blocks.
+are read up to a size, also all together, and lines up to a number: anybody may have written them. Blocks.
 """
 
 import glob
@@ -12,20 +12,25 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from supervisor.rules.installers import ASIDES, LEADS, Fetch, Install, fetch_of, install_by, joined
 from supervisor.rules.started_programs import commands_of_line, simple_commands
-from supervisor.system.project_files import text_of
+from supervisor.system.project_files import ProjectFiles, TooMuchError
 
 _LARGEST: Final = 2**17
+_TOGETHER: Final = 2**18
+"""Bytes of one file, and of all, each as often as it is read."""
 _LINES: Final = 300
 _DEEPEST: Final = 4
 _AT_ONCE: Final = 8
 """Commands that fetch, the first ones."""
 _LONGEST: Final = 4096
 _USES: Final = 64
-"""Characters of a line, and variables in it."""
+"""Characters of a line once its variables are in it, and of those, or of targets, in it."""
+_TARGETS: Final = 2**12
+_PLAIN: Final = 2**14
+"""Characters of a line that a shell reads."""
 _MAKES: Final = frozenset({"make", "gmake"})
 _MAKEFILES: Final = ("GNUmakefile", "makefile", "Makefile")
 _PACKAGERS: Final = frozenset({"npm", "pnpm", "yarn", "bun"})
@@ -62,9 +67,10 @@ def started_install(tool: str, arguments: str, root: str, *, lacks: bool = False
         return None
     walk = _RecipeWalk(root)
     place = starter = ""
-    for words in commands:
-        place = walk.run([words], place, 0)
-        starter = starter or " ".join(words[:2]) * bool(walk.found)
+    with suppress(TooMuchError):
+        for words in commands:
+            place = walk.run([words], place, 0)
+            starter = starter or " ".join(words[:2]) * bool(walk.found)
     first = list(dict.fromkeys(walk.found))[:_AT_ONCE]
     found = [each for each in first if lacks or each[0].locked is not None or not _has_packages(root, *each)]
     install = install_by([fetch for fetch, _place in found], alone=False)
@@ -81,8 +87,15 @@ def starts_others(tool: str, arguments: str) -> bool:
 
 
 def _has_packages(root: str, fetch: Fetch, place: str) -> bool:
-    patterns = [f"{at}/{each}" for at in {place, ""} for each in _PACKAGES.get(fetch.registry, ())]
+    patterns = [f"{glob.escape(at)}/{each}" for at in {place, ""} for each in _PACKAGES.get(fetch.registry, ())]
     return not patterns or any(glob.glob(each.lstrip("/"), root_dir=root) for each in patterns)
+
+
+class _MakeRule(NamedTuple):
+    """What a rule of a Makefile needs first, and its lines, each as it is written."""
+
+    needs: str
+    recipe: list[str]
 
 
 class _RecipeWalk:
@@ -91,6 +104,7 @@ class _RecipeWalk:
     def __init__(self, root: str) -> None:
         self._root = root
         self._left = _LINES
+        self._files = ProjectFiles(_TOGETHER)
         self.found: list[tuple[Fetch, str]] = []
         """What is fetched, each with the place where."""
 
@@ -128,7 +142,7 @@ class _RecipeWalk:
 
     def _text(self, place: str, name: str) -> str:
         path = posixpath.normpath(posixpath.join(place, name))
-        return "" if path.startswith(("/", "..")) else text_of(f"{self._root}/{path}", _LARGEST)
+        return "" if path.startswith(("/", "..")) else self._files.text(f"{self._root}/{path}", _LARGEST)
 
     def _scripts(self, words: Sequence[str], place: str) -> Iterator[str]:
         plain = [each for each in words if not each.startswith("-")]
@@ -143,27 +157,24 @@ class _RecipeWalk:
         if "-C" in words[:-1] or any(each.startswith(("-f", "--file", "--dir")) for each in words):
             return
         text = next(filter(None, (self._text(place, each) for each in _MAKEFILES)), "").replace("\\\n", " ")
-        needs: dict[str, list[str]] = {}
-        recipes: dict[str, list[str]] = {}
-        values, targets = {"MAKE": "make"}, list[str]()
+        rules: dict[str, list[_MakeRule]] = {}
+        values, last = {"MAKE": "make"}, _MakeRule("", [])
         for line in text.splitlines():
             if line.startswith("\t"):
-                for each in targets:
-                    recipes[each].append(_expanded(line.strip().lstrip("@-+ "), values))
+                last.recipe.append(line.strip().lstrip("@-+ "))
             elif found := _VARIABLE.fullmatch(line.strip()):
                 values[found[1]] = found[2].strip()
-            elif found := _RULE.match(line):
-                targets = _expanded(found[1], values).split()[:_LINES]
-                for each in targets:
-                    needs.setdefault(each, []).extend(_expanded(found[2], values).replace("|", " ").split())
-                    recipes.setdefault(each, [])
+            elif len(rules) < _TARGETS and (found := _RULE.match(line)):
+                last = _MakeRule(found[2], [])
+                for each in _expanded(found[1], values).split()[:_USES]:
+                    rules.setdefault(each, []).append(last)
         asked = [each for each in words if not each.startswith("-") and "=" not in each]
-        yield from _in_order(asked or [each for each in recipes if each[0] != "."][:1], needs, recipes)
+        yield from _in_order(asked or [each for each in rules if each[0] != "."][:1], rules, values)
 
 
 def _commands(line: str) -> list[list[str]]:
     """Return the simple commands of a line; of one that is not understood as a whole, those of its parts that are."""
-    whole = commands_of_line(line, LEADS, ASIDES)
+    whole = commands_of_line(line, LEADS, ASIDES) if len(line) <= _PLAIN else []
     parts = (commands_of_line(each, LEADS, ASIDES) or () for each in _PARTS.split(line) if whole is None)
     return [*(whole or ()), *(words for part in parts for words in part)]
 
@@ -175,14 +186,15 @@ def _expanded(text: str, values: Mapping[str, str]) -> str:
 
 
 def _in_order(
-    targets: Sequence[str], needs: Mapping[str, Sequence[str]], recipes: Mapping[str, Sequence[str]]
+    targets: Sequence[str], rules: Mapping[str, Sequence[_MakeRule]], values: Mapping[str, str]
 ) -> Iterator[str]:
     waiting, done = [(each, False) for each in reversed(targets)], set[str]()
     while waiting and len(done) < _LINES:
         target, ready = waiting.pop()
         if ready:
-            yield from recipes.get(target, ())
+            yield from (_expanded(line, values) for rule in rules.get(target, ()) for line in rule.recipe)
         elif target not in done:
             done.add(target)
             waiting.append((target, True))
-            waiting += [(each, False) for each in reversed(needs.get(target, ())[:_LINES])]
+            needs = _expanded(" ".join(rule.needs for rule in rules.get(target, ())[:_LINES]), values)
+            waiting += [(each, False) for each in reversed(needs.replace("|", " ").split()[:_LINES])]

@@ -7,6 +7,7 @@ stands before it. The sandbox is what binds a command; this only says what a rul
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import msgspec
@@ -45,10 +46,11 @@ _AMENDS: Final = "--am"
 
 
 _EDITORS: Final = frozenset(["sed", "touch", "mkdir", "cp", "mv", "rm"])
-_OF_OTHERS: Final = re.compile(
-    r"^[/~]|\.\.|node_modules|site-packages|venv|cache|vendor|\.git\b|(?:^|[ ;}\d$/])[ewW]\b"
-)
+_OF_PACKAGES: Final = re.compile(r"node_modules|site-packages|venv|cache|vendor|\.git\b")
+_OF_OTHERS: Final = re.compile(rf"^[/~]|\.\.|{_OF_PACKAGES.pattern}|(?:^|[^\w-]|\d)[ewW]\b")
 """Paths that may lead to packages or to what programs obey, and what of `sed` runs a program or writes elsewhere."""
+_OF_A_FILE: Final = re.compile(r"-\w*f|--fi")
+"""How `sed` is told to read what it is to do."""
 _LEADS_AT_MOST: Final = 12
 
 
@@ -99,7 +101,7 @@ def commands_of_line(line: str, leads: re.Pattern[str], asides: re.Pattern[str])
 
 
 def _understood(
-    commands: list[list[Word]] | None, leads: re.Pattern[str], asides: re.Pattern[str]
+    commands: Sequence[Sequence[Word]] | None, leads: re.Pattern[str], asides: re.Pattern[str]
 ) -> list[list[str]] | None:
     if commands is not None:
         commands = [_without(words, leads) for words in commands if not asides.fullmatch(_text(words))]
@@ -117,15 +119,20 @@ def making_programs(tool: str, arguments: str) -> tuple[str, ...] | None:
     if commands is None:
         return started_by(tool, arguments).programs
     others = [words for words in commands if not _only_edits(words)]
-    return _programs(others or commands)
+    return _programs(commands if not others or any(map(_enters_packages, commands)) else others)
+
+
+def _enters_packages(words: Sequence[Word]) -> bool:
+    return words[0].text == "cd" and any(each.expands or _OF_PACKAGES.search(each.text) for each in words[1:])
 
 
 def _only_edits(words: Sequence[Word]) -> bool:
     named = any(each.expands or _OF_OTHERS.search(each.text) for each in words[1:])
-    return words[0].in_shell and words[0].text in _EDITORS and not named
+    unread = words[0].text == "sed" and any(_OF_A_FILE.match(each.text) for each in words[1:])
+    return words[0].in_shell and words[0].text in _EDITORS and not named and not unread
 
 
-def _without(words: list[Word], leads: re.Pattern[str]) -> list[Word]:
+def _without(words: Sequence[Word], leads: re.Pattern[str]) -> Sequence[Word]:
     firsts = (at for at in range(min(len(words) - 1, _LEADS_AT_MOST), 0, -1) if leads.fullmatch(_text(words[:at])))
     return words[next(firsts, 0) :]
 
@@ -174,8 +181,9 @@ def _git(commands: Sequence[Sequence[Word]]) -> tuple[str, ...] | None:
     return tuple(found)
 
 
-def _commands(tool: str, arguments: str) -> list[list[Word]] | None:
-    """Return the words of each simple command; None where they are not known."""
+@lru_cache(2)
+def _commands(tool: str, arguments: str) -> Sequence[Sequence[Word]] | None:
+    """Return the words of each simple command; None where they are not known. A call's are asked for several times."""
     row = find_tool(tool)
     if row is None or not row.runs:
         return None

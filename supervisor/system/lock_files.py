@@ -18,6 +18,8 @@ from supervisor.system.project_files import MEMBERS, ProjectFiles, matching
 
 MOST: Final = 20_000
 """Packages of one command."""
+_DOTS: Final = 500
+"""Of a line of TOML."""
 
 _PACKAGE: Final = re.compile(
     r'^\[\[package\]\]\nname = "([^"\n]+)"\nversion = "([^"\n]+)"(?:\nsource = ("[^"\n]+"|\{[^\n]+\}))?', re.MULTILINE
@@ -101,10 +103,10 @@ def _crates(place: Place, _locked: Locked) -> Found:
 def _wanted_crates(place: Place) -> Iterator[str]:
     """Yield the crates that manifests want, where there is no lock file."""
     here = _nearest(place, "Cargo.toml")
-    tops = [tomllib.loads(place.files.text(f"{here}/Cargo.toml"))] if here is not None else []
+    tops = [_tables(place.files.text(f"{here}/Cargo.toml"))] if here is not None else []
     for top in tops[:1]:
         members = matching(str(here), top.get("workspace", {}).get("members", ()))
-        tops += [tomllib.loads(place.files.text(f"{here}/{each}/Cargo.toml")) for each in members]
+        tops += [_tables(place.files.text(f"{here}/{each}/Cargo.toml")) for each in members]
     tables = [each for top in tops for each in (top, top.get("workspace", {}))]
     for table in tables:
         for name, value in (pair for key in _OF_CARGO for pair in table.get(key, {}).items()):
@@ -203,7 +205,7 @@ def _wheels(place: Place, _locked: Locked) -> Found:
         filter(None, (place.files.text(f"{here}/{name}") for name in ("uv.lock", "poetry.lock", "pdm.lock"))), ""
     )
     if not text:
-        manifest = tomllib.loads(place.files.text(f"{here}/pyproject.toml"))
+        manifest = _tables(place.files.text(f"{here}/pyproject.toml"))
         groups = manifest.get("project", {}).get("dependencies", []), *manifest.get("dependency-groups", {}).values()
         wanted = [re.split(r"[^\w.-]", str(each), maxsplit=1)[0] for group in groups for each in group]
         poetrys = manifest.get("tool", {}).get("poetry", {}).get("dependencies", {})
@@ -233,10 +235,8 @@ def _gems(place: Place, _locked: Locked) -> Found:
 
 def _below(directory: str) -> Iterable[str]:
     """Return the gems of each version of Ruby, name and version as one."""
-    return [
-        os.path.basename(each).removesuffix(".gemspec")
-        for each in glob.iglob(f"{directory}/*/specifications/**/*.gemspec", recursive=True)
-    ]
+    found = (glob.iglob(f"{glob.escape(directory)}/*/specifications/{each}") for each in ("*", "default/*"))
+    return [os.path.basename(path).removesuffix(".gemspec") for each in found for path in each]
 
 
 def _archives(place: Place, _locked: Locked) -> Found:
@@ -263,6 +263,13 @@ def _is_fetched(place: Place, package: Mapping[str, Any]) -> bool:
 
 def _distribution(name: str) -> str:
     return re.sub(r"[-_.]+", "_", name).casefold()
+
+
+def _tables(text: str) -> dict[str, Any]:
+    """Return what a TOML file says; a key of many parts, which takes long to read, is as wrong as one that is none."""
+    if any(line.count(".") > _DOTS for line in text.split("\n")):
+        raise ValueError(text[:_DOTS])
+    return tomllib.loads(text)
 
 
 READERS: Final[Mapping[str, Callable[[Place, Locked], Found]]] = MappingProxyType(

@@ -89,6 +89,6 @@ def wanted(locked: Locked, root: str, caches: Mapping[str, str], files: ProjectF
     above = tuple("/".join((root, *parts[:count])) for count in range(len(parts), -1, -1))
     with suppress(OSError, ValueError, RecursionError, TypeError, AttributeError, KeyError):
         found = READERS[locked.kind](Place(above, caches.get(locked.kind, ""), files), locked)
-        named = [each for each in found.lacking if _NAME.fullmatch(each)]
-        return Found(list(dict.fromkeys(named))[:MOST], sorted(map(str, found.direct))[:MOST])
+        lacking, direct = ([each for each in names if _NAME.fullmatch(str(each))] for names in found)
+        return Found(list(dict.fromkeys(lacking))[:MOST], sorted(direct)[:MOST])
     return Found([])

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 LONGEST: Final = 2**16
-"""Characters of a text that is read."""
+_MOST: Final = 500
+"""Characters of a text that is read, and commands in it: of more, nothing is understood."""
 _BLANKS: Final = " \t"
 _OPERATORS: Final = re.compile(r"&&|\|\||\||;|\n")
 _ENDS: Final = frozenset({";", "\n"})
@@ -43,7 +44,7 @@ def simple_commands_of(text: str) -> list[list[Word]] | None:
     """Return the words of each simple command of a line; None where they are not known."""
     commands: list[list[Word]] = []
     for words in _simple_commands(text) if len(text) <= LONGEST else ():
-        if words is None:
+        if words is None or len(commands) == _MOST:
             return None
         commands.append(words)
     return commands or None

@@ -19,7 +19,7 @@ _CRATES_IO: Final = "registry+https://github.com/rust-lang/crates.io-index"
 PORTS: Final[Mapping[str, str]] = MappingProxyType({"https": "443", "http": "80", "ssh": "22"})
 
 
-_MARK: Final = "://"
+_MARK: Final = re.compile(r"://(?<=[^\W\d_]://)")
 _BEFORE: Final = 48
 _AFTER: Final = 480
 """Characters of an address, and of the word that leads to it, around its mark: at most so many."""
@@ -35,11 +35,9 @@ def addresses(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, str]]:
 
 
 def _around_marks(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, str]]:
-    at = text.find(_MARK)
-    while at >= 0:
+    for at in (mark.start() for mark in _MARK.finditer(text)):
         for found in pattern.finditer(text, max(at - _BEFORE, 0), at + _AFTER):
             if found.end(1) >= at:
                 if found.end(1) == at:
                     yield found[1].lower(), found[2].lower()
                 break
-        at = text.find(_MARK, at + 1)

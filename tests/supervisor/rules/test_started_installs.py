@@ -35,6 +35,8 @@ perhaps:
 \tif [ ! -d node_modules ]; then npm install left-pad; fi
 quoted:
 \techo pip install x
+pattern:
+\tcd 'w*' && npm install left-pad
 shell:
 \tpip install $(shell cat names)
 """
@@ -66,6 +68,7 @@ ROWS: Final = (
     Row("make each", ("npm",)),
     Row("make perhaps", ("npm",)),
     Row("make perhaps", (), {"node_modules/x": ""}),
+    Row("make pattern", ("npm",), {"web/node_modules/x": ""}),
     Row("make quoted"),
     Row("make shell"),
     Row("make nothing"),
@@ -137,8 +140,20 @@ HOSTILE: Final = {
     + "\nx:\n"
     + "\t$(V0)\n" * 20_000,
     "a long line": f"x: {'a ' * 60_000}\n\tmake x\n",
+    "rules of many words": f"A = {'a ' * 240}\nT = {'t$(N) ' * 64}\n$(T): $(A) $(A) $(A)\n"
+    + "N = 1\n$(T):$(A)\n" * 7_000,
+    "many lines of many targets": f"A = {'a ' * 240}\nT = {' '.join(map(str, range(120)))}\nU = $(T) $(T)\n$(U):\n"
+    + "\t$(A)\n" * 20_000,
     "blanks": f"{' ' * 120_000}\n",
 }
+
+
+def test_of_long_files_that_start_each_other_only_the_first_are_read(tmp_path: Path) -> None:
+    (tmp_path / "long.sh").write_text(f"#{' ' * 100_000}\n")
+    for count, registries in ((1, ("pypi",)), (5, ())):
+        (tmp_path / "all.sh").write_text("sh long.sh\n" * count + "pip install x\n")
+        install = started_install("run_cmd", command_of(Row("sh all.sh")), str(tmp_path))
+        assert (install.registries if install else ()) == registries
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)

@@ -155,6 +155,11 @@ def test_a_program_behind_another_may_be_any(text: str, launches: bool) -> None:
     assert (started.launches, started.programs is not None) == (launches, True)
 
 
+def test_of_very_many_commands_nothing_is_known() -> None:
+    for count, programs in ((500, ("ls",)), (501, None)):
+        assert started_by("run_cmd", json.dumps({"command": "ls x;" * count})).programs == programs
+
+
 MAKING: Final = {
     "sed -i 's/a - b/a + b/' src/add.ts && npx vitest run": ("npx",),
     "mkdir -p src/x; touch src/x/y.js; npm test": ("npm",),
@@ -166,6 +171,13 @@ MAKING: Final = {
     "sed s/a/b/e app.js && npm test": ("sed", "npm"),
     "cp a.js ../b && npm test": ("cp", "npm"),
     "rm -rf node_modules && npm test": ("rm", "npm"),
+    "sed -i 's|x|./run|e' app.js && npm test": ("sed", "npm"),
+    "sed -n '/x/{w y' app.js && npm test": ("sed", "npm"),
+    "sed -nf edits app.js && npm test": ("sed", "npm"),
+    "sed -i -e 's|we are|x|' app.js && npm test": ("npm",),
+    "cd node_modules/x && sed -i s/1/2/ index.js; cd -; npm test": ("sed", "npm"),
+    "cd no*/x && sed -i s/1/2/ index.js; npm test": ("sed", "npm"),
+    "cd /srv/app && sed -i s/1/2/ app.js && npm test": ("npm",),
     "npm test > $LOG": None,
 }
 

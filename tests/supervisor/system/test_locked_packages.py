@@ -108,6 +108,9 @@ ROWS: Final = {
         BUILD, {"Cargo.lock": CARGO, ".cargo/config.toml": '[source.crates-io]\nreplace-with = "vendored"\n'}, []
     ),
     "a manifest alone": Row(BUILD, {"core/Cargo.toml": f'{MANIFEST}serde = "1"\nmine = {{ path = "x" }}'}, ["serde"]),
+    "a manifest with a key of many parts": Row(
+        BUILD, {"Cargo.toml": f'{MANIFEST}serde = "1"\n{"a." * 600}a = 1\n'}, []
+    ),
     "a manifest of nothing": Row(BUILD, {"Cargo.toml": MANIFEST}, []),
     "a workspace": Row(
         BUILD,
@@ -175,6 +178,21 @@ ROWS: Final = {
             "gems/ruby/3/specifications/mygem-13.0.6.gemspec": "",
         },
         ["rack"],
+    ),
+    "gems of Ruby's own": Row(
+        BUNDLE, {"Gemfile": GEMFILE, "vendor/bundle/ruby/3/specifications/default/mygem-13.gemspec": ""}, ["rack"]
+    ),
+    "gems deeper than any are": Row(
+        BUNDLE, {"Gemfile": "gem 'mygem'", "vendor/bundle/ruby/3/specifications/a/b/mygem-13.gemspec": ""}, ["mygem"]
+    ),
+    "gems where a pattern leads": Row(
+        BUNDLE,
+        {
+            "Gemfile": "gem 'mygem'",
+            ".bundle/config": 'BUNDLE_PATH: "g*"\n',
+            "gems/ruby/3/specifications/mygem-13.gemspec": "",
+        },
+        ["mygem"],
     ),
     "archives": Row(PHP, {"composer.json": "{}", "composer.lock": PACKAGES}, ["a/b@1.0"]),
     "archives that are there": Row(
