@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
@@ -15,6 +15,7 @@ from supervisor.agent.models.model import Model, ModelRequest, Progress, Reply, 
 from supervisor.agent.transcript import Transcript
 from supervisor.agent.turn import Event, State
 from supervisor.errors import ConfigError, JournalError
+from supervisor.journal.database import encoded
 from supervisor.journal.facts import (
     CallDecided,
     CallEnded,
@@ -504,12 +505,17 @@ class NoEnd:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self.of_session = journal.of_session
+        self.of_session, self.commit = journal.of_session, journal.commit
 
     def append(self, session: str, *new: Fact) -> None:
-        if any(isinstance(fact, TurnEnded) for fact in new):
+        self.begin([(session, encoded(new))])
+        self.commit()
+
+    def begin(self, appends: Iterable[tuple[str, Sequence[bytes]]]) -> None:
+        rows = [*appends]
+        if any(TurnEnded.__name__.encode() in body for _, bodies in rows for body in bodies):
             raise JournalError("journal_io", "killed")
-        self._journal.append(session, *new)
+        self._journal.begin(rows)
 
     def as_journal(self) -> Journal:
         return cast("Journal", self)
