@@ -6,6 +6,7 @@ that library, its figures are left out.
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,10 +25,12 @@ from supervisor.config.settings import Settings
 from supervisor.daemon.process import lock
 from supervisor.journal.facts import SessionOpened, TurnEnded
 from supervisor.journal.journal import open_journal
+from workers.kernel import prctl
 
 _ANSWER_S: Final = 0.05
 """Seconds that the model takes for each of an item's two answers."""
 _SYNC_MS: Final = 5
+_SET_PDEATHSIG: Final = 1
 _PROGRAM: Final = (sys.executable, "-c", "from supervisor.__main__ import main; main()")
 """The command line without its launcher, which would drop the library that makes syncs slow."""
 _SLOW: Final = """
@@ -92,7 +95,8 @@ def _batch(url: str, at_a_time: int, items: int, library: str | None) -> tuple[f
             if len(lines) != items or any(msgspec.json.decode(line)["status"] != "ok" for line in lines):
                 raise RuntimeError(f"{len(lines)} of {items} items: {lines[:1]!r}")
 
-        with subprocess.Popen([*_PROGRAM, "daemon"], env=environment, stderr=subprocess.DEVNULL) as daemon:
+        command = [*_PROGRAM, "daemon"]
+        with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, preexec_fn=_dies_with_us) as daemon:  # noqa: PLW1509 - one thread
             try:
                 _wait_until_it_listens(home)
                 run("first", at_a_time)  # what is imported and started but once is there then
@@ -102,6 +106,10 @@ def _batch(url: str, at_a_time: int, items: int, library: str | None) -> tuple[f
             finally:
                 daemon.terminate()
         return items / _seconds(Path(home), items), spent * 1e3 / items
+
+
+def _dies_with_us() -> None:
+    prctl("the death of a daemon", _SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _wait_until_it_listens(home: str) -> None:
