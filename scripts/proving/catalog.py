@@ -81,6 +81,18 @@ _CACHE: Final = {
     "    assert count('a b a') == {'a': 2, 'b': 1}, json.dumps(count('a b a'))\n    print('3 words')\n",
     ".gitignore": ".cache/\n",
 }
+_SERVER: Final = {
+    "served.py": "from http.server import BaseHTTPRequestHandler\n\n\nclass Echo(BaseHTTPRequestHandler):\n"
+    "    def do_GET(self):\n        self.send_response(200)\n        self.end_headers()\n"
+    "        self.wfile.write(self.path[2:].encode())\n",
+    "test_served.py": "import threading, unittest, urllib.request\nfrom http.server import ThreadingHTTPServer\n"
+    "from served import Echo\n\n\nclass Answers(unittest.TestCase):\n    def test_path(self):\n"
+    "        with ThreadingHTTPServer(('localhost', 0), Echo) as server:\n"
+    "            threading.Thread(target=server.serve_forever).start()\n"
+    "            told = urllib.request.urlopen(f'http://localhost:{server.server_port}/word').read()\n"
+    "            server.shutdown()\n        self.assertEqual(told, b'word')\n",
+    ".gitignore": "__pycache__/\n",
+}
 _NODE: Final = {
     "package.json": '{"name": "sums", "version": "1.0.0", "scripts": {"test": "node --test"}}\n',
     "sum.js": "exports.sum = (numbers) => numbers.reduce((one, other) => one + other, 1);\n",
@@ -190,6 +202,11 @@ PROJECTS: Final = (
         *("python-cache", "Python", "made", "count.py", "python3 count.py"),
         *("", "", _CACHE),
         ("found.get(word, 1)", "found.get(word, 0)"),
+    ),
+    Project(
+        *("python-server", "Python", "made", "served.py", "python3 -m unittest"),
+        *("", "", _SERVER),
+        ("path[2:]", "path[1:]"),
     ),
     _pypi("pluggy", "src/pluggy/_hooks.py", "testing --ignore=testing/benchmark.py"),
     _pypi("iniconfig", "src/iniconfig/__init__.py", "testing"),

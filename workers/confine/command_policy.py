@@ -162,10 +162,12 @@ MACHINE_DENIES: Final = (
 )
 """Instead of the rows of `SHELL` where a command sees the machine, besides one about families of sockets."""
 
-FAMILIES_OF_THE_NETWORK: Final = (*FAMILIES, *_INTERNET)
-"""Those with the proxy beside it (`workers.shell.proxy.proxy`)."""
+FAMILIES_OF_THE_NETWORK: Final = (*FAMILIES, *_INTERNET, _AF_NETLINK)
+"""Those with the proxy beside it (`workers.shell.proxy.proxy`), or a localhost of its own."""
 
 WITH_A_NETWORK: Final = (
+    # Servers list their machine's addresses (getifaddrs(3)), and some do not start where they cannot.
+    Deny("socket", (Is(0, (_AF_NETLINK,)), IsNot(2, _NETLINK_TO_LOOK))),
     Deny("socket", (Is(0, _INTERNET), IsNot(1, _INTERNET_TYPES))),
     Deny("socket", (Is(0, _INTERNET), IsNot(2, _INTERNET_PROTOCOLS))),
 )

@@ -19,6 +19,7 @@ from workers.confine.confinements import PROXY
 from workers.confine.steps import Prepared, ProtectionUnavailable, confine
 from workers.shell.command_runner import CommandRunner, Network
 from workers.shell.proxy.proxy import Proxy
+from workers.shell.sandbox.private_root import HOST_NAME
 
 _HOST: Final = "127.0.0.1"
 _BACKLOG: Final = 128
@@ -30,6 +31,8 @@ _ADDRESSES: Final = (
     *("npm_config_proxy", "npm_config_https_proxy", "YARN_HTTP_PROXY", "YARN_HTTPS_PROXY", "CARGO_HTTP_PROXY"),
 )
 """Variables that hold a proxy's address."""
+_PAST_IT: Final = f"localhost,{HOST_NAME},{_HOST},127.0.0.0/8,0.0.0.0,::1"
+"""Where the command's own servers are reached: the proxy would look for them outside."""
 
 
 class ProxyUnavailable(Exception):
@@ -135,7 +138,7 @@ def _without_the_proxy(places: Sequence[str]) -> Mapping[str, str]:
     """Return what keeps a command from asking its proxy for localhost, unless a place that it may reach is there."""
     if any(place.startswith(("localhost:", "127.", "[::1]")) for place in places):
         return {}
-    return dict.fromkeys(("no_proxy", "NO_PROXY"), f"localhost,{_HOST},::1")
+    return dict.fromkeys(("no_proxy", "NO_PROXY"), _PAST_IT)
 
 
 def _environment(port: int) -> Mapping[str, str]:

@@ -220,6 +220,8 @@ def _made_up(identity: tuple[str, str]) -> tuple[tuple[str, str], ...]:
         ("/etc/passwd", f"agent:x:{user}:{group}:agent:{HOME}:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"),
         ("/etc/group", f"agent:x:{group}:\nnogroup:x:65534:\n"),
         ("/etc/hosts", f"127.0.0.1 localhost {HOST_NAME}\n::1 localhost\n"),
+        # Without it libc takes the first line of a name, and a server at ::1 would not be found by `localhost`.
+        ("/etc/host.conf", "multi on\n"),
         ("/etc/hostname", f"{HOST_NAME}\n"),
         # Who looks up a name asks the network for it, in vain: so it is seen that a command wants one.
         ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"),

@@ -166,7 +166,7 @@ def _with_localhost(engine: CommandRunner) -> CommandRunner:
 
     Only where the worker can be asked: it refuses, and counts, what is meant for elsewhere.
     """
-    told = _filter((*_LOCKS, *WITH_A_NETWORK, notify_sockets(FAMILIES_OF_THE_NETWORK), CONNECTS, *NOTIFY))
+    told = _filter((*_WITH_A_NETWORK, notify_sockets(FAMILIES_OF_THE_NETWORK), CONNECTS, *NOTIFY))
     return msgspec.structs.replace(
         engine, overlay_filter=engine.overlay_filter._replace(notifying=told), overlay_ports=None
     )
@@ -182,9 +182,8 @@ def _network(start: messages.Start, inputs: ShellInputs) -> Network | None:
         return None
     if start.broker_fd < 0:
         raise ValueError("there is no broker to ask for connections")
-    locks = (*_LOCKS, *WITH_A_NETWORK)
-    plain = _filter((*locks, Deny("socket", (IsNot(0, FAMILIES_OF_THE_NETWORK),))))
-    told = _filter((*locks, notify_sockets(FAMILIES_OF_THE_NETWORK), *NOTIFY))
+    plain = _filter((*_WITH_A_NETWORK, Deny("socket", (IsNot(0, FAMILIES_OF_THE_NETWORK),))))
+    told = _filter((*_WITH_A_NETWORK, notify_sockets(FAMILIES_OF_THE_NETWORK), *NOTIFY))
     return Network(inputs.network, Filter(plain, told), PROXY)
 
 
@@ -221,7 +220,8 @@ _SYSTEMS_AUTHORITIES: Final = (
 )
 
 
-_LOCKS: Final = (*(row for row in SHELL.denies if row is not NO_NETWORK), NO_NETLINK)
+_WITH_A_NETWORK: Final = (*(row for row in SHELL.denies if row is not NO_NETWORK), *WITH_A_NETWORK)
+_LOCKS: Final = (*_WITH_A_NETWORK[: -len(WITH_A_NETWORK)], NO_NETLINK)
 
 
 _OPEN_IN_A_COPY: Final = tuple(

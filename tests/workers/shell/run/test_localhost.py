@@ -55,6 +55,22 @@ def test_a_command_reaches_a_server_that_it_has_started(tester: RawWorker, row: 
     assert (answer["exit_code"], answer["stdout"]) == (0, "b'hello'\n"), answer
 
 
+def test_its_names_and_addresses_are_those_of_any_machine(tester: RawWorker) -> None:
+    """Runtimes try each address of a name, and servers list those that they listen on."""
+    answer = shell(
+        tester,
+        "echo > made; "
+        + scripted(
+            "print(sorted({found[4][0] for found in socket.getaddrinfo('localhost', 80)}))\n"
+            "print(socket.gethostbyname(socket.gethostname()), socket.if_nameindex())\n"
+            "asked = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)\n"
+            "asked.send(bytes((32, 0, 0, 0, 16, 0, 5, *bytes(17), 1, 0, 0, 0, 0, 0, 0, 0)))\n"
+            "print(int.from_bytes(asked.recv(99)[16:20], 'little', signed=True))"
+        ),
+    )
+    assert answer["stdout"] == "['127.0.0.1', '::1']\n127.0.0.1 [(1, 'lo')]\n-1\n", answer
+
+
 ELSEWHERE = {
     "a connection": ("socket.create_connection(('192.0.2.1', 80), 5)", ["IPv4"]),
     "a connection of IPv6": ("socket.create_connection(('2001:db8::1', 80), 5)", ["IPv6"]),
@@ -63,6 +79,7 @@ ELSEWHERE = {
     "a datagram": ("socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('192.0.2.1', 80))", []),
     "raw packets": ("socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)", []),
     "packets of an interface": ("socket.socket(socket.AF_PACKET, socket.SOCK_RAW)", ["raw packets"]),
+    "a firewall's": ("socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12)", []),
     "a way around the pair's family": ("socket.socketpair(socket.AF_INET)", []),
 }
 
@@ -106,7 +123,7 @@ def test_with_a_network_there_are_both_and_nothing_else(tmp_path: Path) -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     tried = served(*SERVED["IPv4"]).replace(
         "\nEND",
-        "\nimport os, urllib.request as u\nprint(os.environ['http_proxy'], u.proxy_bypass('localhost'))\n"
+        "\nimport os, urllib.request as u\nprint(os.environ['http_proxy'], all(map(u.proxy_bypass, (socket.gethostname(), 'localhost', '0.0.0.0'))))\n"
         "for place in ('192.0.2.1', '2001:db8::1'):\n    try: socket.create_connection((place, 80), 5)\n"
         "    except OSError as error: print(type(error).__name__)\nEND",
     )
