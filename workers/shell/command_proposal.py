@@ -69,7 +69,10 @@ _LISTENS: Final = re.compile(r"(?i:listen|bind)[^\n]{0,80}(?:EPERM|[Nn]ot permit
 _NO_LOCALHOST: Final = (
     "no command can listen, not even on localhost: what starts a server of its own cannot be run here"
 )
-_NO_SERVER: Final = re.compile(r"ECONNREFUSED|[Cc]onnection refused")
+_NO_SERVER: Final = re.compile(
+    r"ECONNREFUSED|[Cc]onnection refused|ouldn't connect to server|an't connect to [^\n]{0,40}server|on that socket\?"
+)
+"""What programs say that reach none, among them those of curl, MySQL and PostgreSQL."""
 _OWN_LOCALHOST: Final = (
     "localhost is the command's own: it reaches what it has started itself, and no server of this machine"
 )

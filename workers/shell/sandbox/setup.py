@@ -182,8 +182,9 @@ def _network(start: messages.Start, inputs: ShellInputs) -> Network | None:
         return None
     if start.broker_fd < 0:
         raise ValueError("there is no broker to ask for connections")
-    plain = _filter((*_WITH_A_NETWORK, Deny("socket", (IsNot(0, FAMILIES_OF_THE_NETWORK),))))
-    told = _filter((*_WITH_A_NETWORK, notify_sockets(FAMILIES_OF_THE_NETWORK), *NOTIFY))
+    locks = (*_WITH_A_NETWORK, *(() if inputs.localhost else (NO_NETLINK,)))
+    plain = _filter((*locks, Deny("socket", (IsNot(0, FAMILIES_OF_THE_NETWORK),))))
+    told = _filter((*locks, notify_sockets(FAMILIES_OF_THE_NETWORK), *NOTIFY))
     return Network(inputs.network, Filter(plain, told), PROXY)
 
 
