@@ -21,6 +21,7 @@ from supervisor.rules.judge_effects import Verdict, count_changed, protected_cha
 from supervisor.rules.named_changes import essential_changes
 from supervisor.rules.rule import ChangeKind, Mode, quoted
 from workers.changes.effects import Change, Effects
+from workers.tree.obeyed_names import makers_of
 
 MODES: Final[Mapping[Mode, str]] = MappingProxyType(
     {
@@ -92,14 +93,21 @@ def _exceptions(effects: Effects, tree: InTree) -> Iterator[str]:
 
 
 def _gone_whole(effects: Effects) -> set[str]:
-    """Return what goes with a directory that git ignores, whole: a build, or an environment, is no part of another."""
+    """Return what goes with a directory that git ignores, whole: a build, or an environment, is no part of another.
+
+    What no build makes, another version control's history for one, stays a thing to ask about.
+    """
     gone = {each.path: each for each in effects.changes if each.what == "deleted" and each.ignored and not each.tracked}
     tops = {
         path: each.before is not None and each.before.kind == "dir" and folder_of(path) in ("", path)
         for path, each in gone.items()
         if posixpath.dirname(path) not in gone
     }
-    return {path for path in gone if any(tops.get(path[:at]) for at in (*_ends(path), len(path)))}
+    return {
+        path
+        for path, each in gone.items()
+        if (each.level != "refused" or makers_of(path)) and any(tops.get(path[:at]) for at in (*_ends(path), len(path)))
+    }
 
 
 def _ends(path: str) -> Iterator[int]:

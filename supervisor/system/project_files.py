@@ -20,6 +20,8 @@ MEMBERS: Final = 200
 _STARS: Final = 2
 _DEEPEST: Final = 8
 """Of a pattern: what stands for many names, and slashes."""
+_PATTERNS: Final = 16
+"""That stand for many names: each is a look at many directories."""
 
 
 def text_of(path: str, largest: int = LARGEST) -> str:
@@ -68,7 +70,9 @@ def begins_with(path: str, start: bytes) -> bool:
 
 def matching(here: str, patterns: Iterable[str]) -> list[str]:
     """Return the names that patterns mean beneath a directory; none of those that could lead through a whole disk."""
-    near = (each for each in islice(patterns, MEMBERS) if _is_near(each))
+    near = [each for each in islice(dict.fromkeys(patterns), MEMBERS) if _is_near(each)]
+    many = [each for each in near if any(star in each for star in "*?[")][_PATTERNS:]
+    near = [each for each in near if each not in many]
     return list(islice((name for each in near for name in glob.iglob(each, root_dir=here)), MEMBERS))
 
 

@@ -35,8 +35,8 @@ def link(target: str, **more: Any) -> Change:
     return Change(".venv/bin/python", "added", None, NodeState("link", 0o777, target=target), leaves=True, **more)
 
 
-def gone(*texts: str, ignored: bool = True) -> Effects:
-    return effects(*(change(each, ignored=ignored, protected="it is obeyed", level="asked") for each in texts))
+def gone(*texts: str, ignored: bool = True, level: Any = "asked") -> Effects:
+    return effects(*(change(each, ignored=ignored, protected="it is obeyed", level=level) for each in texts))
 
 
 IN_TREE: Final[list[tuple[str, Effects, InTree, str]]] = [
@@ -69,6 +69,9 @@ IN_TREE: Final[list[tuple[str, Effects, InTree, str]]] = [
     ("a link elsewhere", effects(link("/etc/shadow", ignored=True)), PYTHON, "lead outside"),
     ("a build that goes", gone("- out/build/", "- out/build/sub/", "- out/build/sub/x.cmake"), InTree(("rm",)), ""),
     ("packages that go", gone("- web/node_modules/", "- web/node_modules/x"), InTree(("rm",)), ""),
+    ("an environment that goes", gone("- .venv/", "- .venv/bin/", level="refused"), InTree(("rm",)), ""),
+    ("a history of another's", gone("- .hg/", "- .hg/store", level="refused"), InTree(("rm",)), "protected files"),
+    ("one in a directory", gone("- x/", "- x/.jj/", level="refused"), InTree(("rm",)), "protected files"),
     ("one of them", gone("- node_modules/x/", "- node_modules/x/index.js"), InTree(("rm",)), "protected files"),
     ("a file that goes", gone("- out/x.cmake"), InTree(("rm",)), "protected files"),
     ("what git does not ignore", gone("- out/", "- out/x", ignored=False), InTree(("rm",)), "protected files"),

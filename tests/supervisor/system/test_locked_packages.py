@@ -100,6 +100,7 @@ GEMS: Final = (
 PHP: Final = Locked("packagist", "", "composer install")
 PACKAGES: Final = '{"packages": [{"name": "a/b", "version": "1.0", "dist": {"url": "u"}}]}'
 CRATES: Final = ["serde@1.0.1", "windows-sys@0.1.0"]
+MANY: Final = ", ".join(f'"x{at}*"' for at in range(16))
 ROWS: Final = {
     "crates": Row(BUILD, {"Cargo.lock": CARGO}, CRATES),
     "crates above": Row(BUILD, {"core/Cargo.toml": MANIFEST, "Cargo.lock": CARGO}, CRATES),
@@ -116,6 +117,15 @@ ROWS: Final = {
         BUILD,
         {"Cargo.toml": '[workspace]\nmembers = ["libs/*"]\n', "libs/a/Cargo.toml": f'{MANIFEST}rand = "1"\n'},
         ["rand"],
+    ),
+    "a workspace of very many patterns": Row(
+        BUILD,
+        {
+            "Cargo.toml": f'[workspace]\nmembers = [{MANY}, "libs/*", "own"]\n',
+            "libs/a/Cargo.toml": f'{MANIFEST}rand = "1"\n',
+            "own/Cargo.toml": f'{MANIFEST}serde = "1"\n',
+        },
+        ["serde"],
     ),
     "no cargo at all": Row(BUILD, {}, []),
     "modules": Row(GO, {"go.mod": MODULE, "go.sum": SUMS}, ["example.org/Tiny@v1.0.0"]),
