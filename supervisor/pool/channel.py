@@ -229,21 +229,23 @@ class Channel:
             pass
         except frames.FrameError as error:
             self._break(error)
-        except Exception as error:  # what takes a part of an answer is the caller's, and so is its error
+        except Exception as error:  # noqa: BLE001 - what takes a part of an answer is the caller's, and so is its error
             if pending is None:
-                raise
-            self.cancel()
-            pending.settle(error)
+                self._break(error)  # it is read for all workers: what fails with one is the end of that one
+            else:
+                self.cancel()
+                pending.settle(error)
         if pending is not None and pending.answered is not None and isinstance(pending.answer, msgspec.Struct):
             self._just_read = True
             pending.answered()
             self._just_read = False
         return size >= _SHARE
 
-    def _break(self, error: frames.FrameError) -> None:
+    def _break(self, error: Exception) -> None:
         self._broken = True
         self._watch.remove(self._incoming)
-        self._kill(f"broke the protocol: {error}")
+        broke = "broke the protocol" if isinstance(error, frames.FrameError) else "cannot be heard"
+        self._kill(f"{broke}: {error!s}" if str(error) else f"{broke}: {type(error).__name__}")
 
     def drain(self) -> None:
         """Take what a process wrote before it ended; a grandchild that holds the pipe is not waited for.

@@ -34,7 +34,9 @@ _CONNECTED_TYPES: Final = tuple(kind | flags for kind in (1, 5) for flags in (0,
 """SOCK_STREAM and SOCK_SEQPACKET, with SOCK_NONBLOCK and SOCK_CLOEXEC or without: what sends to no address."""
 _INTERNET_TYPES: Final = tuple(kind | flags for kind in (1, 2) for flags in (0, 0x800, 0x80000, 0x80800))
 """SOCK_STREAM and SOCK_DGRAM, likewise."""
-_INTERNET_PROTOCOLS: Final = (0, 6, 17)
+_TCP, _UDP = 6, 17
+_TCP_ULP, _UDP_ENCAP = 31, 100
+_INTERNET_PROTOCOLS: Final = (0, _TCP, _UDP)
 """The usual one of a type, TCP, UDP: no multipath TCP, no SCTP."""
 _NETLINK_TO_LOOK: Final = (0, 4)
 """NETLINK_ROUTE, NETLINK_SOCK_DIAG."""
@@ -170,6 +172,9 @@ WITH_A_NETWORK: Final = (
     Deny("socket", (Is(0, (_AF_NETLINK,)), IsNot(2, _NETLINK_TO_LOOK))),
     Deny("socket", (Is(0, _INTERNET), IsNot(1, _INTERNET_TYPES))),
     Deny("socket", (Is(0, _INTERNET), IsNot(2, _INTERNET_PROTOCOLS))),
+    # Parts of the kernel that are put between: encryption (TLS), and packets in packets (IPsec, L2TP).
+    Deny("setsockopt", (Is(1, (_TCP,)), Is(2, (_TCP_ULP,))), errno.ENOPROTOOPT),
+    Deny("setsockopt", (Is(1, (_UDP,)), Is(2, (_UDP_ENCAP,))), errno.ENOPROTOOPT),
 )
 """What stands instead of `NO_NETWORK` where a person let a command use the network of its profile: there is nothing in
 the network namespace but the proxy."""

@@ -115,6 +115,20 @@ async def test_output_that_nobody_watches_is_dropped(ends: Ends, nursery: trio.N
     assert ends.answers == [messages.Done(7, "x")]
 
 
+async def test_what_cannot_be_read_ends_one_worker_and_the_others_are_heard(
+    ends: Ends, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_memory(_size: int) -> bytearray:
+        raise MemoryError
+
+    monkeypatch.setattr("supervisor.pool.frame_reader.bytearray", no_memory, raising=False)
+    ends.say(frames.LENGTH.pack(frames.FRAME_LIMIT))
+    await until(lambda: ends.kills)
+    assert ends.breach == "cannot be heard: MemoryError"
+    with pytest.raises(WorkerUnavailable):
+        await ends.channel.exchange(b"message", 7)
+
+
 async def test_an_answer_to_another_call_breaks_the_channel_and_nothing_is_taken_any_more(
     ends: Ends, nursery: trio.Nursery
 ) -> None:

@@ -15,6 +15,7 @@ from workers.shell.command_runner import CommandRunner
 from workers.shell.run.attempts import Attempts
 from workers.shell.run.output import CommandOutput
 from workers.shell.run.process_group import ProcessGroup
+from workers.shell.run.socket_memory import of_all_sockets, of_own_sockets
 from workers.shell.run.unnamed_files import memory_device, shared_memory, unnamed_bytes
 
 Ended = Literal["exited", "timeout", "memory", "processes", "disk"]
@@ -56,6 +57,7 @@ class CommandMonitor:
         self._deadline = self._now + engine.timeout_s
         self._look = self._now + _LOOK_EVERY
         self._shared = shared_memory()
+        self._in_sockets = of_all_sockets() if engine.ports != () else 0
 
     def until_the_end(self) -> Ended:
         """Return when the command has exited, or must be ended, and why."""
@@ -102,6 +104,8 @@ class CommandMonitor:
         pids, most = self._group.pids(), limits.memory_mb * _MEGABYTE
         memory, processes = _used(pids, most)
         if memory > most or (shared_memory() - self._shared > most and unnamed_bytes(pids, memory_device()) > most):
+            return "memory"
+        if self._engine.ports != () and of_all_sockets() - self._in_sockets > most and of_own_sockets() > most:
             return "memory"
         if processes > limits.processes:
             return "processes"

@@ -5,10 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from tests.doors import PRELUDE, open_target
 from tests.raw_worker import RawWorker
-from tests.workers.shell.conftest import effects_of, open_shell, propose, python, shell
+from tests.workers.shell.conftest import LIMITS, effects_of, open_shell, propose, python, shell
+from tests.workers.shell.sandbox.test_locks import REHEARSED, attack
 from workers.wire import messages
 
 
@@ -81,13 +84,15 @@ ELSEWHERE = {
     "packets of an interface": ("socket.socket(socket.AF_PACKET, socket.SOCK_RAW)", ["raw packets"]),
     "a firewall's": ("socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12)", []),
     "a way around the pair's family": ("socket.socketpair(socket.AF_INET)", []),
+    "encryption by the kernel": ("socket.socket().setsockopt(6, 31, b'tls')", []),
+    "packets in packets": ("socket.socket(socket.AF_INET, socket.SOCK_DGRAM).setsockopt(17, 100, 2)", []),
 }
 
 
 @pytest.mark.parametrize("row", ELSEWHERE.values(), ids=ELSEWHERE)
 def test_nothing_else_is_reached_and_what_was_tried_is_told(tester: RawWorker, row: tuple[str, list[str]]) -> None:
     code, told = row
-    refused = "grep -q -e ermitted -e unreach -e resolution error"
+    refused = "grep -q -e ermitted -e unreach -e resolution -e 'not available' error"
     found = effects_of(tester, f"echo > made; {scripted(code, '2> error')}\n{refused}")
     assert (found.exit_code, [each.what for each in found.refused]) == (0, told)
 
@@ -105,6 +110,49 @@ def test_a_server_of_the_machine_is_not_reached(tester: RawWorker) -> None:
             assert answer.note.startswith("localhost is the command's own")
         with pytest.raises(BlockingIOError):
             server.accept()
+
+
+def test_a_port_that_the_machine_has_taken_is_free(tester: RawWorker) -> None:
+    """So nobody outside comes to what a command serves there."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0)
+        own = served(*SERVED["IPv4"]).replace("('127.0.0.1', 0)", str(server.getsockname()))
+        assert shell(tester, f"echo > made; {own}")["stdout"] == "b'hello'\n"
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+
+OPENED = {
+    "TCP": "passed ECONNREFUSED",
+    **dict.fromkeys(("IPv4 socket", "IPv6 socket", "datagram socket", "netlink socket"), "did"),
+    **dict.fromkeys(("IPv4 socket, and more in the high half", "UDP", "listen on TCP"), "did"),
+}
+
+
+def test_no_other_door_is_open_for_it(tester: RawWorker, worker: RawWorker, tmp_path: Path) -> None:
+    found = []
+    for each in (tester, worker):
+        with open_target(tmp_path, tmp_path) as target:
+            given = "".join(f"{name} = {value!r}\n" for name, value in target.ready().items()) + PRELUDE
+            found.append(attack(each, [door.code for door in REHEARSED], given))
+    ends = [[line.replace("did None", "did") for line in each] for each in found]
+    assert {door.name: own for door, own, usual in zip(REHEARSED, *ends, strict=True) if own != usual} == OPENED
+
+
+def test_what_waits_in_sockets_counts_as_memory(tmp_path: Path) -> None:
+    fill = (
+        "import signal\nheld = []\n"
+        "for _ in range(480):\n"
+        "    s = socket.create_server(('127.0.0.1', 0))\n"
+        "    held += [socket.create_connection(s.getsockname()), s.accept()[0]]\n"
+        "    for end in held[-2:]:\n        end.setblocking(False)\n        try:\n"
+        "            while end.send(bytes(65536)): pass\n        except BlockingIOError: pass\n"
+        "signal.pause()"
+    )
+    with open_shell(tmp_path, msgspec.structs.replace(LIMITS, memory_mb=96), localhost=True) as own:
+        answer = propose(own, f"echo > made; {scripted(fill)}")
+    assert isinstance(answer, messages.Failed)
+    assert (answer.kind, answer.message[:40]) == ("resource_limit", "The command used more than 96 MB of memo")
 
 
 def test_a_server_ends_with_its_command(tester: RawWorker) -> None:
