@@ -14,8 +14,8 @@ from typing import Final
 import msgspec
 
 from supervisor.categories.row import CategoryLimits, Locations, ProfileTraits
+from supervisor.config.base_directories import places
 from supervisor.config.config_keys import Config
-from supervisor.config.places import places
 from supervisor.system import safe_files
 from workers.wire.messages import Inputs
 

@@ -15,7 +15,7 @@ from contextlib import ExitStack, suppress
 from fcntl import LOCK_NB, LOCK_SH, flock
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from supervisor.config.places import Places, places
+from supervisor.config.base_directories import Places, places
 from supervisor.system.isolated import environment_without_code, isolated, libraries
 
 if TYPE_CHECKING:
