@@ -8,11 +8,10 @@ is left. SIGHUP reads the configuration again. No failure of a client, a turn or
 import errno
 import logging
 import os
-import resource
 import signal
 import socket
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +24,7 @@ from supervisor.config.profiles import profiles
 from supervisor.config.settings import Settings, load
 from supervisor.daemon.method import MethodContext
 from supervisor.daemon.methods import notify, serve
+from supervisor.daemon.process.client_limit import CLIENTS, client_limit
 from supervisor.daemon.process.listener import listening, listening_again, until_unnamed
 from supervisor.daemon.process.lock import Lock
 from supervisor.daemon.process.sd_notify import Notifier
@@ -44,10 +44,6 @@ from supervisor.system import unix_socket
 
 _log: Final = logging.getLogger("strongroom.daemon")
 
-_CLIENTS: Final = 1024
-"""Clients at once, if the kernel grants as many descriptors and some for the workers."""
-_FILES: Final = 8192
-_FILES_FOR_WORKERS: Final = 128
 _OVERLOADED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _PAUSE: Final = 0.1
 _LOOK_EVERY: Final = 10.0
@@ -84,7 +80,7 @@ class Service:
         self._draining = trio.CancelScope()
         """Turns have as long to finish."""
         self._accepting = trio.CancelScope()
-        self._clients_at_most = _CLIENTS
+        self._clients_at_most = CLIENTS
 
     async def run(self, serve: Callable[["Service", MethodContext, trio.Nursery], Awaitable[None]]) -> None:
         """Open everything, let `serve` bring the clients, and close everything when told to stop.
@@ -95,7 +91,7 @@ class Service:
         failure: StrongroomError | None = None
         settings = self._settings
         orphans = prepare_process()
-        self._clients_at_most = _client_limit()
+        self._clients_at_most = client_limit()
         with (
             worker_cgroups() as groups,
             open_journal(settings.journal) as journal,
@@ -292,18 +288,6 @@ async def _guarded(task: Callable[[SessionRegistry], Awaitable[None]], registry:
         await task(registry)
     except Exception:  # noqa: BLE001 - the task's boundary
         _log.exception("a background task failed")
-
-
-def _client_limit() -> int:
-    """Raise our limit of open files as far as is sensible; return how many clients fit under it."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-            soft = wanted
-    room = _CLIENTS if soft == resource.RLIM_INFINITY else soft - _FILES_FOR_WORKERS
-    return max(1, min(_CLIENTS, room))
 
 
 def _first(group: ExceptionGroup[StrongroomError]) -> StrongroomError:

@@ -1,13 +1,12 @@
 """One worker's two pipes: frames out, frames in, at most one exchange at a time.
 
-Rule: an exchange ends with its own answer, or the process is ended; there is no third way. Every id is random, so
-a late, repeated or forged answer matches nothing. What comes between exchanges is dropped and counted; a worker that
-sent much of it, or bytes that are no frame, is broken.
+Rule: an exchange ends with its own answer, or the process is ended. Every id is random, so a late or forged answer
+matches nothing. What comes between exchanges is dropped and counted; much of it, or what is no frame, breaks a worker.
 
 Speed: write first and wait only when the pipe is full; one task reads for all workers of a pool (`PipeWatch`), and has
 the next call sent before who awaited the answer goes on; no cancel scope per call (the pool's sweeper watches the
 deadlines); a quick tool's answer is looked for before the event loop has its turn (12 of 29 us on one CPU), first
-without sleeping (14 of 31 us on two). See scripts/bench.
+without sleeping (14 of 31 us on two).
 """
 
 import fcntl

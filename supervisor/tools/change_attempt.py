@@ -1,11 +1,9 @@
 """One attempt to run a call that may change something: what is known and decided of it so far, and its commit.
 
 Rule: what is decided is a fact before it is done: an undo pack is on the disk before `CallDecided(committed=True)`, and
-that before the worker is told. The journal keeps enough of the effects to say later what was decided about; all of them
-stand in the undo pack. What is left out is counted, and the digest stays that of all.
+that before the worker is told.
 """
 
-from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum, auto
@@ -15,14 +13,12 @@ import msgspec
 import trio
 
 from supervisor.display.escape import name
-from supervisor.display.package_folders import folder_of
 from supervisor.display.proposed_effects import traffic
 from supervisor.errors import KeptError, WorkerDied, WorkerError, WorkerUnavailable
 from supervisor.journal.agent_files import marks_of
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
 from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pools import Pools
-from supervisor.rules.install_effects import names_packages
 from supervisor.rules.judge_effects import Verdict
 from supervisor.rules.rule import Rule
 from supervisor.rules.rule_sentence import sentence
@@ -34,23 +30,17 @@ from supervisor.tools.catalog import Offer
 from supervisor.tools.commit_fate import settle, settled
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.installs import WantedNetwork
+from supervisor.tools.recorded_effects import recorded_effects
 from supervisor.tools.session_rules import SessionRules
 from supervisor.undo.packs import PackStore
 from supervisor.undo.promise import PackBudget, breaks_promise, losses
-from workers.changes.effects import UPLOAD, Change, Effects, What, is_folded
+from workers.changes.effects import UPLOAD, Effects, is_folded
 from workers.tree.drafts import drafts_in
 from workers.wire import messages
-
-CHANGES: Final = 200
-"""Changes that the journal keeps."""
-
-DIFFS: Final = 2**16
-"""Characters of diffs that it keeps, in all."""
 
 _SYNCED_AT_ONCE: Final = 2**20
 """Bytes of old content that are synced in the event loop's thread."""
 
-_LEFT_OUT: Final = "not recorded"
 _UNDECIDED: Final = Verdict("ask", "")
 
 
@@ -223,30 +213,6 @@ class ChangeAttempt:
 def raw_arguments(call: CallStarted) -> bytes:
     """Return a call's arguments as a worker is sent them."""
     return (effective(call) or "{}").encode("utf-8", "surrogatepass")
-
-
-def recorded_effects(effects: Effects) -> Effects:
-    """Return effects cut to what the journal keeps of them.
-
-    What other programs obey comes before others, and lock files and manifests; after these, what lies in packages.
-    """
-    if len(effects.changes) <= CHANGES and sum(len(each.diff) for each in effects.changes) <= DIFFS:
-        return effects
-    by_weight = sorted(effects.changes, key=_rank)
-    left_out: Counter[What] = Counter(effects.left_out)
-    left_out.update(each.what for each in by_weight[CHANGES:])
-    remaining = DIFFS
-    changes: list[Change] = []
-    for each in sorted(by_weight[:CHANGES], key=lambda each: each.path):
-        remaining -= len(each.diff)
-        fits = remaining >= 0 or not each.diff
-        changes.append(each if fits else msgspec.structs.replace(each, diff="", diff_left_out=_LEFT_OUT))
-    return msgspec.structs.replace(effects, changes=tuple(changes), left_out=dict(left_out))
-
-
-def _rank(change: Change) -> tuple[bool, ...]:
-    within = bool(folder_of(change.path))
-    return within, not names_packages(change.path), within or not change.protected, not change.level
 
 
 async def discard(proposal: PendingProposal) -> str:

@@ -11,9 +11,10 @@ from supervisor.config.profiles import Profile
 from supervisor.journal.facts import CallStarted
 from supervisor.rules.judge_effects import Verdict
 from supervisor.rules.rule import Rule
-from supervisor.tools.change_attempt import CHANGES, ChangeAttempt, recorded_effects
+from supervisor.tools.change_attempt import ChangeAttempt
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.installs import settles
+from supervisor.tools.recorded_effects import CHANGES, recorded_effects
 from supervisor.tools.services import ChangeServices
 from supervisor.tools.session_rules import SessionRules
 from tests.supervisor.changes import TODAY, change, effects

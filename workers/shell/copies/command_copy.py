@@ -26,17 +26,16 @@ from workers.shell.command_overlay import CommandLayer
 from workers.shell.command_runner import CommandRunner, CopyPlaces
 from workers.shell.copies.copy_calls import CopyCalls
 from workers.shell.copies.copy_layer import CopyLayer
+from workers.shell.copies.copy_size import is_over
 from workers.shell.copies.moved_paths import files_with, hints, moved, moved_arguments
 from workers.shell.copies.tree_copy import TreeCopy
-from workers.shell.run.unnamed_files import unnamed_bytes
 from workers.shell.sandbox import private_root
-from workers.shell.sandbox.private_root import NAMES_PER_MB, Layout, in_memory
+from workers.shell.sandbox.private_root import Layout, in_memory
 from workers.shell.shell_inputs import within
 from workers.tree.drafts import clear
 from workers.tree.root import DIRECTORY, closing, open_beneath, shown
 
 _MEGABYTE: Final = 2**20
-_BLOCK: Final = 512
 _NAMED: Final = 5
 """Names that a remark lists."""
 _OF_THE_ROOT: Final = "[core]\n\tcheckStat = minimal\n\ttrustctime = false\n"
@@ -147,7 +146,7 @@ class CommandCopy(CommandLayer):
                 calls=lambda group: CopyCalls(group, places[1:4], engine.start.limits.processes),
                 environment=moved(engine.environment, engine.layout.root, places),
                 is_over_disk=partial(
-                    _is_over, directory, places.top, copy, engine.layout.scratch_mb, os.fstatvfs(directory)
+                    is_over, directory, places.top, copy, engine.layout.scratch_mb, os.fstatvfs(directory)
                 ),
             )
             super().__init__(engine, stack.pop_all())
@@ -283,35 +282,3 @@ def _remove(within: int, name: str, directory: int) -> None:
         os.fchmod(directory, stat.S_IRWXU)
         clear(directory)
         os.rmdir(name, dir_fd=within)
-
-
-def _is_over(
-    directory: int, top: str, copy: TreeCopy, most_mb: int, before: os.statvfs_result, pids: Sequence[str]
-) -> bool:
-    """Say whether what lies in the copy's directory is too much; it is counted where the file system has lost as much.
-
-    Others write to that as well; of what is hidden from a count nobody may take half of the room.
-    """
-    most, now = most_mb * _MEGABYTE, os.fstatvfs(directory)
-    free, was = (each.f_bavail * each.f_frsize for each in (now, before))
-    if was - free <= most and before.f_ffree - now.f_ffree <= most_mb * NAMES_PER_MB:
-        return False
-    size, names = _size(top)
-    if was - free > most and (
-        free < was // 2 or unnamed_bytes(pids, os.fstat(directory).st_dev) + size - copy.size > most
-    ):
-        return True
-    return names - copy.names_in_all > most_mb * NAMES_PER_MB
-
-
-def _size(top: str) -> tuple[int, int]:
-    """Return the bytes and the names beneath a directory."""
-    size, names, pending = 0, 0, [top]
-    while pending:
-        with suppress(OSError), os.scandir(pending.pop()) as entries:
-            for entry in entries:
-                with suppress(OSError):
-                    names += 1
-                    size += entry.stat(follow_symlinks=False).st_blocks * _BLOCK
-                    pending += [entry.path] if entry.is_dir(follow_symlinks=False) else []
-    return size, names

@@ -1,0 +1,46 @@
+"""Effects of a call as the journal keeps them. Pure.
+
+Rule: they are enough to say later what was decided about; all of them stand in the undo pack. What is left out is
+counted, and the digest stays that of all.
+"""
+
+from collections import Counter
+from typing import Final
+
+import msgspec
+
+from supervisor.display.package_folders import folder_of
+from supervisor.rules.install_effects import names_packages
+from workers.changes.effects import Change, Effects, What
+
+CHANGES: Final = 200
+"""Changes that the journal keeps."""
+
+DIFFS: Final = 2**16
+"""Characters of diffs that it keeps, in all."""
+
+_LEFT_OUT: Final = "not recorded"
+
+
+def recorded_effects(effects: Effects) -> Effects:
+    """Return effects cut to what the journal keeps of them.
+
+    What other programs obey comes before others, and lock files and manifests; after these, what lies in packages.
+    """
+    if len(effects.changes) <= CHANGES and sum(len(each.diff) for each in effects.changes) <= DIFFS:
+        return effects
+    by_weight = sorted(effects.changes, key=_rank)
+    left_out: Counter[What] = Counter(effects.left_out)
+    left_out.update(each.what for each in by_weight[CHANGES:])
+    remaining = DIFFS
+    changes: list[Change] = []
+    for each in sorted(by_weight[:CHANGES], key=lambda each: each.path):
+        remaining -= len(each.diff)
+        fits = remaining >= 0 or not each.diff
+        changes.append(each if fits else msgspec.structs.replace(each, diff="", diff_left_out=_LEFT_OUT))
+    return msgspec.structs.replace(effects, changes=tuple(changes), left_out=dict(left_out))
+
+
+def _rank(change: Change) -> tuple[bool, ...]:
+    within = bool(folder_of(change.path))
+    return within, not names_packages(change.path), within or not change.protected, not change.level
