@@ -174,13 +174,14 @@ from scripts.soaking.processes import left_behind, take_in_orphans
 
 take_in_orphans()
 told, tell = os.pipe()
-if not os.fork():
+if not (child := os.fork()):
     if not os.fork():  # a grandchild, in a session of its own
         os.setsid()
         os.write(tell, str(os.getpid()).encode())
         signal.pause()
     os._exit(0)
 pid = int(os.read(told, 16))
+os.waitpid(child, 0)
 assert [line.split()[1] for line in left_behind(patience=0.0)] == [str(pid)]
 assert left_behind(patience=0.0) == []
 assert not os.path.exists(f"/proc/{pid}")

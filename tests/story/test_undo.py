@@ -21,19 +21,25 @@ Tree = dict[str, tuple[int, bytes | str]]
 
 DYING: Final = """
 import os, signal
-from supervisor.journal.facts import CallDecided
+from supervisor.journal.facts import CallDecided, decode
 from supervisor.journal.journal import Journal
-append = Journal.append
+begin, commit, worst = Journal.begin, Journal.commit, False
 
-def dies(self, session, *new):
+def begun(self, appends):
+    global worst
+    appends = list(appends)
+    new = [decode(body) for _, bodies in appends for body in bodies]
     worst = any(isinstance(fact, CallDecided) and (fact.undoes or not {undo}) for fact in new)
     if worst and {when!r} == "before":
         os.kill(os.getpid(), signal.SIGKILL)
-    append(self, session, *new)
+    begin(self, appends)
+
+def committed(self):
+    commit(self)
     if worst:
         os.kill(os.getpid(), signal.SIGKILL)
 
-Journal.append = dies
+Journal.begin, Journal.commit = begun, committed
 """
 
 

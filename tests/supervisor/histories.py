@@ -18,6 +18,7 @@ from supervisor.journal.facts import (
     SessionOpened,
     TurnEnded,
     TurnStarted,
+    decode,
 )
 from supervisor.journal.journal import Journal, JournalEntry
 from tests.messages_server import fault_in
@@ -27,22 +28,29 @@ Line = dict[str, Any]
 
 
 class Memory:
-    """Keeps commits. Numbers in `refused` (from 1) are the appends that fail, as on a full disk."""
+    """Keeps what is committed together. Numbers in `refused` (from 1) are the appends that fail, as on a full disk."""
 
-    def __init__(self, commits: Sequence[tuple[Fact, ...]] = (), refused: Sequence[int] = ()) -> None:
-        self.commits = list(commits)
+    def __init__(self, kept: Sequence[tuple[Fact, ...]] = (), refused: Sequence[int] = ()) -> None:
+        self.kept = list(kept)
         self.appends = 0
         self._refused = refused
 
     @property
     def facts(self) -> list[Fact]:
-        return [fact for commit in self.commits for fact in commit]
+        return [fact for together in self.kept for fact in together]
 
     def append(self, _session: str, *new: Fact) -> None:
         self.appends += 1
         if self.appends in self._refused:
             raise JournalError("journal_io", "The journal cannot be used: the disk is full.")
-        self.commits.append(new)
+        self.kept.append(new)
+
+    def begin(self, rows: Sequence[tuple[str, Sequence[bytes]]]) -> None:
+        for session, bodies in rows:
+            self.append(session, *map(decode, bodies))
+
+    def commit(self) -> None:
+        """Nothing: what was begun is remembered."""
 
     def of_session(self, session: str) -> list[JournalEntry]:
         return [JournalEntry(number, session, float(number), fact) for number, fact in enumerate(self.facts, 1)]

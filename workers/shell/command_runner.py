@@ -40,6 +40,12 @@ class Network(msgspec.Struct, frozen=True):
     locks: tuple[tuple[str, Step], ...]
     """What the proxy is locked in with."""
 
+    @property
+    def local_ports(self) -> frozenset[int]:
+        """The ports of those places that are on this machine's localhost."""
+        local = (each.rpartition(":")[2] for each in self.places if each.startswith(("localhost:", "127.", "[::1]")))
+        return frozenset(map(int, local))
+
 
 class CopyPlaces(NamedTuple):
     """The places of a command in a copy without namespaces; absolute, without links."""

@@ -166,8 +166,8 @@ async def killed_anywhere() -> AsyncGenerator[tuple[tuple[int, int], Talk], None
     for seed in range(60):
         whole = Talk(seed, Memory())
         await whole.turns(4)
-        for cut in range(len(whole.memory.commits) + 1):
-            yield (seed, cut), Talk(cut, Memory(whole.memory.commits[:cut]))
+        for cut in range(len(whole.memory.kept) + 1):
+            yield (seed, cut), Talk(cut, Memory(whole.memory.kept[:cut]))
 
 
 async def test_a_conversation_that_was_killed_anywhere_goes_on() -> None:

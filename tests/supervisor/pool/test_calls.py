@@ -267,8 +267,8 @@ async def test_a_worker_that_dies_between_lending_and_call_was_never_called(
     await trio.testing.wait_all_tasks_blocked()
     (spare,) = ready(pool)
     pool.checkout.busy.clear()
-    pool.checkout._serve_waiting()  # the spare is the waiting call's, which has not yet run
     process, spare.process = spare.process, None
+    pool.checkout._serve_waiting()  # the spare is the waiting call's, which has not yet run
     await trio.testing.wait_all_tasks_blocked()
     assert answers == []
     spare.process = process

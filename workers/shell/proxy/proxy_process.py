@@ -8,7 +8,7 @@ import mmap
 import os
 import select
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -32,7 +32,7 @@ _ADDRESSES: Final = (
 )
 """Variables that hold a proxy's address."""
 _PAST_IT: Final = f"localhost,{HOST_NAME},{_HOST},127.0.0.0/8,0.0.0.0,::1"
-"""Where the command's own servers are reached: the proxy would look for them outside."""
+"""Where the command reaches its own servers: the proxy would look outside. Not said where an allowed place is there."""
 
 
 class ProxyUnavailable(Exception):
@@ -74,7 +74,8 @@ class ProxyProcess:
         told = {**engine.environment, **_environment(port)}
         ports: tuple[int, ...] | None = (port,)
         if engine.ports is None:
-            ports, told = None, {**told, **_without_the_proxy(network.places)}
+            ports = None
+            told |= {} if network.local_ports else dict.fromkeys(("no_proxy", "NO_PROXY"), _PAST_IT)
         self.engine: Final = msgspec.structs.replace(engine, filter=network.filter, environment=told, ports=ports)
         """For the command."""
 
@@ -132,13 +133,6 @@ def _serve(
         return
     os.write(to_worker, _LOCKED)
     Proxy(listener, broker, network.places, tell, counts, upload).serve()
-
-
-def _without_the_proxy(places: Sequence[str]) -> Mapping[str, str]:
-    """Return what keeps a command from asking its proxy for localhost, unless a place that it may reach is there."""
-    if any(place.startswith(("localhost:", "127.", "[::1]")) for place in places):
-        return {}
-    return dict.fromkeys(("no_proxy", "NO_PROXY"), _PAST_IT)
 
 
 def _environment(port: int) -> Mapping[str, str]:

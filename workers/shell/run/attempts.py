@@ -124,17 +124,21 @@ KERNEL: Final = -1
 class Attempts:
     """Those of one command."""
 
-    def __init__(self, root: str, calls: Answer | None = None, number: int = 0) -> None:
+    def __init__(
+        self, root: str, calls: Answer | None = None, number: int = 0, elsewhere: frozenset[int] = frozenset()
+    ) -> None:
         """Begin.
 
         Args:
             root: where the overlay lies in the command's tree.
             calls: answers instead of `directory_moves`, for every call but those for sockets.
             number: what `ps` is to take for its own in the command's /proc; 0 where it finds itself.
+            elsewhere: ports at which localhost means the machine's: a registry may be there.
         """
         self._root = root
         self._number = number
         self._calls = calls
+        self._elsewhere = elsewhere | {_NAMES}
         self._moves: dict[int, int] = {}
         """Where the result of a directory's move is read -> the call that waits for it."""
         self._socket, self._theirs = socket.socketpair()
@@ -211,7 +215,7 @@ class Attempts:
             self.add(_FAMILIES.get(family, f"address family {family}"))
             self._send(identity, errno.EPERM)
         elif number == _CONNECT:
-            family = _elsewhere(pid, arguments[1], arguments[2])
+            family = _wanted_elsewhere(pid, arguments[1], arguments[2], self._elsewhere)
             if family:
                 self.add(_FAMILIES[family])
             self._send(identity, errno.EPERM if family else 0, 0 if family else _CONTINUE)
@@ -253,8 +257,11 @@ class Attempts:
             self.left_out += 1
 
 
-def _elsewhere(pid: int, address: int, size: int) -> int:
-    """Return the family of an address that a process wants to reach; 0 where it is on localhost, or cannot be read."""
+def _wanted_elsewhere(pid: int, address: int, size: int, ports: frozenset[int]) -> int:
+    """Return the family of an address that a process wants to reach; 0 where it is on localhost, or cannot be read.
+
+    At `ports` it is elsewhere there, too.
+    """
     try:
         said = memory_at(pid, address, min(size & 0xFFFFFFFF, _ADDRESS))
     except (OSError, OverflowError):
@@ -264,7 +271,7 @@ def _elsewhere(pid: int, address: int, size: int) -> int:
         return 0
     place = said[4:8] if family == socket.AF_INET else said[8:24].removeprefix(_MAPPED)
     here = place in _HERE or (len(place) == _IPV4 and place[0] == _LOOPBACK)
-    return 0 if here and int.from_bytes(said[2:4], "big") != _NAMES else family
+    return 0 if here and int.from_bytes(said[2:4], "big") not in ports else family
 
 
 def remark(refused: Sequence[Attempt]) -> str:

@@ -92,9 +92,9 @@ def run(
     engine = proxy.engine if proxy else engine
     (out, to_out), (err, to_err), (failed, to_failed) = (os.pipe2(os.O_CLOEXEC) for _ in range(3))
     group = engine.group()
-    attempts = Attempts(
-        engine.layout.root, engine.calls and engine.calls(group), machine_root.own_number(engine.layout)
-    )
+    number = machine_root.own_number(engine.layout)
+    elsewhere = engine.network.local_ports if engine.network else frozenset[int]()
+    attempts = Attempts(engine.layout.root, engine.calls and engine.calls(group), number, elsewhere)
     if (child := group.fork()) == 0:
         try:
             os.umask(umask)

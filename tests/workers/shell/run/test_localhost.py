@@ -103,7 +103,7 @@ def test_a_server_of_the_machine_is_not_reached(tester: RawWorker) -> None:
         port = server.getsockname()[1]
         for tried in (
             f"exec 3<>/dev/tcp/127.0.0.1/{port}",
-            'echo > made; echo "curl: (7) Couldn\'t connect to server"; exit 7',
+            'touch x; rm x; echo "curl: (7) Couldn\'t connect to server"; exit 7',
         ):
             answer = propose(tester, tried)
             assert isinstance(answer, messages.Done)
@@ -168,6 +168,8 @@ def test_a_registry_on_localhost_is_asked_for_by_the_proxy(tmp_path: Path) -> No
     given: dict[str, Any] = {"network": ("127.0.0.1:4873",), "broker_fd": theirs.fileno()}
     with ours, theirs, open_shell(tmp_path, localhost=True, **given) as own:
         assert shell(own, "echo > made; echo [$no_proxy$NO_PROXY]", network=True)["stdout"] == "[]\n"
+        tried = effects_of(own, "echo > again; exec 3<>/dev/tcp/127.0.0.1/4873")
+        assert [each.what for each in tried.refused] == ["IPv4"]
 
 
 def test_with_a_network_there_are_both_and_nothing_else(tmp_path: Path) -> None:
