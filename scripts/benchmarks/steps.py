@@ -7,7 +7,6 @@ before it acts on it: the difference is what safety costs.
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,6 +19,7 @@ import trio
 
 from scripts.benchmarks.figures import Figure, Goal, at, figure
 from scripts.benchmarks.pools import NOTE
+from scripts.benchmarks.servers import serving
 from supervisor.agent.models.messages_api import AnthropicModel
 from supervisor.agent.models.model import Model
 from supervisor.config.config_keys import Config
@@ -45,12 +45,8 @@ def loopback_model(folder: str, script: Sequence[Any], *options: str) -> Iterato
     file = Path(folder, "script.json")
     file.write_text(json.dumps(script), encoding="utf-8")
     command = [sys.executable, "-m", "tests.messages_server", "--unchecked", "--script", str(file), *options]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout
-        try:
-            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
-        finally:
-            process.kill()
+    with serving(command) as url:
+        yield url
 
 
 def _turn(steps: int) -> list[str]:

@@ -7,13 +7,12 @@ input ends.
 
 import asyncio
 import itertools
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Final
 
 from scripts.benchmarks.pools import NOTE
+from scripts.benchmarks.servers import serving
 from tests.messages_server import reply
 
 _HEAD: Final = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ncontent-length: %d\r\n\r\n"
@@ -22,16 +21,9 @@ _AHEAD: Final = 2**22
 """Bytes of a request that are taken before anybody asks for them."""
 
 
-@contextmanager
-def unhurried_model(delay_s: float) -> Iterator[str]:
-    """Run the server, which takes so many seconds for each answer; yield its URL."""
-    command = [sys.executable, "-m", "scripts.benchmarks.growth.model_program", str(delay_s), NOTE]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout
-        try:
-            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
-        finally:
-            process.kill()
+def unhurried_model(delay_s: float) -> AbstractContextManager[str]:
+    """Run the server, which takes so many seconds for each answer; it yields its URL."""
+    return serving([sys.executable, "-m", "scripts.benchmarks.growth.model_program", str(delay_s), NOTE])
 
 
 async def _serve(delay_s: float, path: str) -> None:
