@@ -257,6 +257,17 @@ def test_commands_are_given_the_network_of_their_profile_and_no_other(home: Path
     assert (spec.broker is not None, bool(spec.inputs.network)) == (network != "[]", network != "[]")
 
 
+def test_only_in_a_source_tree_do_commands_have_a_localhost_of_their_own(home: Path, root: Path) -> None:
+    known = settings(home, "")
+    for name in ("code", "project", "operator"):
+        inputs = child_spec(known, resolve(known, name, str(root)), "shell").inputs
+        assert isinstance(inputs, ShellInputs)
+        assert inputs.localhost is (name == "code")
+    code = resolve(known, "code", str(root))
+    assert not replace(code, copies=True).traits.localhost
+    assert not replace(code, view="machine", network=()).traits.localhost
+
+
 def test_who_sees_the_machine_has_no_network() -> None:
     seeing = Profile("looks", "/r", ("run_cmd",), view="machine")
     assert seeing.traits.machine

@@ -221,8 +221,9 @@ _SYSTEMS_AUTHORITIES: Final = (
 )
 
 
-_WITH_A_NETWORK: Final = (*(row for row in SHELL.denies if row is not NO_NETWORK), *WITH_A_NETWORK)
-_LOCKS: Final = (*_WITH_A_NETWORK[: -len(WITH_A_NETWORK)], NO_NETLINK)
+_BUT_SOCKETS: Final = tuple(row for row in SHELL.denies if row is not NO_NETWORK)
+_WITH_A_NETWORK: Final = (*_BUT_SOCKETS, *WITH_A_NETWORK)
+_LOCKS: Final = (*_BUT_SOCKETS, NO_NETLINK)
 
 
 _OPEN_IN_A_COPY: Final = tuple(
