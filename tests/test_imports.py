@@ -70,7 +70,11 @@ LAYERS: Final = (
 
 LIBRARIES: Final = {
     "supervisor.cli": {"click"},
-    "supervisor.agent.models.anthropic_http": {"anthropic", "httpx2", "trio"},
+    "supervisor.agent.models.anthropic_sdk": {"anthropic", "httpx2"},
+    "supervisor.agent.models.model_http": {"httpx2", "trio"},
+    "supervisor.agent.models.remote_model": {"httpx2", "msgspec", "trio"},
+    "supervisor.agent.models.wire_format": {"httpx2"},
+    "supervisor.agent.models.messages_api": {"httpx2"},
     "supervisor.agent.models.server": {"certifi"},
     "supervisor.clients.console": {"msgspec", "prompt_toolkit", "rich"},
     "supervisor.clients": {"msgspec"},

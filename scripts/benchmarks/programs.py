@@ -53,9 +53,9 @@ async def memory(quick: bool) -> list[Figure]:  # noqa: ARG001 - one size
         await pool.call("read_file", f'{{"path": "{NOTE}"}}'.encode(), effect=False)
         found.extend(_memory(pid, "an idle worker"))
         found.extend(_memory("self", "the supervisor"))
-        from supervisor.agent.models.messages_api import AnthropicModel
+        from supervisor.agent.models.messages_api import messages_model
 
-        async with aclosing(AnthropicModel("claude-haiku-5-5", "none", "http://127.0.0.1:1")) as model:
+        async with aclosing(messages_model("claude-haiku-5-5", "none", "http://127.0.0.1:1")) as model:
             await model.warm()
             found.extend(_memory("self", "the supervisor with anthropic"))
 

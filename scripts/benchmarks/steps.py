@@ -20,7 +20,7 @@ import trio
 from scripts.benchmarks.figures import Figure, Goal, at, figure
 from scripts.benchmarks.pools import NOTE
 from scripts.benchmarks.servers import serving
-from supervisor.agent.models.messages_api import AnthropicModel
+from supervisor.agent.models.messages_api import messages_model
 from supervisor.agent.models.model import Model
 from supervisor.config.config_keys import Config
 from supervisor.config.profiles import Profile, resolve
@@ -101,7 +101,7 @@ async def agent_step(quick: bool) -> list[Figure]:
                 for _ in range(rounds + 1):
                     async with (
                         anthropic.AsyncAnthropic(api_key="none", base_url=url, max_retries=0) as client,
-                        aclosing(AnthropicModel("claude-haiku-5-5", "none", url)) as model,
+                        aclosing(messages_model("claude-haiku-5-5", "none", url)) as model,
                     ):
                         session = await opened_session(core, profile, model)
                         await model.warm()

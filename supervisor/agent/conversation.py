@@ -208,7 +208,7 @@ class Conversation:
         while self.transcript.replies < self.max_steps:
             self.show(turn.enter(state))
             reply = self.transcript.as_accepted(await self._reply())
-            replied = Replied(number, self.transcript.step, reply.content, reply.stop_reason, reply.usage)
+            replied = Replied(number, self.transcript.step, reply.content, reply.stop_reason, reply.usage, reply.origin)
             if reply.stop_reason in _ENDINGS:
                 kind, message = _ENDINGS[reply.stop_reason]
                 calls = [not_started(number, call.id, call.name) for call in reply.calls]
@@ -252,7 +252,9 @@ class Conversation:
             self.show(event)
 
         tools = await self._tool_definitions()
-        request = ModelRequest(self.system, tools, self.transcript.messages, self.transcript.step)
+        request = ModelRequest(
+            self.system, tools, self.transcript.messages, self.transcript.step, origins=self.transcript.origins
+        )
         return await self.model.reply(request, progress)
 
     async def _tool_definitions(self) -> Sequence[dict[str, Any]]:

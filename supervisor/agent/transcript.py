@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from supervisor.agent.blocks import mode_block, result_block, undone_block
-from supervisor.agent.models.model import Block, Message, Reply, ToolUse
+from supervisor.agent.models.model import NO_ANSWER, Block, Message, Reply, ToolUse
 from supervisor.display.escape import one_line
 from supervisor.journal.facts import (
     UNKNOWN,
@@ -25,6 +25,7 @@ from supervisor.journal.facts import (
     Fact,
     ModeChanged,
     Replied,
+    ReplyOrigin,
     SessionChanged,
     SessionOpened,
     ToolsChanged,
@@ -52,7 +53,6 @@ _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _NAME_LIMIT = 128
 STOPPED = "Strongroom was stopped while this call ran."
 _LOST = "The outcome of this call cannot be read any more: its record is damaged. Look before you repeat it."
-_NO_ANSWER = "(no answer)"
 _NO_TEXT = "(an empty line)"
 _PATH = 200
 """Characters of the name of an undone change that the model is told."""
@@ -65,6 +65,8 @@ class Transcript:
 
     def __init__(self, facts: Iterable[Fact] = ()) -> None:
         self.messages: list[Message] = []
+        self.origins: dict[int, ReplyOrigin] = {}
+        """Who wrote a message that is one reply, by its index."""
         self.turn = 0
         self.replies = 0
         """Replies in the last turn."""
@@ -249,7 +251,7 @@ class Transcript:
                 name = _NOT_IN_NAMES.sub("_", call.name[:_NAME_LIMIT]) or "_"
                 block = block | {"id": unique, "name": name}  # noqa: PLW2901 - a changed copy
             content.append(block)
-        return Reply(content, reply.stop_reason, reply.usage, calls)
+        return Reply(content, reply.stop_reason, reply.usage, calls, reply.origin)
 
     def _unique(self, wanted: str, given: set[str]) -> str:
         """Return an id that no call of the conversation has, nor one of those `given` to the same reply's."""
@@ -267,7 +269,10 @@ class Transcript:
             self.usage[name] = self.usage.get(name, 0) + count
         if fact.stop_reason == "refusal":
             return  # the API asks to leave a refused exchange out; the turn's end says what happened
-        self._say("assistant", fact.content or [{"type": "text", "text": _NO_ANSWER}])
+        before = len(self.messages)
+        self._say("assistant", fact.content or [{"type": "text", "text": NO_ANSWER}])
+        if fact.origin is not None and len(self.messages) > before:
+            self.origins[len(self.messages) - 1] = fact.origin
         self.wanted = {block["id"]: block["name"] for block in fact.content if block["type"] == "tool_use"}
         self._inputs = {block["id"]: block["input"] for block in fact.content if block["type"] == "tool_use"}
         self._awaited = list(self.wanted)
@@ -295,6 +300,7 @@ class Transcript:
             self._say("user", [{"type": "text", "text": "(What was said here cannot be read any more.)"}])
         if self.messages and self.messages[-1]["role"] == role:
             last = self.messages[-1]
+            self.origins.pop(len(self.messages) - 1, None)  # what its server sent is not all of it any more
             self.messages[-1] = {"role": role, "content": [*last["content"], *content]}
         else:
             self.messages.append({"role": role, "content": content})

@@ -142,6 +142,55 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return "NetworkConfig(...)"
 
 
+Format = Literal["messages", "chat", "responses", "gemini", "ollama"]
+_ENVIRONMENT_NAME: Final = "^[A-Za-z_][A-Za-z0-9_]*$"
+_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+
+class ProviderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A server of models, called NAME/MODEL: a gateway, a company's own, or one on this machine."""
+
+    base_url: Annotated[
+        str,
+        Meta(
+            description="Where it is, with what stands before the format's own paths; a name and a password in it are "
+            "sent as a header and never shown.",
+            examples=["http://127.0.0.1:8000/v1"],
+        ),
+    ]
+    format: Annotated[
+        Format,
+        Meta(
+            description='What it speaks: "chat" (Chat Completions, as most servers do), "responses", "messages", '
+            '"gemini" or "ollama".'
+        ),
+    ] = "chat"
+    key_env: Annotated[
+        str,
+        Meta(
+            pattern=f"{_ENVIRONMENT_NAME}|^$",
+            description="The environment variable that holds its key; none is sent without it.",
+            examples=["GATEWAY_KEY"],
+        ),
+    ] = ""
+    headers: Annotated[
+        dict[str, str], Meta(description="What requests carry besides.", examples=[{"X-Team": "notes"}])
+    ] = {}
+    ca_file: Annotated[
+        str | None, Meta(description="As in [network], for this server alone.", examples=["company.pem"])
+    ] = None
+
+    def __post_init__(self) -> None:
+        for name, value in self.headers.items():  # values are not repeated: they may be secret
+            if not _HEADER_NAME.fullmatch(name) or not value.isascii() or not value.isprintable():
+                raise ValueError(f"the header {name!r} is none: a name, and a value of printable ASCII.")
+        if not re.fullmatch(r"https?://[^\s/?#]+\S*", self.base_url) or not self.base_url.isprintable():
+            raise ValueError("`base_url` must look like https://host/v1 or http://host:port/v1.")
+
+    def __repr__(self) -> str:
+        return "ProviderConfig(...)"
+
+
 _PerMillion = Annotated[float, Meta(ge=0, le=1_000_000)]
 
 
@@ -191,6 +240,9 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     librarian: LibrarianConfig = LibrarianConfig()
     rules: tuple[Rule, ...] = ()
     profiles: Annotated[dict[str, ProfileConfig], Meta(examples=["journal"])] = {}
+    providers: Annotated[
+        dict[Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9_.-]*$")], ProviderConfig], Meta(examples=["gateway"])
+    ] = {}
     prices: Annotated[dict[str, Price], Meta(examples=[DEFAULT_MODEL])] = {}
 
     def section(self, kind: type[_Section]) -> _Section:

@@ -140,6 +140,19 @@ class ToolsChanged(_TurnFact, frozen=True):
     """Why they are gone, and when their workers are tried again; empty: they are back."""
 
 
+class ReplyOrigin(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Who wrote a reply, and how it must come back to them."""
+
+    provider: str
+    """The beginning of the model's name: "anthropic", "openai", ..., or the operator's name of a provider."""
+    model: str
+    """As the server calls it."""
+    format: str = ""
+    """Of `items`; empty where the reply's content is as the server sent it."""
+    items: list[dict[str, Any]] = []
+    """The reply as the server sent it, with what only it can read: signatures, encrypted reasoning."""
+
+
 class Replied(_TurnFact, frozen=True):
     """The model's reply, complete. `content` is what the model is shown again: blocks of the Messages API."""
 
@@ -147,6 +160,7 @@ class Replied(_TurnFact, frozen=True):
     content: list[dict[str, Any]]
     stop_reason: str
     usage: dict[str, int]
+    origin: ReplyOrigin | None = None
 
 
 class Flow(msgspec.Struct, frozen=True):

@@ -73,7 +73,7 @@ from supervisor.categories.row import CategoryRow, Library
 PROVIDER: Final = """
 from typing import Final
 from supervisor.agent.models.model import Model, ModelRequest, Reply
-from supervisor.agent.models.providers import Provider
+from supervisor.agent.models.provider import Provider
 from supervisor.config.settings import Settings
 
 def _answer(request: ModelRequest, _show: object) -> Reply:

@@ -16,7 +16,7 @@ from scripts.benchmarks.growth.curves import Point, curve
 from scripts.benchmarks.growth.roots import with_programs
 from scripts.benchmarks.pools import NOTE
 from scripts.benchmarks.steps import loopback_model, opened_session, with_resources
-from supervisor.agent.models.messages_api import AnthropicModel
+from supervisor.agent.models.messages_api import messages_model
 from supervisor.config.config_keys import Config
 from supervisor.config.profiles import resolve
 from supervisor.config.settings import Settings
@@ -48,7 +48,7 @@ async def growth_crowd(quick: bool) -> list[Figure]:
             async def use(core: SessionResources) -> None:
                 profile = resolve(core.settings, "vault", root)
                 bare = httpx2.AsyncClient(base_url=url, timeout=60, limits=httpx2.Limits(max_connections=None))
-                async with bare, aclosing(AnthropicModel("claude-haiku-5-5", "none", url)) as model:
+                async with bare, aclosing(messages_model("claude-haiku-5-5", "none", url)) as model:
                     await model.warm()
                     for size in sizes:
                         allowed = await _items_a_second(size, turns, [_Bare(bare)] * size)

@@ -19,7 +19,7 @@ from scripts.benchmarks.growth.journals import session_facts
 from scripts.benchmarks.growth.model_program import unhurried_model
 from scripts.benchmarks.pools import NOTE
 from scripts.benchmarks.steps import with_resources
-from supervisor.agent.models.messages_api import AnthropicModel
+from supervisor.agent.models.messages_api import messages_model
 from supervisor.agent.models.model import Model
 from supervisor.agent.prompt import system_prompt
 from supervisor.config.config_keys import Config
@@ -51,7 +51,7 @@ async def growth_turns(quick: bool) -> list[Figure]:
 
                 async def use(core: SessionResources) -> None:
                     core.writer.journal.append(_SESSION, *session_facts(turns, root))  # noqa: B023 - awaited at once
-                    async with aclosing(AnthropicModel("claude-haiku-5-5", "none", url)) as model:
+                    async with aclosing(messages_model("claude-haiku-5-5", "none", url)) as model:
                         await model.warm()
                         limit, size = await _bare(core, url, root, times)
                         steps.append(Point(turns, await _turns(core, model, root, times), times, limit))  # noqa: B023

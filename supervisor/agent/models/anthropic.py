@@ -4,7 +4,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from supervisor.agent.models.model import Model
-from supervisor.agent.models.providers import Provider, ProviderCheck
+from supervisor.agent.models.provider import Provider, ProviderCheck
 from supervisor.agent.models.retry import without_key
 from supervisor.agent.models.server import Server, basic, configured, server_at, tls
 from supervisor.config.settings import Settings
@@ -26,10 +26,13 @@ def _open(name: str, settings: Settings) -> Model:
             f"The model {name!r} needs a key: set {_KEY} (or {_SERVER} for a server of your own), "
             "or use --model offline, which needs neither."
         )
-    from supervisor.agent.models.messages_api import AnthropicModel
+    from supervisor.agent.models.messages_api import messages_model
 
     proxy, ca_file = configured(settings)
-    return AnthropicModel(name, key or "no-key-given", server or DEFAULT_BASE_URL, proxy=proxy, ca_file=ca_file)
+    at = server or DEFAULT_BASE_URL
+    served_as = name.removeprefix(PROVIDER.prefix)
+    more = {"served_as": served_as, "key_variable": _KEY, "proxy": proxy, "ca_file": ca_file}
+    return messages_model(name, key or "no-key-given", at, **more)
 
 
 def _check(settings: Settings) -> ProviderCheck:
@@ -89,11 +92,13 @@ def _status(server: Server, key: str) -> int:
 
 
 PROVIDER: Final = Provider(
-    prefix="claude-",
+    prefix="anthropic/",
+    alias="claude-",
     rest="...",
     open=_open,
     key=_KEY,
     server=_SERVER,
+    any_name=True,
     speaks="the Messages API",
     window=200_000,  # https://docs.anthropic.com/en/docs/about-claude/models/overview
     check=_check,

@@ -2,13 +2,16 @@
 
 Rule: a model is stateless between requests. Everything it needs is in the request, so a conversation that is
 opened again after a crash continues as if nothing had happened. Blocks and messages are plain dicts in the shape
-of Anthropic's Messages API (https://docs.anthropic.com/en/api/messages): nothing re-validates history.
+of Anthropic's Messages API (https://docs.anthropic.com/en/api/messages): nothing re-validates history. A reply of
+another API is kept in this shape, without its thinking, and as its server sent it, in its `origin`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, Protocol
 
 import msgspec
+
+from supervisor.journal.facts import ReplyOrigin
 
 Block = dict[str, Any]
 """One content block: {"type": "text" | "tool_use" | "tool_result" | "thinking" | ..., ...}."""
@@ -20,13 +23,32 @@ Usage = dict[str, int]
 """Token counts by the API's names: input_tokens, output_tokens, cache_read_input_tokens, ..."""
 
 
+Effort = Literal["", "none", "low", "medium", "high", "max"]
+"""How much a model thinks before it answers; "" leaves it to the provider, "none" is not at all."""
+
+
+class ModelOptions(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What can be chosen of a reply, as far as the model has it."""
+
+    max_tokens: int = 8192
+    """The longest reply, in tokens, thinking included."""
+    effort: Effort = ""
+    temperature: float | None = None
+    """None leaves it to the provider."""
+
+
 class ModelRequest(msgspec.Struct, frozen=True):
-    """One step's question. `step` counts the requests of this conversation that have ended, from 0."""
+    """One step's question."""
 
     system: str
     tools: Sequence[dict[str, Any]]
+    """As the Messages API has them: name, description, input_schema."""
     messages: Sequence[Message]
     step: int
+    """Counts the requests of this conversation that have ended, from 0."""
+    options: ModelOptions = ModelOptions()
+    origins: Mapping[int, ReplyOrigin] = {}
+    """Who wrote a message that is a reply, by its index; of one that was made of several replies nothing is known."""
 
 
 class ToolUse(msgspec.Struct, frozen=True):
@@ -49,6 +71,8 @@ class Reply(msgspec.Struct, frozen=True):
     stop_reason: str
     usage: Usage
     calls: list[ToolUse] = []
+    origin: ReplyOrigin | None = None
+    """Who wrote it, and in what form; None where nothing but `content` is to be kept."""
 
     @classmethod
     def at_once(
@@ -63,6 +87,10 @@ class Reply(msgspec.Struct, frozen=True):
     def text(self) -> str:
         """The reply's text blocks, joined."""
         return "".join(block["text"] for block in self.content if block["type"] == "text")
+
+
+NO_ANSWER: Final = "(no answer)"
+"""Stands for a reply that has nothing to show: no API takes an empty one back."""
 
 
 class TextDelta(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from supervisor.agent.models.model import Block, Message, Model, ModelRequest, Progress, Reply, TextDelta, ToolUse
-from supervisor.agent.models.providers import Provider
+from supervisor.agent.models.provider import Provider
 from supervisor.config.settings import Settings
 from supervisor.display.escape import one_line
 

@@ -1,57 +1,22 @@
 """Model providers, one row each, and the way from a model's name to an open model.
 
 To add one, write a module in this folder with a `Provider` called PROVIDER, and add its name to MODULES. Rule: that
-module imports nothing slow, and not trio: clients and doctor read the rows. `open` imports what a model needs.
+module imports nothing slow, and not trio: clients and doctor read the rows. `open` imports what a model needs. Those
+that the operator names, `[providers.NAME]`, are made from their configuration (`own_providers.py`).
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from importlib import import_module
-from typing import Final, Literal, NamedTuple
-
-import msgspec
+from typing import Final
 
 from supervisor.agent.models.model import Model
+from supervisor.agent.models.own_providers import row_of
+from supervisor.agent.models.provider import Provider
 from supervisor.config.config_keys import DEFAULT_MODEL
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 
 MODULES: Final = ("offline", "scripted", "anthropic")
-
-
-class ProviderCheck(NamedTuple):
-    """Answer to whether a provider can be used from here: what was found, and what to do about it."""
-
-    verdict: Literal["ok", "degraded", "missing"]
-    detail: str
-    advice: str = ""
-
-
-class Provider(msgspec.Struct, frozen=True, kw_only=True):
-    """The names of one provider's models, what they need, and how they are opened and checked."""
-
-    prefix: str
-    """The beginning of its models' names."""
-    rest: str = ""
-    """What follows the prefix, as people are told it: "FILE", "..."; empty where the prefix is the whole name."""
-    open: Callable[[str, Settings], Model]
-    """Raises ConfigError where the model cannot be used, and says what to set."""
-    key: str = ""
-    """The environment variable that holds the API key; the key is kept out of logs."""
-    server: str = ""
-    """The environment variable that names a server of one's own, which may call its models anything."""
-    speaks: str = ""
-    """The protocol of such a server."""
-    window: int = 200_000
-    """Tokens that a model's context holds."""
-    check: Callable[[Settings], ProviderCheck] | None = None
-    """Asks the provider's server whether it answers and takes the key, for `strongroom doctor --model`."""
-    is_file: bool = False
-    """What follows the prefix, and its colon, is the path of a file; the model is opened again when that changes."""
-
-    def answers_to(self, name: str) -> bool:
-        """Say whether a model of this name is one of this provider's, whatever the environment says."""
-        rest = name.removeprefix(self.prefix)
-        return name.startswith(self.prefix) and bool(rest) == bool(self.rest) and "\n" not in rest
 
 
 def rows() -> tuple[Provider, ...]:
@@ -60,16 +25,23 @@ def rows() -> tuple[Provider, ...]:
 
 
 def provider_of(name: str, settings: Settings | None = None) -> Provider | None:
-    """Return the row that a name belongs to: by its prefix, else the one whose server of one's own is set."""
-    known = rows()
+    """Return the row that a name belongs to: by its prefix, else the one whose server of one's own takes any name."""
+    known = rows() if settings is None else [*own_providers(settings), *rows()]
     by_prefix = [row for row in known if row.answers_to(name)]
-    own_server = [row for row in known if settings is not None and name and settings.variable(row.server)]
-    return next(iter([*by_prefix, *own_server]), None)
+    any_name = [
+        row for row in known if settings is not None and name and row.any_name and settings.variable(row.server)
+    ]
+    return next(iter([*by_prefix, *any_name]), None)
+
+
+def own_providers(settings: Settings) -> Sequence[Provider]:
+    """Return the rows of `[providers.NAME]`."""
+    return [row_of(name, each) for name, each in settings.config.providers.items()]
 
 
 def model_names(last: str = " or ") -> str:
     """Return the kinds of names that there are, for a sentence."""
-    *others, final = [row.prefix + row.rest for row in rows()]
+    *others, final = [row.names for row in rows()]
     return ", ".join(others) + last + final
 
 
@@ -82,8 +54,12 @@ def secrets(settings: Settings) -> list[str]:
     """Return what no log may hold: the API keys that are set, and passwords in the addresses of servers and proxies."""
     from supervisor.agent.models.server import secrets_in
 
-    keys = [key for row in rows() if (key := settings.variable(row.key))]
-    urls = [settings.config.network.proxy or "", *(settings.variable(row.server) for row in rows() if row.server)]
+    known = [*rows(), *own_providers(settings)]
+    keys = [key for row in known if (key := settings.variable(row.key))]
+    own = settings.config.providers.values()
+    keys += [value for each in own for value in each.headers.values()]
+    urls = [settings.config.network.proxy or "", *(settings.variable(row.server) for row in known if row.server)]
+    urls += [each.base_url for each in own]
     return [*keys, *(form for url in urls for form in secrets_in(url))]
 
 
@@ -104,6 +80,6 @@ def open_model(name: str | None, settings: Settings) -> Model:
     row = provider_of(name, settings)
     if row is None:
         words = "any other name needs {}, a server that speaks {}"
-        others = [words.format(row.server, row.speaks) for row in rows() if row.server]
+        others = [words.format(row.server, row.speaks) for row in rows() if row.any_name]
         raise ConfigError(f"No model {name!r}. Use {'; '.join([model_names(), *others])}.")
     return row.open(name, settings)

@@ -18,7 +18,7 @@ from typing import Any, Final, get_args
 import msgspec
 
 from supervisor.agent.models.model import Model, Progress, Reply, Retrying, TextDelta, ToolUse
-from supervisor.agent.models.providers import Provider
+from supervisor.agent.models.provider import Provider
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError, ModelError, ModelErrorKind, reason
 from supervisor.system import safe_files

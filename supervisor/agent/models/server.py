@@ -68,14 +68,18 @@ def secrets_in(url: str) -> tuple[str, ...]:
     return tuple(sorted(forms - {""}, key=len, reverse=True))
 
 
-def configured(settings: Settings) -> tuple[str, str]:
-    """Return the proxy, and the path of the certificates, that the operator has configured; "" for none."""
+def configured(settings: Settings, ca_file: str | None = None) -> tuple[str, str]:
+    """Return the proxy, and the path of the certificates, that the operator has configured; "" for none.
+
+    `ca_file` is a provider's own, which goes before that of all.
+    """
     network = settings.config.network
-    if network.ca_file is None:
+    ca_file = ca_file or network.ca_file
+    if ca_file is None:
         return network.proxy or "", ""
     from supervisor.categories.web import certificates
 
-    return network.proxy or "", certificates(network.ca_file, settings.config_file)
+    return network.proxy or "", certificates(ca_file, settings.config_file)
 
 
 def tls(ca_file: str) -> ssl.SSLContext:

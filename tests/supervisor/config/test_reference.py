@@ -11,7 +11,7 @@ from scripts import manual_tables
 from supervisor.categories.row import CategoryLimits
 from supervisor.categories.rows import ROWS
 from supervisor.categories.web import WebConfig
-from supervisor.config.config_keys import Config, DaemonConfig, LibrarianConfig, Price, ProfileConfig
+from supervisor.config.config_keys import Config, DaemonConfig, LibrarianConfig, Price, ProfileConfig, ProviderConfig
 from supervisor.config.config_reader import CONFIG_FILE, SECTIONS
 from supervisor.config.reference import as_toml
 from supervisor.config.settings import load
@@ -42,12 +42,13 @@ def test_uncommented_it_is_the_defaults(tmp_path: Path) -> None:
 
 def test_every_key_stands_in_it() -> None:
     table = tomllib.loads(uncommented())
-    (profile,), (price,) = (table[name].values() for name in ("profiles", "prices"))
+    (profile,), (price,), (provider,) = (table[name].values() for name in ("profiles", "prices", "providers"))
     rows: list[tuple[dict[str, Any], type[msgspec.Struct]]] = [
         (table, CONFIG_FILE),
         (table["limits"]["files"], CategoryLimits),
         (profile, ProfileConfig),
         (price, Price),
+        (provider, ProviderConfig),
         (table["daemon"], DaemonConfig),
         (table["rules"][0], Rule),
         (table["librarian"], LibrarianConfig),

@@ -15,7 +15,7 @@ from supervisor.categories.restore import UndoConfig
 from supervisor.categories.row import CategoryLimits
 from supervisor.categories.shell import ShellConfig
 from supervisor.categories.web import WebConfig
-from supervisor.config.config_keys import Config, DaemonConfig, LibrarianConfig, Price, ProfileConfig
+from supervisor.config.config_keys import Config, DaemonConfig, LibrarianConfig, Price, ProfileConfig, ProviderConfig
 from supervisor.config.config_reader import CONFIG_FILE, rules_of
 from supervisor.config.settings import Settings, load
 from supervisor.errors import ConfigError
@@ -80,6 +80,12 @@ env = { GREETING = "hi" }
 [registries]
 npm = "https://npm.example.org"
 pypi = "http://10.0.0.1:8080/simple"
+[providers.gateway]
+base_url = "https://models.example.org/v1"
+format = "messages"
+key_env = "GATEWAY_KEY"
+headers = { "X-Team" = "notes" }
+ca_file = "ca.pem"
 [undo]
 each_mb = 1
 call_mb = 2
@@ -156,6 +162,11 @@ def test_every_key_is_taken(home: Path) -> None:
             ),
             UndoConfig(1, 2, 0, 0.5, 10),
         ),
+        providers={
+            "gateway": ProviderConfig(
+                *("https://models.example.org/v1", "messages", "GATEWAY_KEY", {"X-Team": "notes"}, "ca.pem")
+            )
+        },
         registries=RegistriesConfig("https://npm.example.org", "http://10.0.0.1:8080/simple"),
         librarian=LibrarianConfig("/srv/repos", "staging"),
         rules=(
@@ -172,7 +183,7 @@ def test_every_key_is_taken(home: Path) -> None:
 
 
 def test_every_key_there_is_stands_in_that_test() -> None:
-    sections = (DaemonConfig, Price, WebConfig, LibrarianConfig, ShellConfig, UndoConfig, Rule)
+    sections = (DaemonConfig, Price, ProviderConfig, WebConfig, LibrarianConfig, ShellConfig, UndoConfig, Rule)
     for struct in (CONFIG_FILE, CategoryLimits, ProfileConfig, *sections):
         assert [key for key in struct.__struct_fields__ if key not in EVERYTHING] == []
 

@@ -20,13 +20,15 @@ import trio
 import trio.testing
 
 from supervisor.agent.models.anthropic import DEFAULT_BASE_URL, PROVIDER
-from supervisor.agent.models.messages_api import AnthropicModel
-from supervisor.agent.models.model import ModelRequest, Progress, Reply, Retrying, TextDelta, ThoughtDelta
+from supervisor.agent.models.messages_api import messages_model
+from supervisor.agent.models.model import ModelOptions, ModelRequest, Progress, Reply, Retrying, TextDelta, ThoughtDelta
 from supervisor.agent.models.providers import secrets
+from supervisor.agent.models.remote_model import RemoteModel
 from supervisor.agent.models.retry import RetryPolicy
 from supervisor.config.config_keys import NetworkConfig
 from supervisor.config.settings import load
 from supervisor.errors import ConfigError, ModelError
+from supervisor.journal.facts import ReplyOrigin
 from tests.loopback import Loopback
 from tests.messages_server import (
     MessagesServer,
@@ -66,7 +68,7 @@ class Asked:
 
     server: MessagesServer
 
-    def __init__(self, model: AnthropicModel) -> None:
+    def __init__(self, model: RemoteModel) -> None:
         self.model = model
         self.shown: list[Progress] = []
 
@@ -91,7 +93,7 @@ class Asked:
 @asynccontextmanager
 async def asking_at(url: str, **options: Any) -> AsyncIterator[Asked]:
     options = {"retries": AT_ONCE, "chance": lambda: 0.0, "idle_timeout": HANG_GUARD, **options}
-    async with aclosing(AnthropicModel("claude-test", KEY, url, **options)) as model:
+    async with aclosing(messages_model("claude-test", KEY, url, **options)) as model:
         await model.warm()
         with trio.fail_after(HANG_GUARD):
             yield Asked(model)
@@ -122,9 +124,9 @@ async def failed(responses: Iterable[Response], request: ModelRequest = ASK, **m
 
 async def test_text_arrives_in_order_and_the_reply_is_whole() -> None:
     answer, asked = await replied([reply(["he", "llo ", "café 😀"], usage={"input_tokens": 7, "output_tokens": 9})])
-    assert answer == Reply(
-        [{"type": "text", "text": "hello café 😀"}], "end_turn", {"input_tokens": 7, "output_tokens": 9}
-    )
+    usage = {"input_tokens": 7, "output_tokens": 9}
+    origin = ReplyOrigin("anthropic", "claude-test")
+    assert answer == Reply([{"type": "text", "text": "hello café 😀"}], "end_turn", usage, origin=origin)
     assert asked.shown == [TextDelta("he"), TextDelta("llo "), TextDelta("café 😀")]
 
 
@@ -189,7 +191,7 @@ async def test_the_model_can_be_used_again_after_it_was_closed() -> None:
 
 async def test_the_request_says_what_was_asked_and_marks_the_prefix_for_the_cache() -> None:
     history = [user("one"), {"role": "assistant", "content": [{"type": "text", "text": "two"}]}, user("three")]
-    _, asked = await replied([DONE], ModelRequest("Be brief.", [TOOL], history, 1), max_tokens=77)
+    _, asked = await replied([DONE], ModelRequest("Be brief.", [TOOL], history, 1, ModelOptions(max_tokens=77)))
     mark = {"type": "ephemeral"}
     assert asked.server.bodies == [
         {
@@ -359,7 +361,7 @@ async def test_the_name_and_password_of_a_server_go_to_it_and_nowhere_else() -> 
 async def test_certificates_of_the_configuration_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("none")
     with pytest.raises(ModelError, match=r"certificates that `ca_file` in \[network\] names cannot be loaded"):
-        await AnthropicModel("m", KEY, DEFAULT_BASE_URL, ca_file=str(tmp_path / "ca.pem")).warm()
+        await messages_model("m", KEY, DEFAULT_BASE_URL, ca_file=str(tmp_path / "ca.pem")).warm()
 
 
 def nested(levels: int) -> list[Any]:
@@ -585,7 +587,7 @@ async def test_a_retry_can_be_cancelled_while_it_waits() -> None:
 
 def test_importing_the_module_imports_neither_the_library_nor_its_http() -> None:
     code = (
-        "import sys, supervisor.agent.models.messages_api as module; module.AnthropicModel('m', 'k', 'http://h');"
+        "import sys, supervisor.agent.models.messages_api as module; module.messages_model('m', 'k', 'http://h');"
         "sys.exit(len({'anthropic', 'httpx2', 'pydantic'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=HANG_GUARD)
@@ -593,14 +595,14 @@ def test_importing_the_module_imports_neither_the_library_nor_its_http() -> None
 
 async def test_a_reply_waits_for_the_import_and_the_client_is_made_once() -> None:
     with MessagesServer([DONE] * 2) as server, trio.fail_after(HANG_GUARD):
-        async with aclosing(AnthropicModel("m", KEY, server.url)) as model:
+        async with aclosing(messages_model("m", KEY, server.url)) as model:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(model.warm)
                 nursery.start_soon(model.reply, ASK, lambda _: None)
                 nursery.start_soon(model.reply, ASK, lambda _: None)
-            client = model._sdk
+            client = model._requests
             await model.warm()
-            assert model._sdk is client
+            assert model._requests is client
     assert len(server.requests) == 2
 
 
@@ -611,8 +613,8 @@ async def test_a_crowd_shares_several_clients_and_one_that_is_alone_has_the_firs
         counts.append(len(clients))
 
     async with asking([DONE], repeat_last=True, on_request=count) as asked:
-        assert asked.model._sdk is not None
-        clients = asked.model._sdk.clients
+        assert asked.model._requests is not None
+        clients = asked.model._requests.clients
         first = clients[0]
         async with trio.open_nursery() as nursery:
             for _ in range(30):
@@ -628,7 +630,7 @@ async def test_a_crowd_shares_several_clients_and_one_that_is_alone_has_the_firs
 
 
 async def test_a_broken_library_is_an_error_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = AnthropicModel("m", KEY, DEFAULT_BASE_URL)
+    model = messages_model("m", KEY, DEFAULT_BASE_URL)
     monkeypatch.setitem(sys.modules, "anthropic", None)
     with pytest.raises(ModelError, match="reinstall"):
         await model.warm()
@@ -637,7 +639,7 @@ async def test_a_broken_library_is_an_error_of_the_model(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("key", ["", "two words", "line\n", "clé", "tab\t"])
 def test_text_that_cannot_be_a_key_is_refused_and_not_repeated(key: str) -> None:
     with pytest.raises(ConfigError, match="The API key") as caught:
-        AnthropicModel("m", key, DEFAULT_BASE_URL)
+        messages_model("m", key, DEFAULT_BASE_URL)
     assert not key or key not in str(caught.value)
 
 
@@ -646,18 +648,18 @@ def test_text_that_cannot_be_a_key_is_refused_and_not_repeated(key: str) -> None
 )
 def test_a_url_that_cannot_be_a_server_is_refused(url: str) -> None:
     with pytest.raises(ConfigError, match="base URL"):
-        AnthropicModel("m", KEY, url)
+        messages_model("m", KEY, url)
 
 
 async def test_a_model_that_was_never_used_closes_without_the_library() -> None:
-    async with aclosing(AnthropicModel("m", KEY, DEFAULT_BASE_URL)) as model:
+    async with aclosing(messages_model("m", KEY, DEFAULT_BASE_URL)) as model:
         pass
-    assert model._sdk is None
+    assert model._requests is None
 
 
 async def test_a_name_that_no_host_can_have() -> None:
     with pytest.raises(ModelError, match="is not an address"):
-        await AnthropicModel("m", KEY, "http://" + "é" * 80).warm()
+        await messages_model("m", KEY, "http://" + "é" * 80).warm()
 
 
 async def test_a_library_that_fails_while_it_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -665,13 +667,13 @@ async def test_a_library_that_fails_while_it_is_imported(tmp_path: Path, monkeyp
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "anthropic", raising=False)
     with pytest.raises(ModelError, match=r"cannot be imported \(half of it is missing\): reinstall it"):
-        await AnthropicModel("m", KEY, DEFAULT_BASE_URL).warm()
+        await messages_model("m", KEY, DEFAULT_BASE_URL).warm()
 
 
 def test_a_model_shows_its_name_and_its_host_but_no_secret() -> None:
-    model = AnthropicModel("claude-test", KEY, "https://me:CANARY@host:8443/path")
+    model = messages_model("claude-test", KEY, "https://me:CANARY@host:8443/path")
     assert model.name == "claude-test"
-    assert repr(model) == "<AnthropicModel claude-test at https://host:8443>"
+    assert repr(model) == "<RemoteModel claude-test at https://host:8443>"
 
 
 # the corpus ------------------------------------------------------------------------------------------------

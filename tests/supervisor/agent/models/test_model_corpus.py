@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 import trio
 
-from supervisor.agent.models.messages_api import AnthropicModel
+from supervisor.agent.models.messages_api import messages_model
 from supervisor.agent.models.retry import RetryPolicy
 from supervisor.journal.facts import CallEnded, Fact, ModelRetried, TurnEnded
 from tests.forked import ForkedStrongroom
@@ -68,7 +68,7 @@ async def ended(
 ) -> Ended:
     """Ask a server that answers so."""
     with trio.fail_after(HANG_GUARD), MessagesServer(responses, checked=checked) as server:
-        async with aclosing(AnthropicModel("m", KEY, server.url, retries=AT_ONCE)) as model:
+        async with aclosing(messages_model("m", KEY, server.url, retries=AT_ONCE)) as model:
             asked = bench.session(model, session=session)
             ends = [await asked.conversation.run_turn(line) for line in lines or ("go",)]
     return Ended(ends[0], bench.facts(asked), server.bodies)

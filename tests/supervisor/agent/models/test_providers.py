@@ -5,8 +5,8 @@ from typing import Final
 
 import pytest
 
-from supervisor.agent.models.messages_api import AnthropicModel
 from supervisor.agent.models.providers import open_model
+from supervisor.agent.models.remote_model import RemoteModel
 from supervisor.config.config_keys import Config
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
@@ -41,7 +41,7 @@ def test_a_script_is_opened_at_once(tmp_path: Path) -> None:
 )
 def test_the_messages_api_needs_a_key_or_a_server(name: str, key: str | None, url: str | None) -> None:
     model = open_model(name, settings(key=key, url=url))
-    assert isinstance(model, AnthropicModel)
+    assert isinstance(model, RemoteModel)
     assert model.name == name
 
 

@@ -8,9 +8,10 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from supervisor.agent.models import stream
+from supervisor.agent.models import event_stream
+from supervisor.agent.models.event_stream import Event, EventDecoder
+from supervisor.agent.models.messages_reader import MessagesReader
 from supervisor.agent.models.model import Progress, Reply, TextDelta, ThoughtDelta, ToolUse
-from supervisor.agent.models.stream import Accumulator, Event, EventDecoder
 from supervisor.errors import ModelError
 from tests.messages_server import block, call_block, end, event, reply, start, text_block
 
@@ -20,8 +21,8 @@ def decoded(*chunks: bytes) -> list[Event]:
     return [each for chunk in chunks for each in decoder.feed(chunk)]
 
 
-def accumulated(text: str, shown: list[Progress] | None = None) -> Accumulator:
-    accumulator = Accumulator((shown if shown is not None else []).append)
+def accumulated(text: str, shown: list[Progress] | None = None) -> MessagesReader:
+    accumulator = MessagesReader((shown if shown is not None else []).append)
     for each in decoded(text.encode()):
         accumulator.feed(each)
     return accumulator
@@ -76,7 +77,7 @@ def test_reads_events_as_the_standard_says(raw: bytes, events: list[Event]) -> N
 
 
 def test_a_stream_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "MAX_STREAM", 100)
+    monkeypatch.setattr(event_stream, "MAX_STREAM", 100)
     with pytest.raises(ModelError, match="larger than 100 bytes"):
         decoded(*([b"x" * 10] * 11))
 
@@ -351,7 +352,7 @@ def test_a_damaged_stream_is_a_reply_or_an_error_and_nothing_else() -> None:
         for _ in range(chance.randint(1, 4)):
             at = chance.randrange(len(damaged))
             damaged[at : at + chance.randint(0, 12)] = chance.choice(parts)
-        accumulator = Accumulator(lambda _: None)
+        accumulator = MessagesReader(lambda _: None)
         with suppress(ModelError):
             for each in decoded(bytes(damaged)):
                 accumulator.feed(each)

@@ -1,17 +1,16 @@
-"""Sends requests to the Messages API, with the Anthropic SDK's headers and HTTP clients; says what their errors mean.
+"""HTTP requests to models' servers: clients, connections, and what their errors mean.
 
-Rule: the only importer of `anthropic`, in a thread: the import takes a second. All that the SDK does well is made once:
-headers, authentication, connections, TLS. Its own way of sending makes them anew for each request, for a third of a
-millisecond.
+Rule: the only user of httpx2, which the Anthropic SDK stands on; imported in a thread. Nothing is taken from the
+environment and no redirect is followed. What all requests to one server begin with is made once (`RequestHead`).
 """
 
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
@@ -21,7 +20,6 @@ from supervisor.errors import ModelError, ModelErrorKind
 from supervisor.system.garbage import importing
 
 if TYPE_CHECKING:
-    import anthropic
     import httpx2
 
 _UNUSABLE: Final[Sequence[tuple[type[Exception], str]]] = (
@@ -40,7 +38,10 @@ _KEPT_ALIVE: Final = (
     (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 5),
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60),
 )
-"""As the SDK has them."""
+"""As the SDKs have them."""
+_CONNECTIONS: Final = 1000
+_IDLE_CONNECTIONS: Final = 100
+"""Connections of one client at most, and those that it keeps between two requests; as the SDKs have them."""
 _CLOSE_TIMEOUT: Final = 1.0
 """Seconds that an HTTP client has to close."""
 
@@ -73,9 +74,16 @@ class HttpClient:
     rested_at: float = 0.0
 
 
+class RequestHead(NamedTuple):
+    """What all requests to a server begin with: the URL, and the headers by name."""
+
+    url: str
+    headers: Mapping[str, str]
+
+
 @dataclass(frozen=True)
-class Sdk:
-    """What the library makes, once it is imported."""
+class Requests:
+    """The way to one server: HTTP clients, and what an exception of theirs means."""
 
     clients: list[HttpClient]
     """The first for everybody; others while it has enough to do."""
@@ -123,12 +131,20 @@ class Sdk:
         return answer
 
 
-def load(api_key: str, server: Server, *, connect_timeout: float, idle_timeout: float) -> Sdk:
+def connect(
+    server: Server,
+    secrets: Sequence[str],
+    head: "Callable[[httpx2.AsyncClient], RequestHead]",
+    *,
+    connect_timeout: float,
+    idle_timeout: float,
+) -> Requests:
     """Import the library and make what requests need; slow, so it runs in a thread.
 
     Args:
-        api_key: sent to that server and nowhere else: no redirect is followed.
-        server: anything with `/v1/messages` below its address.
+        server: where they go.
+        secrets: what no error may say.
+        head: makes what they begin with, for a client of that server's.
         connect_timeout: seconds until a connection must stand.
         idle_timeout: seconds that the server may be silent.
 
@@ -136,37 +152,32 @@ def load(api_key: str, server: Server, *, connect_timeout: float, idle_timeout: 
         ModelError: whatever was wrong: the library says so with exceptions of all kinds.
     """
     try:
-        with importing("anthropic"):
-            import anthropic
+        with importing("httpx2"):
             import httpx2
     except Exception as error:
-        hint = "reinstall it with pip install anthropic"
-        raise ModelError("api_error", f"The anthropic library cannot be imported ({error}): {hint}.") from error
-    secrets, host = (api_key, *server.secrets), server.shown
+        hint = "reinstall it with pip install httpx2"
+        raise ModelError("api_error", f"The httpx2 library cannot be imported ({error}): {hint}.") from error
     timeout = httpx2.Timeout(idle_timeout, connect=connect_timeout)
     try:
         # With a transport of its own, a client has no proxy of the environment.
         another = partial(_client, tls(server.ca_file), server.proxy, timeout)
         http = another()
     except httpx2.InvalidURL as error:  # whose text may be a piece of a password
-        raise _unusable(host, secrets, ValueError("not a URL"), _UNUSABLE) from error
+        raise _unusable(server, secrets, ValueError("not a URL"), _UNUSABLE) from error
     except Exception as error:
-        raise _unusable(host, secrets, error, _UNUSABLE) from error
+        raise _unusable(server, secrets, error, _UNUSABLE) from error
     try:
-        client = anthropic.AsyncAnthropic(
-            api_key=api_key, base_url=server.url, max_retries=0, timeout=timeout, http_client=http
-        )
-        vars(client)["_custom_headers"] = {}  # those of ANTHROPIC_CUSTOM_HEADERS
-        url = client.base_url.copy_with(raw_path=client.base_url.raw_path + b"v1/messages")
-        headers = _headers(client, http)
-        if server.authorization:
-            headers.update({"Authorization": server.authorization, "X-Api-Key": api_key})
+        made = head(http)
+        url, headers = httpx2.URL(made.url), http.headers.copy()
+        headers.update(made.headers)
+    except ModelError:
+        raise
     except httpx2.InvalidURL as error:
-        raise ModelError("connection", f"{host} is not an address ({error}).") from error
+        raise ModelError("connection", f"{server.shown} is not an address ({error}).") from error
     except Exception as error:
-        raise _unusable(host, secrets, error, ()) from error
+        raise _unusable(server, secrets, error, ()) from error
     limits = {"timeout": timeout.as_dict()}
-    return Sdk(
+    return Requests(
         [HttpClient(http)],
         another,
         lambda body: httpx2.Request("POST", url, headers=headers, content=body, extensions=limits),
@@ -184,31 +195,22 @@ def load(api_key: str, server: Server, *, connect_timeout: float, idle_timeout: 
 
 
 def _client(context: ssl.SSLContext, proxy: str, timeout: "httpx2.Timeout") -> "httpx2.AsyncClient":
-    """Make an HTTP client that takes nothing from the environment, with the SDK's limits."""
-    import anthropic
+    """Make an HTTP client that takes nothing from the environment."""
     import httpx2
 
     transport = httpx2.AsyncHTTPTransport(
         verify=context,
         trust_env=False,
-        limits=anthropic.DEFAULT_CONNECTION_LIMITS,
+        limits=httpx2.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=_IDLE_CONNECTIONS),
         proxy=proxy or None,
         socket_options=_KEPT_ALIVE,
     )
     return httpx2.AsyncClient(transport=transport, timeout=timeout, trust_env=False, follow_redirects=False)
 
 
-def _headers(client: "anthropic.AsyncAnthropic", http: "httpx2.AsyncClient") -> "httpx2.Headers":
-    """Return what every request begins with."""
-    headers = http.headers.copy()
-    headers.update({name: value for name, value in client.default_headers.items() if isinstance(value, str)})
-    headers.update({**client.auth_headers, "Content-Type": "application/json"})
-    return headers
-
-
 def _unusable(
-    host: str, secrets: Sequence[str], error: Exception, causes: Sequence[tuple[type[Exception], str]]
+    server: Server, secrets: Sequence[str], error: Exception, causes: Sequence[tuple[type[Exception], str]]
 ) -> ModelError:
     said = without_key(str(error), *secrets).rstrip(".")
     words = next((words for fate, words in causes if isinstance(error, fate)), type(error).__name__ + " ({error})")
-    return ModelError("connection", f"{host} cannot be asked: {words.format(error=said)}.")
+    return ModelError("connection", f"{server.shown} cannot be asked: {words.format(error=said)}.")

@@ -1,14 +1,13 @@
-"""The Messages API's event stream without a socket: bytes in, one Reply out.
+"""The Messages API's events without a socket: events in, one Reply out.
 
 Rule: nothing that a server sends may surprise us. What the API may yet invent (event, block and delta types)
 is ignored or kept; what contradicts the format is a ModelError "bad_response"; and a reply is complete with
 its message_stop or not at all.
 
-    bytes -> EventDecoder -> (name, data) -> Accumulator -> Reply
-                                                 |-> show(TextDelta | ThoughtDelta)
+    Event -> MessagesReader -> Reply
+                 |-> show(TextDelta | ThoughtDelta)
 
-Formats: https://html.spec.whatwg.org/multipage/server-sent-events.html (lines) and
-https://docs.anthropic.com/en/api/messages-streaming (events).
+Source: https://docs.anthropic.com/en/api/messages-streaming
 """
 
 from collections import defaultdict
@@ -18,73 +17,15 @@ from typing import Any, Final
 
 import msgspec
 
+from supervisor.agent.models.event_stream import Event, json_object, parsed_object
 from supervisor.agent.models.model import Block, Progress, Reply, TextDelta, ThoughtDelta, ToolUse, Usage
 from supervisor.agent.models.retry import TYPE_KINDS
 from supervisor.errors import ModelError
-
-MAX_STREAM: Final = 64 * 1024 * 1024
-"""Bytes that one reply may take on the wire; the longest real ones stay below a tenth of it."""
-
-MAX_DEPTH: Final = 64
-"""Levels of nesting in what a server sends. It becomes history, and writing that as JSON recurses."""
 
 _KNOWN: Final = frozenset(
     {"content_block_delta", "content_block_start", "message_start", "message_delta", "message_stop"}
 )
 """Events that a reply is made of."""
-
-
-@dataclass(frozen=True)
-class Event:
-    """One server-sent event. `name` is "" when the server gave none: the data says the same."""
-
-    name: str
-    data: bytes
-
-
-class EventDecoder:
-    r"""Cuts a stream of bytes into events, wherever the bytes were cut. Lines end in \n, \r\n or \r."""
-
-    def __init__(self) -> None:
-        self._line: list[bytes] = []
-        self._after_return = False
-        self._name = b""
-        self._data: list[bytes] = []
-        self._size = 0
-
-    def feed(self, chunk: bytes) -> list[Event]:
-        """Return the events that `chunk` completes.
-
-        Raises:
-            ModelError: the stream is larger than any reply.
-        """
-        self._size += len(chunk)
-        if self._size > MAX_STREAM:
-            raise ModelError("bad_response", f"the reply is larger than {MAX_STREAM} bytes")
-        if not chunk:
-            return []
-        if self._after_return:
-            chunk = chunk.removeprefix(b"\n")
-        self._after_return = chunk.endswith(b"\r")
-        *lines, rest = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-        if lines:
-            lines[0] = b"".join([*self._line, lines[0]])
-            self._line = []
-        self._line.append(rest)
-        return [event for line in lines if (event := self._take(line))]
-
-    def _take(self, line: bytes) -> Event | None:
-        if line:
-            name, _, value = line.partition(b":")
-            value = value.removeprefix(b" ")
-            if name == b"data":
-                self._data.append(value)
-            elif name == b"event":
-                self._name = value
-            return None
-        event = Event(self._name.decode("utf-8", "replace"), b"\n".join(self._data)) if self._data else None
-        self._name, self._data = b"", []
-        return event
 
 
 @dataclass
@@ -96,7 +37,7 @@ class _ArrivingBlock:
     citations: list[dict[str, Any]] = field(default_factory=list)
 
 
-class Accumulator:
+class MessagesReader:
     """Puts one reply together and shows it as it arrives."""
 
     def __init__(self, show: Callable[[Progress], None]) -> None:
@@ -118,7 +59,9 @@ class Accumulator:
         """
         if self.complete or event.name == "ping":
             return
-        match _payload(event):
+        told = json_object(event)
+        told.setdefault("type", event.name)
+        match told:
             case {"type": "content_block_delta", "index": int(index), "delta": dict(delta)}:
                 if part := self._open.get(index):
                     self._extend(part, delta)
@@ -127,16 +70,19 @@ class Accumulator:
             case {"type": "message_start", "message": dict(message)}:
                 self.started = True
                 self._count(message)
-            case {"type": "message_delta", "delta": dict(delta)} as payload:
+            case {"type": "message_delta", "delta": dict(delta)}:
                 reason = delta.get("stop_reason")
                 self._stop_reason = reason if isinstance(reason, str) else self._stop_reason
-                self._count(payload)
+                self._count(told)
             case {"type": "message_stop"} if self.started:
                 self.complete = True
-            case {"type": "error"} as payload:
-                raise _reported(payload)
+            case {"type": "error"}:
+                raise _reported(told)
             case {"type": name} if name in _KNOWN:
                 raise ModelError("bad_response", f"a {name} event came without what belongs to it")
+
+    def end(self) -> None:
+        """Take no note of it: a reply is complete with its message_stop or not at all."""
 
     def reply(self) -> Reply:
         """Return the complete reply.
@@ -185,19 +131,6 @@ class Accumulator:
             self._usage.update({name: n for name, n in usage.items() if type(n) is int})
 
 
-def _payload(event: Event) -> dict[str, Any]:
-    try:
-        payload = msgspec.json.decode(event.data)
-    except (ValueError, RecursionError) as error:
-        raise ModelError("bad_response", f"an event is not JSON ({error})") from error
-    if not isinstance(payload, dict):
-        raise ModelError("bad_response", "an event is not a JSON object")
-    if len(event.data) > 2 * MAX_DEPTH and _nests_too_deep(payload):
-        raise ModelError("bad_response", "an event is nested too deep")
-    payload.setdefault("type", event.name)
-    return payload
-
-
 def _reported(payload: dict[str, Any]) -> ModelError:
     """Return the error that an error event tells of."""
     match payload.get("error"):
@@ -218,7 +151,7 @@ def _finished(part: _ArrivingBlock) -> Block | None:
         start = block.get("citations")
         block["citations"] = [*(start if isinstance(start, list) else []), *part.citations]
     if block["type"] == "tool_use" or "input" in part.pieces:
-        block["input"] = _object(_arguments(part))
+        block["input"] = parsed_object(_arguments(part))
     if block["type"] == "text" and not (isinstance(block.get("text"), str) and block["text"].strip()):
         return None
     return block
@@ -229,25 +162,3 @@ def _arguments(part: _ArrivingBlock) -> str:
     if raw := "".join(part.pieces.get("input", [])):
         return raw
     return msgspec.json.encode(part.block.get("input") or {}).decode()
-
-
-def _object(raw: str) -> dict[str, Any]:
-    try:
-        value = msgspec.json.decode(raw)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) and not _nests_too_deep(value) else {}
-
-
-def _nests_too_deep(value: object) -> bool:
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        level = [
-            child
-            for parent in level
-            if isinstance(parent, dict | list)
-            for child in (parent.values() if isinstance(parent, dict) else parent)
-        ]
-        if not level:
-            return False
-    return True

@@ -1,0 +1,137 @@
+"""Streams of events without a socket: bytes in, JSON objects out.
+
+Rule: nothing that a server sends may surprise us: bytes may be cut anywhere, and what is larger or nested deeper than
+any reply is a ModelError "bad_response".
+
+Formats: https://html.spec.whatwg.org/multipage/server-sent-events.html, and https://github.com/ndjson/ndjson-spec
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from supervisor.errors import ModelError
+
+MAX_STREAM: Final = 64 * 1024 * 1024
+"""Bytes that one reply may take on the wire; the longest real ones stay below a tenth of it."""
+
+MAX_DEPTH: Final = 64
+"""Levels of nesting in what a server sends. It becomes history, and writing that as JSON recurses."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One server-sent event. `name` is "" when the server gave none: the data says the same."""
+
+    name: str
+    data: bytes
+
+
+class EventDecoder:
+    r"""Cuts a stream of bytes into events, wherever the bytes were cut. Lines end in \n, \r\n or \r."""
+
+    def __init__(self) -> None:
+        self._line: list[bytes] = []
+        self._after_return = False
+        self._name = b""
+        self._data: list[bytes] = []
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Return the events that `chunk` completes.
+
+        Raises:
+            ModelError: the stream is larger than any reply.
+        """
+        self._size += len(chunk)
+        if self._size > MAX_STREAM:
+            raise ModelError("bad_response", f"the reply is larger than {MAX_STREAM} bytes")
+        if not chunk:
+            return []
+        if self._after_return:
+            chunk = chunk.removeprefix(b"\n")
+        self._after_return = chunk.endswith(b"\r")
+        *lines, rest = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        if lines:
+            lines[0] = b"".join([*self._line, lines[0]])
+            self._line = []
+        self._line.append(rest)
+        return [event for line in lines if (event := self._take(line))]
+
+    def _take(self, line: bytes) -> Event | None:
+        if line:
+            name, _, value = line.partition(b":")
+            value = value.removeprefix(b" ")
+            if name == b"data":
+                self._data.append(value)
+            elif name == b"event":
+                self._name = value
+            return None
+        event = Event(self._name.decode("utf-8", "replace"), b"\n".join(self._data)) if self._data else None
+        self._name, self._data = b"", []
+        return event
+
+
+class LineDecoder:
+    """Cuts a stream of bytes into lines, each an event without a name."""
+
+    def __init__(self) -> None:
+        self._rest: list[bytes] = []
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Return the lines that `chunk` completes; those without a text are left out.
+
+        Raises:
+            ModelError: the stream is larger than any reply.
+        """
+        self._size += len(chunk)
+        if self._size > MAX_STREAM:
+            raise ModelError("bad_response", f"the reply is larger than {MAX_STREAM} bytes")
+        *lines, rest = chunk.split(b"\n")
+        if lines:
+            lines[0] = b"".join([*self._rest, lines[0]])
+            self._rest = []
+        self._rest.append(rest)
+        return [Event("", stripped) for line in lines if (stripped := line.strip())]
+
+
+def json_object(event: Event) -> dict[str, Any]:
+    """Return the JSON object that an event is.
+
+    Raises:
+        ModelError: it is none, or nested too deep.
+    """
+    try:
+        found = msgspec.json.decode(event.data)
+    except (ValueError, RecursionError) as error:
+        raise ModelError("bad_response", f"an event is not JSON ({error})") from error
+    if not isinstance(found, dict):
+        raise ModelError("bad_response", "an event is not a JSON object")
+    if len(event.data) > 2 * MAX_DEPTH and _nests_too_deep(found):
+        raise ModelError("bad_response", "an event is nested too deep")
+    return found
+
+
+def parsed_object(raw: str) -> dict[str, Any]:
+    """Return a call's arguments as far as they parse: {} where they are no JSON object."""
+    try:
+        value = msgspec.json.decode(raw)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) and not _nests_too_deep(value) else {}
+
+
+def _nests_too_deep(value: object) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            child
+            for parent in level
+            if isinstance(parent, dict | list)
+            for child in (parent.values() if isinstance(parent, dict) else parent)
+        ]
+        if not level:
+            return False
+    return True

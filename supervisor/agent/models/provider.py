@@ -1,0 +1,60 @@
+"""The row of a model provider: the names of its models, what they need, and how they are opened and checked.
+
+Rule: imports light, and not trio: clients and doctor read the rows.
+"""
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from supervisor.agent.models.model import Model
+from supervisor.config.settings import Settings
+
+
+class ProviderCheck(NamedTuple):
+    """Answer to whether a provider can be used from here: what was found, and what to do about it."""
+
+    verdict: Literal["ok", "degraded", "missing"]
+    detail: str
+    advice: str = ""
+
+
+class Provider(msgspec.Struct, frozen=True, kw_only=True):
+    """The names of one provider's models, what they need, and how they are opened and checked."""
+
+    prefix: str
+    """The beginning of its models' names; what follows is what the provider calls them."""
+    alias: str = ""
+    """Another beginning, of names that the provider knows as they are."""
+    rest: str = ""
+    """What follows the prefix, as people are told it: "FILE", "..."; empty where the prefix is the whole name."""
+    open: Callable[[str, Settings], Model]
+    """Raises ConfigError where the model cannot be used, and says what to set."""
+    key: str = ""
+    """The environment variable that holds the API key; the key is kept out of logs."""
+    server: str = ""
+    """The environment variable that names a server of one's own."""
+    any_name: bool = False
+    """Such a server may call its models anything: every name that no other row answers to is one of theirs."""
+    speaks: str = ""
+    """The protocol of such a server."""
+    window: int = 200_000
+    """Tokens that a model's context holds."""
+    check: Callable[[Settings], ProviderCheck] | None = None
+    """Asks the provider's server whether it answers and takes the key, for `strongroom doctor --model`."""
+    is_file: bool = False
+    """What follows the prefix, and its colon, is the path of a file; the model is opened again when that changes."""
+
+    def answers_to(self, name: str) -> bool:
+        """Say whether a model of this name is one of this provider's, whatever the environment says."""
+        beginning = next((each for each in (self.prefix, self.alias) if each and name.startswith(each)), None)
+        if beginning is None:
+            return False
+        rest = name.removeprefix(beginning)
+        return bool(rest) == bool(self.rest) and "\n" not in rest
+
+    @property
+    def names(self) -> str:
+        """What its models' names look like, for people."""
+        return (self.alias or self.prefix) + self.rest

@@ -1,0 +1,243 @@
+"""A model behind HTTP, whatever its server speaks.
+
+Rule: retries are ours, because a person sees them; event streams are decoded by us, because SDKs drop events that carry
+no name and let through strings that are not Unicode; and no exception but ModelError leaves `reply`. What a request and
+an answer look like is the wire format's to say (`wire_format.py`).
+
+    ModelRequest -> WireFormat.body -> HTTP -> ReplyReader -> Reply
+                                        |  a RequestFailure: show(Retrying), sleep, again; or ModelError
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import aclosing, suppress
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import trio
+
+from supervisor.agent.models.model import ModelRequest, Progress, Reply, Retrying
+from supervisor.agent.models.model_http import HttpClient, RefusedError, RequestHead, Requests, UnansweredError, connect
+from supervisor.agent.models.retry import (
+    HINTS,
+    RequestFailure,
+    RetryPolicy,
+    is_retried,
+    kind_of_status,
+    requested_delay,
+    without_key,
+)
+from supervisor.agent.models.server import server_at
+from supervisor.agent.models.wire_format import WireFormat
+from supervisor.errors import ConfigError, ModelError
+from supervisor.journal.facts import ReplyOrigin
+
+if TYPE_CHECKING:
+    import httpx2
+
+DEFAULT_RETRIES: Final = RetryPolicy()
+DRAIN_TIMEOUT: Final = 0.1
+"""Seconds to wait for the end of a body whose reply is complete, so that the connection can be used again."""
+
+
+@dataclass(repr=False, eq=False)
+class RemoteModel:
+    """A Model that a server has.
+
+    Resource handling: it owns connections; the caller ends with `aclose`.
+
+    Raises:
+        ConfigError: the key or the URL cannot be one.
+    """
+
+    name: str
+    """What the person chose, as in `--model`."""
+    api_key: str
+    """Sent to `base_url` and nowhere else; removed from every message."""
+    base_url: str
+    """The server; what is asked stands below it."""
+    wire: WireFormat
+    """What it speaks."""
+    _: KW_ONLY
+    provider: str = "anthropic"
+    """Whose replies it takes back as they were sent."""
+    served_as: str = ""
+    """The model, as the server calls it; "" where that is its name."""
+    key_variable: str = "the key"
+    """Where the key comes from, for people."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """What requests carry besides."""
+    proxy: str = ""
+    """The URL of the proxy that requests go through; "" for none."""
+    ca_file: str = ""
+    """Certificates that are trusted besides the system's; "" for none."""
+    connect_timeout: float = 10.0
+    """Seconds until a connection must stand."""
+    idle_timeout: float = 120.0
+    """Seconds that the server may be silent; every byte counts, pings too."""
+    retries: RetryPolicy = DEFAULT_RETRIES
+    """How often and how late a failed request is made again."""
+    chance: Callable[[], float] = random.random
+    """A number in [0, 1) to spread the retries with."""
+    clock: Callable[[], float] = time.time
+    """Seconds since 1970, to read an HTTP date with."""
+
+    def __post_init__(self) -> None:
+        if not self.api_key or not self.api_key.isascii() or not self.api_key.isprintable() or " " in self.api_key:
+            raise ConfigError(f"The API key is empty or has characters that no key has: check {self.key_variable}.")
+        self._server = server_at(self.base_url, self.proxy, self.ca_file)
+        self._host, self._secrets = self._server.shown, (self.api_key, *self._server.secrets)
+        self._model = self.served_as or self.name
+        self._loading = trio.Lock()
+        self._requests: Requests | None = None
+
+    def __repr__(self) -> str:
+        return f"<RemoteModel {self.name} at {self._host}>"
+
+    async def aclose(self) -> None:
+        """Close the connections. The next reply would open new ones."""
+        requests, self._requests = self._requests, None
+        if requests is not None:
+            for client in requests.clients:
+                await requests.close(client)
+
+    async def warm(self) -> None:
+        """Import the library now, in a thread, so that the first reply need not wait for it.
+
+        Raises:
+            ModelError: the library cannot be imported, or its client cannot be made.
+        """
+        await self._ready()
+
+    async def reply(self, request: ModelRequest, show: Callable[[Progress], None]) -> Reply:
+        """Return the reply to `request`, calling `show` as it arrives.
+
+        Raises:
+            ModelError: there was no reply, after every sensible retry.
+        """
+        requests = await self._ready()
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                async with requests.client() as client:
+                    return await self._attempt(requests, client, request, show)
+            except requests.faults as error:
+                failure = self._failure(requests, error)
+                delay = self.retries.delay(failure, attempt, self.chance())
+                if delay is None:
+                    raise ModelError(failure.kind, self._last_words(failure, attempt)) from error
+            show(Retrying(attempt, failure.kind, failure.message, delay))
+            await trio.sleep(delay)
+
+    async def _ready(self) -> Requests:
+        if self._requests is not None:
+            return self._requests
+        async with self._loading:
+            if self._requests is None:
+                self._requests = await trio.to_thread.run_sync(self._connect, abandon_on_cancel=True)
+            return self._requests
+
+    def _connect(self) -> Requests:
+        def head(http: "httpx2.AsyncClient") -> RequestHead:
+            made = self.wire.head(http, self._server, self.api_key, self._model)
+            return made._replace(headers={**made.headers, **self.headers})
+
+        limits = {"connect_timeout": self.connect_timeout, "idle_timeout": self.idle_timeout}
+        return connect(self._server, self._secrets, head, **limits)
+
+    async def _attempt(
+        self, requests: Requests, client: HttpClient, request: ModelRequest, show: Callable[[Progress], None]
+    ) -> Reply:
+        """Make the request once. Cancelled, it closes the connection before it returns."""
+        decoder, reader = self.wire.decoder(), self.wire.reader(show)
+        try:
+            # As bytes: an SDK would copy and encode a long conversation in ten times the time.
+            content = msgspec.json.encode(self.wire.body(request, self._model, self.provider))
+        except (ValueError, RecursionError) as error:
+            raise ModelError("invalid_request", f"the conversation is not valid JSON ({error})") from error
+        answer = await requests.post(client, content)
+        async with aclosing(answer):
+            chunks, patience = answer.aiter_bytes(), 0.0
+            try:
+                async for chunk in chunks:
+                    for event in decoder.feed(chunk):
+                        reader.feed(event)
+                    if reader.complete:
+                        patience = DRAIN_TIMEOUT
+                        return self._signed(reader.reply())
+            finally:
+                # Read on to the end: only so does the connection serve the next request, and the generators
+                # beneath leave their tidying to the garbage collector unless they end from within.
+                with trio.move_on_after(patience), suppress(*requests.faults):
+                    async for _ in chunks:
+                        pass
+        reader.end()
+        if reader.complete:
+            return self._signed(reader.reply())
+        content_type = answer.headers.get("content-type", "of no type")
+        if reader.started or content_type.startswith(self.wire.content_type):
+            raise ModelError("stream_truncated", "the answer ends before it is complete")
+        raise ModelError("bad_response", f"the answer is not {self.wire.answers} but {content_type}")
+
+    def _signed(self, reply: Reply) -> Reply:
+        """Return a reply with who wrote it."""
+        sent = reply.origin or ReplyOrigin("", "")
+        return msgspec.structs.replace(
+            reply, origin=msgspec.structs.replace(sent, provider=self.provider, model=self._model)
+        )
+
+    def _failure(self, requests: Requests, error: Exception) -> RequestFailure:
+        """Say what an exception of `_attempt` means, and take the key out of all that it says."""
+        for link in _chain(error):
+            link.args = tuple(
+                without_key(word, *self._secrets) if isinstance(word, str) else word for word in link.args
+            )
+        if isinstance(error, ModelError):
+            return RequestFailure(error.kind, f"{self._host}: {error}", is_retried(error.kind, {}))
+        if isinstance(error, RefusedError):
+            return self._refusal(error)
+        cause = error.__cause__ or error
+        fates, failed = (requests.unanswered, cause) if isinstance(error, UnansweredError) else (requests.fates, error)
+        kind, words = next((kind, words) for fate, kind, words in fates if isinstance(failed, fate))
+        detail = str(cause) or type(cause).__name__
+        return RequestFailure(kind, f"{self._host} {words}: {detail}", is_retried(kind, {}))
+
+    def _refusal(self, refused: RefusedError) -> RequestFailure:
+        """Say what an answer with an error status means."""
+        try:
+            body = msgspec.json.decode(refused.content)
+        except (ValueError, RecursionError):
+            body = None
+        match body:
+            case {"error": {"message": str(words)}} | {"error": str(words)} | {"message": str(words)}:
+                said = words
+            case _:
+                said = refused.text
+        said = without_key(said, *self._secrets) or "no reason given"
+        if refused.elsewhere:
+            said = f"it says to ask {refused.elsewhere} instead, which is not followed, as the key is for this server"
+        kind = kind_of_status(refused.status, said)
+        return RequestFailure(
+            kind,
+            f"{self._host} answered HTTP {refused.status}: {said}",
+            is_retried(kind, refused.headers),
+            requested_delay(refused.headers, self.clock()),
+        )
+
+    def _last_words(self, failure: RequestFailure, attempt: int) -> str:
+        sentence = failure.message if failure.message.endswith((".", "!", "?")) else failure.message + "."
+        if failure.retried and self.retries.exceeds_patience(failure):
+            return f"{sentence} It asks to wait {failure.retry_after:.0f} seconds before the next try."
+        tries = f"Tried {attempt} times." if attempt > 1 else ""
+        return " ".join(part for part in (sentence, tries, HINTS.get(failure.kind, "")) if part)
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and what led to it: all that a traceback prints."""
+    link: BaseException | None = error
+    while link is not None:
+        yield link
+        link = link.__cause__ or link.__context__
