@@ -1,0 +1,155 @@
+"""Tools for a model that has none: told in the prompt, called in text, answered in text.
+
+Rule: a projection and nothing more. The conversation sees calls and results as of any model, so policy, approval and
+the journal are the same; a call that cannot be read is one with arguments that cannot, and its error is the correction.
+A reply goes back to its model as it was written, so that what the server has cached of it counts. A result stands
+between two marks made of its digest, which nobody who writes the result can foresee.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any, Final
+
+import msgspec
+
+from supervisor.agent.models.model import (
+    NO_ANSWER,
+    Block,
+    Message,
+    Model,
+    ModelRequest,
+    Progress,
+    Reply,
+    Retrying,
+    TextDelta,
+    ToolUse,
+)
+from supervisor.agent.models.written_calls import CallReader
+from supervisor.journal.facts import ReplyOrigin
+
+_FORMAT: Final = "text"
+_MARK: Final = 8
+"""Hexadecimal digits of a mark."""
+_CORRECTION: Final = (
+    "\nA call is one JSON object on lines of its own, with nothing else on them: "
+    '{"tool": "NAME", "ARGUMENT": "..."}. Write it again, corrected.'
+)
+_CORRECTED: Final = ('"kind":"invalid_arguments"', '"kind":"unknown_tool"')
+
+
+class TextToolsModel:
+    """A Model whose tools are text to the model that it wraps."""
+
+    def __init__(self, inner: Model) -> None:
+        self.name = inner.name
+        self._inner = inner
+
+    async def warm(self) -> None:
+        """Do what the first reply would wait for.
+
+        Raises:
+            ModelError: as the model's own.
+        """
+        await self._inner.warm()
+
+    async def aclose(self) -> None:
+        """Close the model."""
+        await self._inner.aclose()
+
+    async def reply(self, request: ModelRequest, show: Callable[[Progress], None]) -> Reply:
+        """Return the reply to `request`; what of it is a call is not shown as text.
+
+        Raises:
+            ModelError: as the model's own.
+        """
+        reader = CallReader()
+
+        def filtered(event: Progress) -> None:
+            nonlocal reader
+            if not isinstance(event, TextDelta):
+                if isinstance(event, Retrying):  # all since the request is void
+                    reader = CallReader()
+                show(event)
+            elif shown := reader.feed(event.text):
+                show(TextDelta(shown))
+
+        answer = await self._inner.reply(as_text(request), filtered)
+        if shown := reader.end():
+            show(TextDelta(shown))
+        return _with_calls(answer, request.step)
+
+
+def as_text(request: ModelRequest) -> ModelRequest:
+    """Return a request without tools: they stand in the system prompt, and calls and results in the messages."""
+    names = {
+        block["id"]: block["name"]
+        for message in request.messages
+        for block in message["content"]
+        if block["type"] == "tool_use"
+    }
+    messages = [_message(message, request.origins.get(index), names) for index, message in enumerate(request.messages)]
+    system = f"{request.system}\n\n{_told(request.tools)}".strip() if request.tools else request.system
+    return msgspec.structs.replace(request, system=system, tools=(), messages=messages, origins={})
+
+
+def _told(tools: Sequence[Mapping[str, Any]]) -> str:
+    """Return the part of the system prompt that tells of tools."""
+    return _template().replace("TOOLS", "\n\n".join(map(_tool, tools)))
+
+
+@cache
+def _template() -> str:
+    return resources.files("supervisor.agent.models").joinpath("text_tools.md").read_text("utf-8").strip()
+
+
+def _tool(tool: Mapping[str, Any]) -> str:
+    schema = msgspec.json.encode(tool["input_schema"]).decode()
+    return f"## {tool['name']}\n{tool['description']}\nArguments, as JSON Schema: {schema}"
+
+
+def _message(message: Message, origin: ReplyOrigin | None, names: Mapping[str, str]) -> Message:
+    if message["role"] == "user":
+        return {"role": "user", "content": [_said(block, names) for block in message["content"]]}
+    if origin is not None and origin.format == _FORMAT:
+        return {"role": "assistant", "content": [{"type": "text", "text": origin.items[0]["text"]}]}
+    parts = [_written(block) for block in message["content"] if block["type"] in ("text", "tool_use")]
+    return {"role": "assistant", "content": [{"type": "text", "text": "\n".join(parts) or NO_ANSWER}]}
+
+
+def _written(block: Block) -> str:
+    if block["type"] == "text":
+        return str(block["text"])
+    return msgspec.json.encode({"tool": block["name"], "arguments": block["input"]}).decode()
+
+
+def _said(block: Block, names: Mapping[str, str]) -> Block:
+    """Return a block of a person's message, a result as text with the name of its tool."""
+    if block["type"] != "tool_result":
+        return block
+    content = block["content"] if isinstance(block["content"], str) else _text_of(block["content"])
+    wrong = block.get("is_error") and any(kind in content for kind in _CORRECTED)
+    mark = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:_MARK]
+    text = f"[result {mark} of {names.get(block['tool_use_id'], 'a tool')}]\n{content}\n[end of result {mark}]"
+    return {"type": "text", "text": text + (_CORRECTION if wrong else "")}
+
+
+def _text_of(blocks: Sequence[Block]) -> str:
+    return "\n".join(block["text"] for block in blocks if block["type"] == "text")
+
+
+def _with_calls(answer: Reply, step: int) -> Reply:
+    """Return a reply with the calls that its text has; one that was cut at its limit keeps its last as it is."""
+    reader = CallReader()
+    reader.feed(answer.text)
+    reader.end()
+    uses = [
+        (ToolUse(f"call_{step}_{number}", call.tool, call.arguments), call.inputs)
+        for number, call in enumerate(reader.calls, 1)
+    ]
+    stop = "" if uses and answer.stop_reason == "end_turn" else answer.stop_reason
+    found = Reply.at_once(reader.text.strip(), uses, answer.usage, stop)
+    sent = answer.origin or ReplyOrigin("", "")
+    origin = msgspec.structs.replace(sent, format=_FORMAT, items=[{"text": answer.text}])
+    return msgspec.structs.replace(found, origin=origin if answer.text else answer.origin)
