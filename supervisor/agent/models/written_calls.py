@@ -40,12 +40,12 @@ class WrittenCall(NamedTuple):
     """The arguments; {} where they do not parse."""
 
 
-class _Decided(NamedTuple):
+class _ReadPart(NamedTuple):
     text: str
     calls: tuple[WrittenCall, ...] = ()
 
 
-_NOTHING: Final = _Decided("")
+_NOTHING: Final = _ReadPart("")
 
 
 class CallReader:
@@ -91,7 +91,7 @@ class CallReader:
         self._enough = self._size * 9 // 8
         return "".join(self._shown[before:])
 
-    def _next(self, text: str, at: int, *, last: bool) -> tuple[int, _Decided]:
+    def _next(self, text: str, at: int, *, last: bool) -> tuple[int, _ReadPart]:
         """Return where what is decided next ends, `at` for none yet, and what it is."""
         line, end = _line(text, at)
         whole = last or text[end - 1] == "\n"
@@ -105,23 +105,23 @@ class CallReader:
                 return _bare(text, at, last=last)
         elif whole and not self._line_begun and self._fence is not None and _closes(line, self._fence):
             self._fence = None  # one of a kind that holds no calls, shown as it came
-        return end, _Decided(text[at:end])
+        return end, _ReadPart(text[at:end])
 
-    def _fenced(self, text: str, at: int, fence: re.Match[str], *, last: bool) -> tuple[int, _Decided]:
+    def _fenced(self, text: str, at: int, fence: re.Match[str], *, last: bool) -> tuple[int, _ReadPart]:
         begin = end = _line(text, at)[1]
         if fence["kind"].lower() not in _KINDS:
             self._fence = fence
-            return begin, _Decided(text[at:begin])
+            return begin, _ReadPart(text[at:begin])
         while end < len(text):
             line, after = _line(text, end)
             if _closes(line, fence) and (last or text[after - 1] == "\n"):
                 calls = _calls_in(text[begin:end])
-                return after, _Decided("" if calls else text[at:after], calls)
+                return after, _ReadPart("" if calls else text[at:after], calls)
             end = after
         if not last:
             return at, _NOTHING
         calls = _calls_in(text[begin:])
-        return end, _Decided("" if calls else text[at:], calls)
+        return end, _ReadPart("" if calls else text[at:], calls)
 
 
 def _line(text: str, at: int) -> tuple[str, int]:
@@ -130,7 +130,7 @@ def _line(text: str, at: int) -> tuple[str, int]:
     return (text[at:], len(text)) if end < 0 else (text[at:end], end + 1)
 
 
-def _bare(text: str, at: int, *, last: bool) -> tuple[int, _Decided]:
+def _bare(text: str, at: int, *, last: bool) -> tuple[int, _ReadPart]:
     """Decide about what begins with a brace: up to the end of its object, else of its paragraph."""
     after = _object_end(text, at)
     if after == _UNFINISHED and not last:
@@ -141,15 +141,15 @@ def _bare(text: str, at: int, *, last: bool) -> tuple[int, _Decided]:
             return at, _NOTHING  # what follows on its line is not all there
         if not tail.strip():
             calls = _calls_in(text[at:after])
-            return end, _Decided("" if calls else text[at:end], calls)
+            return end, _ReadPart("" if calls else text[at:end], calls)
         if not _MEANT.match(text, at):
-            return end, _Decided(text[at:end])
+            return end, _ReadPart(text[at:end])
     paragraph = _PARAGRAPH.search(text, at)
     if paragraph is None and not last:
         return at, _NOTHING
     end = paragraph.end() if paragraph is not None else len(text)
     calls = _calls_in(text[at:end])
-    return end, _Decided("" if calls else text[at:end], calls)
+    return end, _ReadPart("" if calls else text[at:end], calls)
 
 
 def _closes(line: str, fence: re.Match[str]) -> bool:
