@@ -16,6 +16,8 @@ from _signal import SIG_DFL, SIGINT, default_int_handler, getsignal, signal  # t
 _OBJECTS = 150_000
 """More than imports make, which leave no garbage: to look for it takes a tenth of a command's time."""
 
+_PROMPT = {"-p", "--print", "--output-format"}
+"""What a line without a command has, where it is a prompt."""
 _NO_COMMAND = {"-h", "--help", "--version"}
 
 
@@ -44,14 +46,16 @@ def _begin_daemon(arguments: list[str]) -> object:
     """Begin the daemon that a command line needs, as far as its first word tells; a wrong line leaves it unused."""
     words = [each for each in arguments if each.strip("-v") and each != "--verbose"]
     word = words[0] if words and not words[0].startswith("-") else "console"
-    if word not in ("call", "console") or not _NO_COMMAND.isdisjoint(words):
+    if any(" " in each for each in words[:1]) or not _PROMPT.isdisjoint(words):
+        word = "prompt"
+    if word not in ("call", "console", "prompt") or not _NO_COMMAND.isdisjoint(words):
         return None
     from supervisor.clients.connection.spawn import begin_early
     from supervisor.system.left_out import left_out
     from supervisor.system.standard_streams import occupy_standard_descriptors
 
     occupy_standard_descriptors()
-    early = begin_early(private=word == "call")
+    early = begin_early(private=word != "console")
     with left_out("typing_extensions"):  # as in `pool.template_process`
         import msgspec  # noqa: F401 - for all that speaks with a daemon
     return early

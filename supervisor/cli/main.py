@@ -22,6 +22,7 @@ _MODULES: Final = (
     "batch_call",
     "console_acp_daemon",
     "init_completion",
+    "prompt",
     "sessions_history_why_verify",
     "status_tools_doctor",
     "undo_rules",
@@ -42,13 +43,30 @@ class _CommandGroup(click.Group):
         return super().get_command(ctx, cmd_name)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take options that are none of its own for those of the console."""
+        """Take options that are none of its own for those of the console, and what is no command for a prompt."""
         own = {option for each in self.get_params(ctx) for option in each.opts}
         verbose = itertools.takewhile(lambda each: each == "--verbose" or set(each[1:]) == {"v"}, args)
         at = len([*verbose])
-        if args[at:] and args[at].startswith("-") and args[at] not in own:
-            args.insert(at, "console")
+        if args[at:] and (any(map(str.isspace, args[at])) or (args[at].startswith("-") and args[at] not in own)):
+            args.insert(at, "prompt" if self._has_prompt(ctx, args[at:]) else "console")
         return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0].startswith("-") or self.get_command(ctx, args[0]) is not None:
+            return super().resolve_command(ctx, args)
+        raise click.UsageError(f"No such command {args[0]!r}. To ask it as a prompt: strongroom -p {args[0]}")
+
+    def _has_prompt(self, ctx: click.Context, args: list[str]) -> bool:
+        """Say whether a command line without a command asks something."""
+        command = self.get_command(ctx, "prompt")
+        assert command is not None
+        try:
+            given, _, _ = command.make_parser(click.Context(command)).parse_args([*args])
+        except click.UsageError:  # which the console explains
+            return False
+        return bool(given.get("prompt") or {"_prints", "output", "as_json"} & given.keys())
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         kwargs["standalone_mode"] = False
@@ -115,6 +133,7 @@ def main(context: click.Context, verbose: int) -> int | None:
 
     \b
       strongroom                                                   # talk to the agent; the console's options count
+      strongroom "What did I decide about the greenhouse?"         # one answer; -p, --json, stdin is context
       strongroom call read_file '{"path": "notes/idea.md"}' --root vault
       printf 'list **/*.md\\n' | strongroom batch - --model offline --output answers.jsonl
       strongroom doctor

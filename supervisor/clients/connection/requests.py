@@ -5,7 +5,8 @@ what is set here, the person is told why.
 """
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -16,6 +17,9 @@ from supervisor.errors import ConfigError, DaemonRefused
 
 if TYPE_CHECKING:
     from supervisor.config.profiles import Profile
+
+LISTED_PAGES: Final = 20
+"""Pages of a listing that are looked through for a session."""
 
 
 def absolute(path: str | None) -> str | None:
@@ -52,6 +56,26 @@ def is_named(info: schema.SessionInfo, names: Names) -> bool:
     known = known if isinstance(known, dict) else {}
     wanted = {"group": names.group, "technology": names.technology}
     return all(value is None or known.get(name) == value for name, value in wanted.items())
+
+
+def newest(sessions: Sequence[schema.SessionInfo], names: Names) -> str | None:
+    """Return the id of the first of a listing that is on the repository of these names; None where there is none."""
+    found = [info for info in sessions if is_named(info, names)]
+    said = [info for info in found if info.title] or found  # rather one in which something was said
+    return said[0].session_id if said else None
+
+
+def ending_in(wanted: str, sessions: Sequence[schema.SessionInfo]) -> schema.SessionInfo | None:
+    """Return the session of a listing whose id is, or ends in, `wanted`; None where there is none.
+
+    Raises:
+        DaemonRefused: there are several.
+    """
+    found = [info for info in sessions if info.session_id.endswith(wanted)]
+    exact = [info for info in found if info.session_id == wanted] or found
+    if len(exact) > 1:
+        raise DaemonRefused(f"{len(exact)} sessions end in {wanted!r}; give more of the id.", "not_found")
+    return exact[0] if exact else None
 
 
 def same_root(profile: "Profile", root: str) -> None:

@@ -4,20 +4,17 @@ Rule: it shows everything through its screen; it knows neither keys nor terminal
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Final
 
 from supervisor.acp import extensions, schema
 from supervisor.clients.connection import requests
+from supervisor.clients.connection.requests import LISTED_PAGES
 from supervisor.clients.console.daemon_link import Connecting
 from supervisor.clients.console.options import ConsoleOptions
 from supervisor.clients.console.session_link import SessionLink
 from supervisor.clients.console.session_state import SessionState
 from supervisor.clients.console.shown import Note, Screen
 from supervisor.config.settings import Settings
-from supervisor.errors import DaemonRefused, StrongroomError
-
-_PAGES: Final = 20
-"""Pages of a listing that are looked through for a session."""
+from supervisor.errors import StrongroomError
 
 
 class SessionController(SessionLink):
@@ -41,9 +38,7 @@ class SessionController(SessionLink):
         session = self.options.session
         if self.options.continue_:
             names = self.options.names
-            found = [info for info in await self.sessions(self.cwd, pages=1) if requests.is_named(info, names)]
-            said = [info for info in found if info.title] or found  # rather one in which something was said
-            session = said[0].session_id if said else None
+            session = requests.newest(await self.sessions(self.cwd, pages=1), names)
             if session is None:
                 self.say("There is no session of this directory yet; this is a new one.")
         if session is not None:
@@ -136,11 +131,8 @@ class SessionController(SessionLink):
 
     async def _found(self, wanted: str) -> schema.SessionInfo:
         """Return the session whose id is, or ends in, `wanted`."""
-        found = [info for info in await self.sessions(pages=_PAGES) if info.session_id.endswith(wanted)]
-        exact = [info for info in found if info.session_id == wanted] or found
-        if len(exact) > 1:
-            raise DaemonRefused(f"{len(exact)} sessions end in {wanted!r}; give more of the id.", "not_found")
-        return exact[0] if exact else schema.SessionInfo(session_id=wanted, cwd=self.cwd)
+        found = requests.ending_in(wanted, await self.sessions(pages=LISTED_PAGES))
+        return found or schema.SessionInfo(session_id=wanted, cwd=self.cwd)
 
     # --- options ------------------------------------------------------------------------------------------------------
 

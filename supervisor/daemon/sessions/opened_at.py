@@ -12,7 +12,7 @@ from supervisor.config.source_tree import profile_here
 from supervisor.errors import ConfigError
 from supervisor.session.earlier_session import EarlierSession
 
-_BY_PLACE: Final = ("acp", "console")
+_BY_PLACE: Final = ("acp", "console", "prompt")
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ class SessionRegistry:
         profile = opened_at.profile(self.settings, named)
         model, why = None, ""
         if not options.modelless:
-            must = options.model is not None or options.origin.startswith("batch:")
+            must = options.model is not None or options.origin.startswith(("batch:", "prompt"))
             model, why = self._model(self.model_name(options.model), must=must)
         profile = await self.resources.with_available_tools(profile, opened_at.person)
         self.resources.pools(profile)  # where the root cannot be opened, nothing is recorded

@@ -1,0 +1,279 @@
+"""`strongroom "PROMPT"`: one turn, its answer on standard output.
+
+Rule: nobody is there to be asked, so what would be asked about is denied, named on stderr, and the exit code is 1. The
+turn is one of the daemon that runs, else of a private one; it is in the journal as any other, so `--continue` goes on
+with it. What programs read is the same as a line of `batch`.
+"""
+
+import os
+import select
+import stat
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
+from contextlib import suppress
+from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
+
+from supervisor.acp import extensions, schema
+from supervisor.clients.batch.items import Result, summarize
+from supervisor.clients.connection import requests
+from supervisor.clients.connection.link import Link
+from supervisor.clients.connection.link_events import LinkEvent, PermissionPrompt
+from supervisor.clients.connection.spawn import StartingPrivate
+from supervisor.clients.connection.start import connect_or_private
+from supervisor.config.repositories import NO_NAMES, Names
+from supervisor.config.settings import Settings
+from supervisor.display.command_text import text_of
+from supervisor.display.escape import json_line, one_line
+from supervisor.errors import ConfigError, DaemonRefused
+from supervisor.journal.facts import TurnStarted
+from supervisor.journal.journal import JournalEntry, open_journal
+
+OutputFormat = Literal["text", "json", "stream-json"]
+
+_LOOK: Final = 0.5
+"""Seconds after which a wait begins anew, so that Ctrl-C is seen."""
+_LAST_WORDS: Final = 15.0
+"""Seconds that a turn has to end when it is stopped."""
+_PATIENCE: Final = 3.0
+"""Seconds after which a person is told that standard input is waited for."""
+_CONTEXT: Final = 8 * 2**20
+"""Bytes of standard input that go with a prompt."""
+_SHOWN: Final = 120
+"""Characters of a denied call that are told."""
+
+
+class PromptOptions(msgspec.Struct, frozen=True):
+    """What was typed; None leaves a value to the configuration."""
+
+    prompt: str
+    profile: str | None = None
+    root: str | None = None
+    """Absolute."""
+    names: Names = NO_NAMES
+    model: str | None = None
+    mode: extensions.ModeName | None = None
+    session: str | None = None
+    """The id of a session to go on with, or the end of it."""
+    continue_: bool = False
+    """Go on with the newest session of this directory."""
+    output: OutputFormat = "text"
+
+
+class Printers(NamedTuple):
+    """What prints a line: on standard output, and on stderr for a person."""
+
+    put: Callable[[str], None]
+    warn: Callable[[str], None]
+
+
+class PromptListener:
+    """Hears the events of the turn, and denies what would be asked."""
+
+    def __init__(self, output: OutputFormat, put: Callable[[str], None]) -> None:
+        self.denied: list[str] = []
+        """The calls that a person would have been asked about."""
+        self.session = ""
+        self._streams = output == "stream-json"
+        self._put = put
+
+    def hear(self, event: LinkEvent) -> None:
+        """Take one event."""
+        match event:
+            case PermissionPrompt(request=asked):
+                self.denied.append(f"{asked.tool} {one_line(text_of(asked.tool, asked.arguments), _SHOWN)}".strip())
+                event.decline("Nobody is there to be asked.")
+            case schema.SessionUpdate() if self._streams and event.session_id == self.session:
+                self._put(_json({"type": "update", "update": event.update}))
+            case extensions.TurnState() if self._streams and event.session_id == self.session:
+                self._put(_json({"type": "state", "state": event.state, "retry": event.retry}))
+            case _:
+                pass
+
+
+def ask_once(settings: Settings, options: PromptOptions, starting: StartingPrivate | None, printers: Printers) -> int:
+    """Run the turn and print what came of it; return the exit code.
+
+    Args:
+        settings: as this process has them.
+        options: what was typed.
+        starting: a private daemon, where one starts already.
+        printers: what people and programs read.
+
+    Raises:
+        ConfigError: nothing was asked.
+        DaemonLost: the daemon has gone; the turn is in the journal, and is resumed when one starts.
+        KeyboardInterrupt: the turn was cancelled.
+    """
+    blocks = _blocks(options.prompt, printers.warn)
+    listener = PromptListener(options.output, printers.put)
+    with connect_or_private(settings, listener.hear, "prompt", starting=starting) as connected:
+        connected.warn()
+        link = connected.link
+        listener.session = session = _opened(settings, link, options)
+        with open_journal(settings.journal) as journal:
+            before = journal.of_session(session)
+            failure = _turn(link, session, blocks)
+            entries = journal.of_session(session, before[-1].seq if before else 0)
+        link.request("session/close", schema.SessionParams(session_id=session), msgspec.Raw)
+    return _told(_result(session, entries, failure), listener, options.output, printers)
+
+
+def _opened(settings: Settings, link: Link, options: PromptOptions) -> str:
+    """Open the session, a new one or the one that is gone on with; return its id."""
+    cwd = os.getcwd()
+    wanted = extensions.SessionOptions(
+        profile=options.profile,
+        model=options.model,
+        root=options.root,
+        **options.names._asdict(),
+        mode=options.mode,
+        origin="prompt",
+        attended=False,
+        variables=settings.person,
+    )
+    meta = {extensions.OPTIONS: wanted}
+    session = _earlier(link, options, cwd)
+    if session is None:
+        try:
+            new = schema.NewSessionParams(cwd=cwd, meta=meta)
+            return link.request("session/new", new, schema.NewSessionResult).session_id
+        except ConfigError as error:
+            raise ConfigError(requests.explained(str(error), settings, link.daemon)) from error
+    link.request("session/resume", schema.ReopenParams(session_id=session, cwd=cwd, meta=meta), schema.SessionResult)
+    return session
+
+
+def _earlier(link: Link, options: PromptOptions, cwd: str) -> str | None:
+    """Return the session to go on with, if any was asked for."""
+    if options.session is None and not options.continue_:
+        return None
+    found: list[schema.SessionInfo] = []
+    cursor: str | None = None
+    for _ in range(1 if options.continue_ else requests.LISTED_PAGES):
+        params = schema.ListParams(cwd=cwd if options.continue_ else None, cursor=cursor)
+        page = link.request("session/list", params, schema.ListResult)
+        found += page.sessions
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    if options.session is None:
+        session = requests.newest(found, options.names)
+        if session is None:
+            raise ConfigError("There is no session of this directory to continue. Leave out --continue.")
+        return session
+    info = requests.ending_in(options.session, found)
+    return info.session_id if info is not None else options.session
+
+
+def _turn(link: Link, session: str, blocks: list[dict[str, Any]]) -> DaemonRefused | None:
+    """Wait for the turn's end; return why there was none, where it was refused. Ctrl-C cancels it."""
+    future = link.submit("session/prompt", schema.PromptParams(session_id=session, prompt=blocks))
+    try:
+        _wait(future)
+    except KeyboardInterrupt:
+        link.cancel(session)
+        with suppress(NotYet, DaemonRefused):
+            future.result(_LAST_WORDS)
+        raise
+    except DaemonRefused as error:
+        return error
+    return None
+
+
+def _wait(future: "Future[bytes]") -> None:
+    while True:
+        try:
+            future.result(_LOOK)
+        except NotYet:
+            continue  # and a signal that came just before the wait is seen
+        return
+
+
+def _result(session: str, entries: Sequence[JournalEntry], failure: DaemonRefused | None) -> Result:
+    """Return what came of the turn, from its facts.
+
+    Raises:
+        DaemonRefused: it never began.
+    """
+    if failure is not None and not any(isinstance(entry.fact, TurnStarted) for entry in entries):
+        raise failure
+    return summarize("", session, entries)
+
+
+def _told(result: Result, listener: PromptListener, output: OutputFormat, printers: Printers) -> int:
+    """Print a result, and on stderr what is wrong with it; return the exit code."""
+    denied = listener.denied + [
+        f"{call.tool} {one_line(_text(call.arguments), _SHOWN)}".strip()
+        for call in result.tool_calls
+        if call.error_kind == "denied" and not listener.denied
+    ]
+    whole = msgspec.json.decode(result.line())
+    del whole["id"]
+    if output == "text":
+        if result.answer:
+            printers.put(result.answer)
+    else:
+        printers.put(_json({"type": "result", **whole} if output == "stream-json" else whole))
+    if result.error is not None and output == "text":
+        printers.warn(f"error: {result.error['message']} ({result.error['kind']})")
+    for each in denied:
+        printers.warn(f"denied, because nobody is there to be asked: {each}")
+    return 0 if result.status == "ok" and not denied else 1
+
+
+def _text(arguments: object) -> str:
+    return arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
+
+
+def _json(value: Any) -> str:
+    """Return a value as JSON on one line."""
+    return json_line(value).rstrip("\n")
+
+
+def _blocks(prompt: str, warn: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Return the prompt, with what stands in standard input before it.
+
+    Raises:
+        ConfigError: one of them is no text, or both are empty.
+    """
+    context = _context(warn)
+    try:
+        prompt.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError("The prompt must be UTF-8.") from error
+    given: list[dict[str, Any]] = [{"type": "text", "text": prompt}] if prompt.strip() else []
+    if context.strip() and given:
+        resource = {"uri": "stdin:", "mimeType": "text/plain", "text": context}
+        return [{"type": "resource", "resource": resource}, *given]
+    if not given and not context.strip():
+        raise ConfigError("There is no prompt: write it as an argument, or to standard input.")
+    return given or [{"type": "text", "text": context}]
+
+
+def _context(warn: Callable[[str], None]) -> str:
+    """Return what a pipe or a file on standard input holds; nothing where it is a terminal or another device.
+
+    Raises:
+        ConfigError: it is no text, or too much.
+    """
+    if sys.stdin is None:
+        return ""
+    descriptor = sys.stdin.fileno()
+    mode = os.fstat(descriptor).st_mode
+    if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode)):
+        return ""
+    if stat.S_ISFIFO(mode) and not select.select([descriptor], [], [], _PATIENCE)[0]:
+        warn("(waiting for the end of standard input, which goes with the prompt; `< /dev/null` is none)")
+    read = bytearray()
+    while chunk := os.read(descriptor, 2**16):
+        read += chunk
+        if len(read) > _CONTEXT:
+            raise ConfigError(f"Standard input holds more than {_CONTEXT} bytes. Name a file for the agent to read.")
+    try:
+        return read.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"Standard input is not UTF-8: {error.reason} at byte {error.start}.") from error

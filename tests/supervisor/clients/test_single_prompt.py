@@ -1,0 +1,146 @@
+"""`strongroom "PROMPT"`: an answer on standard output, an exit code that tells, and nobody who is asked."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from supervisor.journal.facts import SessionOpened, TurnEnded, TurnStarted
+from tests.forked import ForkedStrongroom
+from tests.messages_server import error, reply, silent_port
+from tests.supervisor.clients.shared import Guest
+from tests.supervisor.command import LOOKS_IN, Strongroom, finished, wait_until
+
+OFFLINE: Final = ("--model", "offline", "--root", "root")
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Strongroom:
+    """A command line where no daemon runs."""
+    return ForkedStrongroom.beside_a_root(tmp_path_factory.mktemp("alone"))
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Strongroom:
+    """The same, with a home and a root of its own."""
+    return ForkedStrongroom.beside_a_root(tmp_path)
+
+
+WAYS: Final[dict[str, tuple[tuple[str, ...], str]]] = {
+    "a prompt": (("read a.txt",), ""),
+    "a prompt behind -p": (("-p", "read a.txt"), ""),
+    "options before it": (("--profile", "vault", "read a.txt"), ""),
+    "logged": (("-v", "read a.txt"), ""),
+    "from standard input": (("-p",), "read a.txt"),
+    "as text, by name": (("read a.txt", "--output-format", "text"), ""),
+}
+
+
+@pytest.mark.parametrize(("words", "stdin"), WAYS.values(), ids=WAYS)
+def test_the_answer_is_all_that_is_printed(alone: Strongroom, words: tuple[str, ...], stdin: str) -> None:
+    done = alone.run(*words, *OFFLINE, stdin=stdin)
+    assert (done.code, done.out.strip()) == (0, "read_file a.txt:\nhello")
+    assert "-v" in words or done.err == ""
+
+
+def test_json_is_one_document_with_the_fields_of_a_batch(alone: Strongroom) -> None:
+    done = alone.run("read a.txt", *OFFLINE, "--json")
+    assert (done.code, done.err) == (0, "")
+    assert done.json["status"] == "ok"
+    assert done.json["tool_calls"] == [
+        {"tool": "read_file", "arguments": {"path": "a.txt"}, "ok": True, "error_kind": None}
+    ]
+    assert done.json["session"] in alone.sessions
+
+
+def test_events_are_lines_and_the_last_is_the_result(alone: Strongroom) -> None:
+    lines = alone.run("-p", "read a.txt", *OFFLINE, "--output-format", "stream-json").lines
+    assert [line["type"] for line in lines if line["type"] != "update"] == [*["state"] * 6, "result"]
+    kinds = [line["update"]["sessionUpdate"] for line in lines if line["type"] == "update"]
+    assert {"tool_call", "tool_call_update", "agent_message_chunk"} <= set(kinds)
+    assert lines[-1]["answer"] == "read_file a.txt:\nhello\n"
+
+
+def test_the_turn_is_recorded_and_can_be_continued(fresh: Strongroom) -> None:
+    first = fresh.run("read a.txt", *OFFLINE, "--json").json["session"]
+    second = fresh.run("-p", "list **/*", "--continue", "--json").json["session"]
+    third = fresh.run("-p", "read a.txt", "--session", first[-6:], "--json").json["session"]
+    assert first == second == third
+    assert [fact.text for fact in fresh.facts_of(first, TurnStarted)] == ["read a.txt", "list **/*", "read a.txt"]
+    (opened,) = fresh.facts_of(first, SessionOpened)
+    assert (opened.origin, opened.attended) == ("prompt", False)
+
+
+def test_what_stands_in_standard_input_goes_with_the_prompt(guest: Guest) -> None:
+    (guest.folder / "vault").mkdir()
+    guest.play([reply("Fine.")])
+    done = guest.run("Review this.", "--model", "claude-test", stdin="+ a line\n")
+    assert (done.code, done.out, done.err) == (0, "Fine.\n", "")
+    (asked,) = guest.requests
+    said = asked.body["messages"][0]["content"][-1]["text"]
+    assert said.startswith("<resource uri='stdin:' id=")
+    assert "\n+ a line\n\n</resource id=" in said
+    assert said.endswith("Review this.")
+
+
+def test_what_would_be_asked_is_denied_and_named(fresh: Strongroom) -> None:
+    fresh.configure("[profiles.vault]\nask = ['write_file']\n")
+    done = fresh.run("write b.txt: x", *OFFLINE, "--json")
+    assert done.code == 1
+    assert done.json["tool_calls"][0]["error_kind"] == "denied"
+    assert done.err.startswith("denied, because nobody is there to be asked: write_file ")
+    assert not (fresh.folder / "root" / "b.txt").exists()
+
+
+def test_a_turn_that_fails_says_why_and_the_code_tells(guest: Guest) -> None:
+    (guest.folder / "vault").mkdir()
+    refused = error(401, "no", "authentication_error")
+    guest.play([refused, refused])
+    done = guest.run("hello you", "--model", "claude-test")
+    assert (done.code, done.out) == (1, "")
+    assert "(authentication)" in done.err
+    as_json = guest.run("hello you", "--model", "claude-test", "--json")
+    assert (as_json.code, as_json.err, as_json.json["error"]["kind"]) == (1, "", "authentication")
+
+
+WRONG: Final[dict[str, tuple[tuple[str, ...], str | bytes, str]]] = {
+    "nothing to ask": (("-p", *OFFLINE), "", "There is no prompt"),
+    "blanks": (("-p", "  ", *OFFLINE), "", "There is no prompt"),
+    "a model without a key": (("hello you", "--root", "root"), "", "needs a key"),
+    "two sessions": (("-p", "x", "--session", "a", "--continue"), "", "not both"),
+    "two formats": (("-p", "x", "--json", "--output-format", "text"), "", "not both"),
+    "a format nobody has": (("-p", "x", "--output-format", "xml"), "", "xml"),
+    "nothing to continue": (("-p", "x", "--continue", "--model", "offline"), "", "no session of this directory"),
+    "a word that is no command": (("stauts",), "", "strongroom -p stauts"),
+    "what is no text": (("-p", "x", *OFFLINE), b"\xff\xfe", "not UTF-8"),
+    "a prompt that is no text": (("-p", os.fsdecode(b"\xff"), *OFFLINE), "", "UTF-8"),
+    "a profile nobody has": (("-p", "x", "--profile", "nobody"), "", "nobody"),
+}
+
+
+@pytest.mark.parametrize(("words", "stdin", "said"), WRONG.values(), ids=WRONG)
+def test_what_cannot_be_asked_is_refused_with_a_sentence(
+    fresh: Strongroom, words: tuple[str, ...], stdin: str | bytes, said: str
+) -> None:
+    fresh.run(*words, stdin=stdin).assert_refused(said)
+
+
+def test_more_on_standard_input_than_goes_with_a_prompt_is_refused(fresh: Strongroom) -> None:
+    fresh.run("-p", "x", *OFFLINE, stdin="x" * (8 * 2**20 + 1)).assert_refused("Name a file")
+
+
+@LOOKS_IN
+def test_ctrl_c_cancels_the_turn_and_nothing_is_left(fresh: Strongroom) -> None:
+    with silent_port() as port:
+        fresh.environment |= {"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{port}"}
+        words = ("hello you", "--model", "claude-test", "--root", "root")
+        running = fresh.begin(words, ("supervisor",), (), subprocess.DEVNULL, subprocess.PIPE)
+        wait_until(lambda: fresh.has_done_anything and fresh.asked)
+        running.send_signal(signal.SIGINT)
+        done = finished(running)
+    assert (done.code, done.out) == (130, "")
+    assert fresh.ends == ["cancelled"]
+    assert any(isinstance(fact, TurnEnded) for fact in fresh.facts)
