@@ -11,20 +11,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import msgspec
-import trio
 
-from supervisor.agent.models.model import Model, ModelRequest, Progress, Reply, Retrying, ToolUse
+from supervisor.agent.models.model import Model, ToolUse
+from supervisor.agent.requester import Requester
+from supervisor.agent.step_calls import StepCalls
 from supervisor.agent.transcript import STOPPED, Transcript
-from supervisor.agent.turn import Event, State, Turn, TurnCallContext
+from supervisor.agent.turn import Event, State, Turn
 from supervisor.errors import JournalError, ModelError
 from supervisor.journal.facts import (
     CallEnded,
-    CallStarted,
     Fact,
-    ModelRetried,
     Replied,
     SessionChanged,
     Source,
@@ -36,8 +35,7 @@ from supervisor.journal.facts import (
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.system.garbage import give_back
 from supervisor.system.off_loop import off_loop
-from supervisor.tools.exfiltration.flow_ledger import ADDRESSES
-from supervisor.tools.outcomes import CALLS_AT_MOST, allowed, beyond_a_reply, not_started
+from supervisor.tools.outcomes import not_started
 from supervisor.tools.partial_output import PartialOutput
 from supervisor.tools.router import Router
 from supervisor.tools.run_notice import run_notice
@@ -92,6 +90,8 @@ class Conversation:
         self._running = False
         self._leave_turn_open = False
         self._partial_output = PartialOutput()
+        self._calls = StepCalls(self.transcript, self.show, self._record, self._partial_output)
+        self._requester = Requester(self.session, self.writer, self.transcript, self.show, self._record)
 
     async def run_turn(self, text: str, sources: tuple[Source, ...] = ()) -> TurnEnded:
         """Run one turn; return how it ended. A turn that was still open is closed as interrupted first.
@@ -169,7 +169,7 @@ class Conversation:
         try:
             if undecided:
                 self.show(turn.enter(State.REVIEW_ACTION))  # before it waits: a turn in Input looks like none
-                await self._judge_and_run(turn, undecided)
+                await self._calls.judge_and_run(self.router, turn, undecided)
                 first = State.FINALIZING
             last, end = await self._steps(turn, first)
         except ModelError as error:
@@ -207,7 +207,7 @@ class Conversation:
         number = self.transcript.turn
         while self.transcript.replies < self.max_steps:
             self.show(turn.enter(state))
-            reply = self.transcript.as_accepted(await self._reply())
+            reply = await self._requester.reply(self.model, self.router, self.system)
             replied = Replied(number, self.transcript.step, reply.content, reply.stop_reason, reply.usage, reply.origin)
             if reply.stop_reason in _ENDINGS:
                 kind, message = _ENDINGS[reply.stop_reason]
@@ -223,7 +223,7 @@ class Conversation:
                 ]
                 await self._record(replied, *cut)
             else:
-                await self._judge_and_run(turn, reply.calls, replied)
+                await self._calls.judge_and_run(self.router, turn, reply.calls, replied)
                 if self.transcript.rejected >= _REJECTIONS and not await self._goes_on(turn):
                     return [], TurnEnded(number, "cancelled", "", kind="cancelled", message=_STOPPED_BY_PERSON)
             state = State.FINALIZING if reply.calls else state
@@ -243,82 +243,6 @@ class Conversation:
         fact = TurnQuestioned(self.transcript.turn, rejected, answer.approved, answer.by, answer.remark)
         await self._record(fact)
         return answer.approved
-
-    async def _reply(self) -> Reply:
-        def progress(event: Progress) -> None:
-            if isinstance(event, Retrying):
-                retried = ModelRetried(self.transcript.turn, event.attempt, event.kind, event.message, event.delay)
-                self.writer.journal.append(self.session, retried)
-            self.show(event)
-
-        tools = await self._tool_definitions()
-        request = ModelRequest(
-            self.system, tools, self.transcript.messages, self.transcript.step, origins=self.transcript.origins
-        )
-        return await self.model.reply(request, progress)
-
-    async def _tool_definitions(self) -> Sequence[dict[str, Any]]:
-        """Return the tools for the next request, having told of those that are gone or back since the one before.
-
-        They are the same as before unless something was told: a changed list costs the cache all that comes after it.
-        """
-        if self.transcript.messages[-1]["role"] == "user":  # else a reply goes on, and nothing may be said before it
-            told = self.router.availability.announcements(self.transcript.turn, self.transcript.unavailable)
-            await self._record(*told)
-        return self.router.availability.definitions(self.transcript.unavailable)
-
-    # --- the calls of one step ----------------------------------------------------------------------------------
-
-    async def _judge_and_run(self, turn: Turn, calls: Sequence[ToolUse], *with_them: Fact) -> None:
-        """Judge calls, in one commit with the reply that wants them, ask about them, and run those that may.
-
-        There are none when the model only paused.
-        """
-        turn_number, seen, before = self.transcript.turn, self.transcript.exposure, self.transcript.started
-        if any(call.name in ADDRESSES for call in calls):
-            await off_loop(seen.flow.waiting, seen.flow.catch_up)
-        judged: list[CallStarted] = []
-        beyond = [beyond_a_reply(turn_number, call.id, call.name) for call in calls[CALLS_AT_MOST:]]
-        for each in calls[
-            :CALLS_AT_MOST
-        ]:  # they may run at once: each is judged as one that comes after those before it
-            judged.append(self.router.judge(turn_number, each.id, each.name, each.arguments, seen, judged))
-        started = [msgspec.structs.replace(call, again=call.call in before) for call in judged]
-        await self._record(*with_them, *[call for call in started if call.decision != "ask"], *beyond)
-        if calls and turn.state is not State.REVIEW_ACTION:
-            self.show(turn.enter(State.REVIEW_ACTION))
-        reviewed = [await self._reviewed_call(call) for call in started]
-        if any(allowed(call) for call in reviewed):
-            self.show(turn.enter(State.EXECUTING))
-        context = TurnCallContext(self._record, self.show, self._partial_output, turn)
-        changing = [call for call in reviewed if call.effect]
-        if len(changing) == len(reviewed) or len(reviewed) == 1:
-            await self._run_one_by_one(reviewed, context)
-            return
-        try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._run_one_by_one, changing, context)
-                for call in reviewed:
-                    if not call.effect:
-                        nursery.start_soon(self._run_one_by_one, [call], context)
-        except ExceptionGroup as group:
-            failures, _ = group.split(JournalError)
-            if failures is None:
-                raise
-            raise failures.exceptions[0] from group  # out of the nursery; they all fail of one cause
-
-    async def _reviewed_call(self, call: CallStarted) -> CallStarted:
-        if call.decision == "ask":
-            call = await self.router.request_approval(call)
-            await self._record(call)
-        return call
-
-    async def _run_one_by_one(self, calls: Sequence[CallStarted], context: TurnCallContext) -> None:
-        """Run calls one after the other: one that changes something sees what those before it have changed."""
-        for call in calls:
-            self._partial_output.begin(call.call)
-            ended = self._partial_output.completed(await self.router.run(call, context))
-            await self._record(context.bounded(call, ended))
 
     async def _record(self, *facts: Fact) -> None:
         """Make facts durable, then take them into account, then show them."""
