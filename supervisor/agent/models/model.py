@@ -3,7 +3,9 @@
 Rule: a model is stateless between requests. Everything it needs is in the request, so a conversation that is
 opened again after a crash continues as if nothing had happened. Blocks and messages are plain dicts in the shape
 of Anthropic's Messages API (https://docs.anthropic.com/en/api/messages): nothing re-validates history. A reply of
-another API is kept in this shape, without its thinking, and as its server sent it, in its `origin`.
+another API is kept in this shape, without its thinking, and as its server sent it, in its `origin`. An image or a
+document is named by the digest of its content: {"type": "image" | "document", "source": {"type": "content", "digest":
+..., "media_type": ...}}, which a format replaces by what `ModelRequest.media` has for it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -49,6 +51,10 @@ class ModelRequest(msgspec.Struct, frozen=True):
     options: ModelOptions = ModelOptions()
     origins: Mapping[int, ReplyOrigin] = {}
     """Who wrote a message that is a reply, by its index; of one that was made of several replies nothing is known."""
+    media: Mapping[str, str] = {}
+    """Images and documents that the messages name by their digest (SHA-256, hexadecimal), in base64."""
+    with_media: frozenset[int] = frozenset()
+    """The indices of the messages that hold any, in their content or in that of a tool's result."""
 
 
 class ToolUse(msgspec.Struct, frozen=True):
