@@ -119,8 +119,9 @@ def prepare_daemon(when: str, number: int, *, alone: bool = False) -> None:
             hang()
 
     def heard(self: Conversation, *arguments: Any) -> None:
-        opened(self, *arguments)
-        self.show = lambda event: die(*others) if isinstance(event, TextDelta) else None
+        session, writer, model, router, system, _, *rest = arguments
+        show = lambda event: die(*others) if isinstance(event, TextDelta) else None  # noqa: E731
+        opened(self, session, writer, model, router, system, show, *rest)
 
     Journal.begin, Journal.commit = begun, committed  # type: ignore[method-assign]
     if when == "hang":
