@@ -21,6 +21,7 @@ ModelErrorKind = Literal[
     "refusal",
     "context_full",
     "too_many_steps",
+    "invalid_answer",
     "api_error",
 ]
 """Every way a turn can fail on the model's side."""

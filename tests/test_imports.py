@@ -70,6 +70,7 @@ LAYERS: Final = (
 
 LIBRARIES: Final = {
     "supervisor.cli": {"click"},
+    "supervisor.agent.answer_schema": {"jsonschema", "msgspec", "referencing"},
     "supervisor.agent.models.anthropic_sdk": {"anthropic", "httpx2"},
     "supervisor.agent.models.model_http": {"httpx2", "trio"},
     "supervisor.agent.models.remote_model": {"httpx2", "msgspec", "trio"},

@@ -38,6 +38,8 @@ REVIEW: Final = "_strongroom/review"
 """In a permission's params: `ApprovalRequest`, what is asked about, and why."""
 TURN: Final = "_strongroom/turn"
 """In a prompt's result: `TurnSummary`."""
+ANSWER_SCHEMA: Final = "_strongroom/answer_schema"
+"""In a prompt: the JSON Schema that its final answer must be valid by."""
 CALL: Final = "_strongroom/call"
 """In tool_call and tool_call_update: `CallFacts`."""
 

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from supervisor.agent.models.model import Model, ToolUse
+from supervisor.agent.answer_schema import TRIES, InvalidAnswer, answer_in
+from supervisor.agent.models.model import Model, Reply, ToolUse
 from supervisor.agent.requester import Requester
 from supervisor.agent.step_calls import StepCalls
 from supervisor.agent.transcript import STOPPED, Transcript
@@ -93,10 +94,13 @@ class Conversation:
         self._calls = StepCalls(self.transcript, self.show, self._record, self._partial_output)
         self._requester = Requester(self.session, self.writer, self.transcript, self.show, self._record)
 
-    async def run_turn(self, text: str, sources: tuple[Source, ...] = ()) -> TurnEnded:
+    async def run_turn(
+        self, text: str, sources: tuple[Source, ...] = (), answer_schema: dict[str, Any] | None = None
+    ) -> TurnEnded:
         """Run one turn; return how it ended. A turn that was still open is closed as interrupted first.
 
-        `sources` are those of the text's parts, where not all of it was typed.
+        `sources` are those of the text's parts, where not all of it was typed; with an `answer_schema` (which is one)
+        the final answer is a JSON document that is valid by it.
 
         Raises:
             JournalError: something could not be recorded; nothing was done beyond what is.
@@ -107,7 +111,7 @@ class Conversation:
             self.interrupt()
             if sources:
                 sources = await self.router.told_sources(text, sources)
-            await self._record(TurnStarted(self.transcript.turn + 1, text, sources))
+            await self._record(TurnStarted(self.transcript.turn + 1, text, sources, answer_schema))
             return await self._run(State.THINKING)
 
     async def resume(self) -> TurnEnded | None:
@@ -214,8 +218,11 @@ class Conversation:
                 calls = [not_started(number, call.id, call.name) for call in reply.calls]
                 return [replied, *calls], TurnEnded(number, "error", reply.text, reply.stop_reason, kind, message)
             if not reply.calls and reply.stop_reason != "pause_turn":
-                cut_here = _TRUNCATED if reply.stop_reason == "max_tokens" else ""
-                return [replied], TurnEnded(number, "ok", reply.text + cut_here, reply.stop_reason)
+                replied, end = await self._answered(replied, reply)
+                if end is not None:
+                    return [replied], end
+                await self._record(replied)
+                continue
             if reply.stop_reason == "max_tokens":
                 cut = [
                     CallEnded(number, call.id, call.name, False, _INCOMPLETE, kind="invalid_arguments")
@@ -229,6 +236,21 @@ class Conversation:
             state = State.FINALIZING if reply.calls else state
         message = f"The turn took {self.max_steps} steps without an answer. Ask for less at once, or raise max_steps."
         return [], TurnEnded(number, "error", "", kind="too_many_steps", message=message)
+
+    async def _answered(self, replied: Replied, reply: Reply) -> tuple[Replied, TurnEnded | None]:
+        """Return a reply without calls, and the turn's end with it; None where it has to be given again."""
+        started = self.transcript.open_turn
+        if started is None or started.answer_schema is None:
+            cut_here = _TRUNCATED if reply.stop_reason == "max_tokens" else ""
+            return replied, TurnEnded(replied.turn, "ok", reply.text + cut_here, reply.stop_reason)
+        try:
+            answer = await off_loop(len(reply.text), answer_in, started.answer_schema, reply.text)
+        except InvalidAnswer as error:
+            if self.transcript.refused + 1 < TRIES:
+                return msgspec.structs.replace(replied, refused=str(error)), None
+            message = f"The answer is not valid by the schema, also when asked again: {error}."
+            return replied, TurnEnded(replied.turn, "error", reply.text, reply.stop_reason, "invalid_answer", message)
+        return replied, TurnEnded(replied.turn, "ok", answer, reply.stop_reason)
 
     async def _goes_on(self, turn: Turn) -> bool:
         """Ask the person, once, whether a turn goes on of which they reject so much; say so where nobody is there."""

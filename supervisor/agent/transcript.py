@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from supervisor.agent.answer_schema import refusal_block, schema_block
 from supervisor.agent.blocks import mode_block, result_block, undone_block
 from supervisor.agent.models.model import NO_ANSWER, Block, Message, Reply, ToolUse
 from supervisor.display.escape import one_line
@@ -56,7 +57,7 @@ _LOST = "The outcome of this call cannot be read any more: its record is damaged
 _NO_TEXT = "(an empty line)"
 _PATH = 200
 """Characters of the name of an undone change that the model is told."""
-_AFTER_A_REPLY = frozenset({"interrupted", "refusal", "internal", "context_full", "too_many_steps"})
+_AFTER_A_REPLY = frozenset({"interrupted", "refusal", "internal", "context_full", "too_many_steps", "invalid_answer"})
 """Errors of a turn that are not a failed request."""
 
 
@@ -82,6 +83,8 @@ class Transcript:
         """Calls of the last turn that a person rejected."""
         self.questioned = False
         """Whether they were asked then if it goes on."""
+        self.refused = 0
+        """Answers of the last turn that were not valid by its schema."""
         self.resumed = 0
         """How often the open turn was taken up again since it last got a reply, and with it any outcome of a call."""
         self.started: dict[str, CallStarted] = {}
@@ -112,10 +115,11 @@ class Transcript:
             case TurnStarted():
                 self._answer_lost_calls()
                 self.turn, self.open_turn, self.replies, self.resumed, self.results = fact.turn, fact, 0, 0, 0
-                self.rejected, self.questioned = 0, False
+                self.rejected, self.questioned, self.refused = 0, False, 0
                 self.will_run = {}
                 said: Block = {"type": "text", "text": fact.text if fact.text.strip() else _NO_TEXT}
-                self._say("user", [*self._mode_notice(), *self._undone_notice(), said])
+                asked = [schema_block(fact.answer_schema)] if fact.answer_schema is not None else []
+                self._say("user", [*self._mode_notice(), *self._undone_notice(), said, *asked])
             case TurnResumed() | TurnQuestioned():
                 self.resumed += isinstance(fact, TurnResumed)
                 self.questioned |= isinstance(fact, TurnQuestioned)
@@ -278,6 +282,9 @@ class Transcript:
         self._awaited = list(self.wanted)
         self.ids.update(self._awaited)
         self._results = {}
+        if fact.refused:
+            self.refused += 1
+            self._say("user", [refusal_block(fact.refused)])
 
     def _append_results(self) -> None:
         if self._awaited and not self.unanswered:

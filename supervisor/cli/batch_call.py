@@ -15,6 +15,7 @@ from supervisor.cli.shared import (
     mode_option,
     model_option,
     put_json,
+    schema_option,
     settings,
     stopped_like_ctrl_c,
     tool_argument,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 @click.option("--concurrency", type=click.IntRange(1, 64), default=1, show_default=True, help="Items at a time.")
 @model_option
 @mode_option
+@schema_option
 @click.option("--resume", is_flag=True, help="Resume a batch that was stopped or killed.")
 @faults_option
 @json_option
@@ -42,6 +44,7 @@ def batch(
     concurrency: int,
     model: str | None,
     mode: "Mode | None",
+    schema: str | None,
     resume: bool,
     faults: str | None,
     as_json: bool,
@@ -52,7 +55,7 @@ def batch(
     """Ask many prompts and write the answers as JSON lines.
 
     FILE (or - for standard input) holds a prompt a line, or JSON lines {"id", "prompt" | "prompts", "profile"?,
-    "root"?, "model"?, "group"?, "technology"?}. Each result is written to the disk as soon as its item ends.
+    "root"?, "model"?, "group"?, "technology"?, "schema"?}. Each result is written to the disk as soon as its item ends.
 
     \b
       strongroom batch questions.txt --output answers.jsonl
@@ -63,10 +66,11 @@ def batch(
 
     from supervisor.clients.batch.items import read_items
     from supervisor.clients.batch.run import plan, run_batch
+    from supervisor.clients.connection.requests import schema_in
 
     here = settings()
     fault_plan = fault_plan_of(faults)
-    items = read_items(file)
+    items = read_items(file, schema_in(schema) if schema else None)
     planned = plan(here, items, Path(output), profile, root, model, names, mode)
     if fault_plan is not None:
         click.echo(f"warning: FAULT INJECTION IS ON: workers fail as {fault_plan} says", err=True)

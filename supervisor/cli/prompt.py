@@ -11,6 +11,7 @@ from supervisor.cli.shared import (
     model_option,
     on_terminal,
     put,
+    schema_option,
     session_option,
     settings,
     stopped_like_ctrl_c,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     help="What is printed: the answer (text), one JSON document, or the turn's events as JSON lines.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --output-format json.")
+@schema_option
 @model_option
 @mode_option
 @session_option
@@ -44,6 +46,7 @@ def prompt(
     _prints: bool,
     output: "Literal['text', 'json', 'stream-json'] | None",
     as_json: bool,
+    schema: str | None,
     model: str | None,
     mode: "Mode | None",
     session: str | None,
@@ -71,7 +74,7 @@ def prompt(
     here = settings()
     with stopped_like_ctrl_c():
         starting = private_if_none_runs(here, launched.early)
-        from supervisor.clients.connection.requests import absolute, absolute_model
+        from supervisor.clients.connection.requests import absolute, absolute_model, schema_in
         from supervisor.clients.single_prompt import Printers, PromptOptions, ask_once
 
         options = PromptOptions(
@@ -83,6 +86,7 @@ def prompt(
             mode=mode,
             session=session,
             continue_=continue_,
+            answer_schema=schema_in(schema) if schema else None,
             output="json" if as_json else output or "text",
         )
         return ask_once(here, options, starting, Printers(_shown, _warn))

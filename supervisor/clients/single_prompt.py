@@ -61,6 +61,8 @@ class PromptOptions(msgspec.Struct, frozen=True):
     continue_: bool = False
     """Go on with the newest session of this directory."""
     output: OutputFormat = "text"
+    answer_schema: dict[str, Any] | None = None
+    """The JSON Schema that the answer must be valid by."""
 
 
 class Printers(NamedTuple):
@@ -116,7 +118,7 @@ def ask_once(settings: Settings, options: PromptOptions, starting: StartingPriva
         listener.session = session = _opened(settings, link, options)
         with open_journal(settings.journal) as journal:
             before = journal.of_session(session)
-            failure = _turn(link, session, blocks)
+            failure = _turn(link, session, blocks, options.answer_schema)
             entries = journal.of_session(session, before[-1].seq if before else 0)
         link.request("session/close", schema.SessionParams(session_id=session), msgspec.Raw)
     return _told(_result(session, entries, failure), listener, options.output, printers)
@@ -169,9 +171,12 @@ def _earlier(link: Link, options: PromptOptions, cwd: str) -> str | None:
     return info.session_id if info is not None else options.session
 
 
-def _turn(link: Link, session: str, blocks: list[dict[str, Any]]) -> DaemonRefused | None:
+def _turn(
+    link: Link, session: str, blocks: list[dict[str, Any]], answer_schema: dict[str, Any] | None
+) -> DaemonRefused | None:
     """Wait for the turn's end; return why there was none, where it was refused. Ctrl-C cancels it."""
-    future = link.submit("session/prompt", schema.PromptParams(session_id=session, prompt=blocks))
+    params = schema.PromptParams(session_id=session, prompt=blocks, meta=requests.schema_meta(answer_schema))
+    future = link.submit("session/prompt", params)
     try:
         _wait(future)
     except KeyboardInterrupt:

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
+import trio
 
 from supervisor.acp import extensions, schema
+from supervisor.agent.answer_schema import problem_in_schema
 from supervisor.daemon import responses
 from supervisor.daemon.method import MethodContext, method
 from supervisor.daemon.protocol.connection import ClientRequest
@@ -45,12 +47,14 @@ async def _prompt(context: MethodContext, request: ClientRequest, params: schema
     name, *words = text.strip().split()
     if session.attended and name in (f"/{command.name}" for command in COMMANDS) and (not words or name == "/rules"):
         return await _command(context, request, session, name[1:], words)
+    schema_asked = (params.meta or {}).get(extensions.ANSWER_SCHEMA)
+    if schema_asked is not None and (why := await trio.to_thread.run_sync(problem_in_schema, schema_asked)):
+        raise ConfigError(f"The schema of the answer cannot be used: {why}.")
     session.refuse_if_busy()
     session.subscribers.join(request.client)
     request.cancel = session.cancel
-    return responses.turn_result(
-        session, await session.start_turn(text, request.client, sources_of_parts(parts)).wait()
-    )
+    turn = session.start_turn(text, request.client, sources_of_parts(parts), schema_asked)
+    return responses.turn_result(session, await turn.wait())
 
 
 @method(extensions.CONTINUE_METHOD, schema.SessionParams, schema.PromptResult, starts=True)

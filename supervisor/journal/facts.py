@@ -115,6 +115,8 @@ class TurnStarted(_TurnFact, frozen=True):
     text: str
     sources: tuple[Source, ...] = ()
     """Of its parts one after the other, where not all of it was typed; their sizes add up to its length."""
+    answer_schema: dict[str, Any] | None = None
+    """The JSON Schema that the final answer must be valid by; None where it may be anything."""
 
 
 class TurnResumed(_TurnFact, frozen=True):
@@ -161,6 +163,8 @@ class Replied(_TurnFact, frozen=True):
     stop_reason: str
     usage: dict[str, int]
     origin: ReplyOrigin | None = None
+    refused: str = ""
+    """Why it is not taken for the turn's answer: what is wrong with it by the schema, as the model is told."""
 
 
 class Flow(msgspec.Struct, frozen=True):

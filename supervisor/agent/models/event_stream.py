@@ -109,7 +109,7 @@ def json_object(event: Event) -> dict[str, Any]:
         raise ModelError("bad_response", f"an event is not JSON ({error})") from error
     if not isinstance(found, dict):
         raise ModelError("bad_response", "an event is not a JSON object")
-    if len(event.data) > 2 * MAX_DEPTH and _nests_too_deep(found):
+    if len(event.data) > 2 * MAX_DEPTH and nests_too_deep(found):
         raise ModelError("bad_response", "an event is nested too deep")
     return found
 
@@ -120,10 +120,11 @@ def parsed_object(raw: str) -> dict[str, Any]:
         value = msgspec.json.decode(raw)
     except (ValueError, RecursionError):
         return {}
-    return value if isinstance(value, dict) and not _nests_too_deep(value) else {}
+    return value if isinstance(value, dict) and not nests_too_deep(value) else {}
 
 
-def _nests_too_deep(value: object) -> bool:
+def nests_too_deep(value: object) -> bool:
+    """Say whether a value has more levels than `MAX_DEPTH`."""
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [

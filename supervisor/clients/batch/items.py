@@ -28,6 +28,10 @@ _LINE_START: Final = b'{"id":'
 """The beginning of each result line, which tells a torn line from somebody else's file."""
 
 
+_WHERE_THERE_IS: Final = frozenset({"error", "note", "data"})
+"""Fields that a result has only where they hold something."""
+
+
 class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One conversation to have: one prompt, or several turns."""
 
@@ -40,6 +44,8 @@ class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     group: str | None = None
     technology: str | None = None
     environment: str | None = None
+    schema: dict[str, Any] | None = None
+    """The JSON Schema that its answers must be valid by."""
 
     @property
     def turns(self) -> tuple[str, ...]:
@@ -72,19 +78,23 @@ class Result(msgspec.Struct, frozen=True, omit_defaults=True):
     error: dict[str, str] | None = None
     note: str = ""
     """What the person is to know of it."""
+    data: msgspec.Raw | None = None
+    """The answer as JSON, where a schema asks for it."""
 
     def line(self) -> bytes:
-        """Return the line, with every field that is not `error` or `note`, and these where there are any."""
+        """Return the line, with every field that is not one of the last, and these where there are any."""
         fields = {
             name: getattr(self, name)
             for name in self.__struct_fields__
-            if name not in {"error", "note"} or getattr(self, name)
+            if name not in _WHERE_THERE_IS or getattr(self, name)
         }
         return msgspec.json.encode(fields) + b"\n"
 
 
-def read_items(source: str) -> list[Item]:
+def read_items(source: str, schema: dict[str, Any] | None = None) -> list[Item]:
     """Read the items of a file, or of standard input ("-"): JSON lines, or plain text with a prompt a line.
+
+    Those that name no schema have `schema`.
 
     Raises:
         ConfigError: unreadable, not UTF-8, no items, a bad line, or an id that occurs twice.
@@ -103,6 +113,7 @@ def read_items(source: str) -> list[Item]:
         raise ConfigError(f"{name} holds no prompts.")
     as_json = lines[0][1].startswith("{")
     items = [_json_item(name, number, line) if as_json else Item(str(number), line) for number, line in lines]
+    items = [msgspec.structs.replace(item, schema=item.schema or schema) for item in items]
     seen: set[str] = set()
     for item in items:
         if str(item.id) in seen:
@@ -143,8 +154,12 @@ def summarize(item: str | int, session: str, entries: Sequence[JournalEntry]) ->
                 continue
     began = next((entry.at for entry in entries if isinstance(entry.fact, TurnStarted)), 0.0)
     seconds = round(entries[-1].at - began, 3) if entries and began else 0.0
+    asked = any(isinstance(entry.fact, TurnStarted) and entry.fact.answer_schema is not None for entry in entries)
+    data = msgspec.Raw(end.answer.encode()) if asked and end.status == "ok" else None
     error = None if end.status == "ok" else {"kind": end.kind, "message": end.message}
-    return Result(item, end.status, end.answer, session, steps, list(calls.values()), usage, seconds, error, end.note)
+    return Result(
+        item, end.status, end.answer, session, steps, list(calls.values()), usage, seconds, error, end.note, data
+    )
 
 
 def _would_change(ended: CallEnded) -> str | msgspec.UnsetType:

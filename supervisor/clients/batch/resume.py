@@ -1,6 +1,6 @@
 """Earlier runs of a batch, read from the journal.
 
-Rule: an item that was started is resumed only with the same prompts, root, profile, model and mode.
+Rule: an item that was started is resumed only with the same prompts, schema, root, profile, model and mode.
 
 Facts ignored: CallDecided, CallEnded, CallStarted, FaultsAllowed, ModeChanged, ModelRetried, Replied, RuleRevoked,
 SessionChanged, SessionDeleted, ToolsChanged, TurnQuestioned, TurnResumed, Unreadable.
@@ -72,7 +72,7 @@ def _check_same(item: Item, using: Use, entries: Sequence[JournalEntry]) -> None
     """Make sure that an item which was started is still the same.
 
     Raises:
-        ConfigError: it has another prompt, root, profile, model or mode now.
+        ConfigError: it has another prompt, schema, root, profile, model or mode now.
     """
     opened = entries[0].fact
     asked = _submitted_lines(entries)
@@ -82,9 +82,10 @@ def _check_same(item: Item, using: Use, entries: Sequence[JournalEntry]) -> None
         using.model,
         using.mode,
     )
-    if not same or asked != list(item.turns[: len(asked)]):
+    schemas = [entry.fact.answer_schema for entry in entries if isinstance(entry.fact, TurnStarted)]
+    if not same or any(schema != item.schema for schema in schemas) or asked != list(item.turns[: len(asked)]):
         raise ConfigError(
-            f"The item {item.id!r} was started with another prompt, root, profile, model or mode (session "
+            f"The item {item.id!r} was started with another prompt, schema, root, profile, model or mode (session "
             f"{entries[0].session}). Resume it with the same, or write to another output."
         )
 

@@ -53,10 +53,11 @@ def plan(
     Raises:
         ConfigError: one of them cannot be used, or an agent could write the output.
     """
+    _check_schemas(items)
     found: dict[str, Use] = {}
     alike: dict[Item, Use] = {}
     for item in items:
-        wanted = msgspec.structs.replace(item, id=0, prompt=None, prompts=None)
+        wanted = msgspec.structs.replace(item, id=0, prompt=None, prompts=None, schema=None)
         if wanted not in alike:
             using = _resolved(settings, item, profile, root, names)
             if using.writable and holds(using.root, output):
@@ -67,6 +68,22 @@ def plan(
             alike[wanted] = Use(using, name, mode or "edits")
         found[str(item.id)] = alike[wanted]
     return found
+
+
+def _check_schemas(items: Sequence[Item]) -> None:
+    """Make sure that answers can be held against the schemas; most items have the same.
+
+    Raises:
+        ConfigError: one cannot be used.
+    """
+    asked = {id(item.schema): item for item in reversed(items) if item.schema is not None}
+    if not asked:
+        return
+    from supervisor.agent.answer_schema import problem_in_schema
+
+    for item in reversed(asked.values()):
+        if why := problem_in_schema(item.schema):
+            raise ConfigError(f"The schema of item {item.id!r} cannot be used: {why}.")
 
 
 def _resolved(settings: Settings, item: Item, profile: str | None, root: str | None, names: Names) -> Profile:
@@ -255,7 +272,7 @@ class _Batch:
         for text in item.turns[answered(self._entries(session)) :]:
             if has_failed(self._entries(session)):
                 return
-            self._turn(session, "session/prompt", requests.prompt(session, text))
+            self._turn(session, "session/prompt", requests.prompt(session, text, item.schema))
 
     def _turn(self, session: str, method: str, params: schema.SessionParams | schema.PromptParams) -> None:
         """Wait for a turn's end; how it ended is in the journal."""

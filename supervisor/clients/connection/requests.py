@@ -6,6 +6,7 @@ what is set here, the person is told why.
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -37,9 +38,32 @@ def absolute_model(name: str) -> str:
     return f"{row.prefix}{absolute(name.removeprefix(row.prefix))}" if row is not None and row.is_file else name
 
 
-def prompt(session: str, text: str) -> schema.PromptParams:
-    """Return what asks for a turn."""
-    return schema.PromptParams(session_id=session, prompt=[{"type": "text", "text": text}])
+def prompt(session: str, text: str, answer_schema: dict[str, Any] | None = None) -> schema.PromptParams:
+    """Return what asks for a turn, with a JSON Schema that its final answer must be valid by, if any."""
+    blocks = [{"type": "text", "text": text}]
+    return schema.PromptParams(session_id=session, prompt=blocks, meta=schema_meta(answer_schema))
+
+
+def schema_meta(answer_schema: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return the `_meta` of a prompt with such a schema."""
+    return None if answer_schema is None else {extensions.ANSWER_SCHEMA: answer_schema}
+
+
+def schema_in(file: str) -> dict[str, Any]:
+    """Return the JSON Schema that stands in a file.
+
+    Raises:
+        ConfigError: it cannot be read, or holds no JSON object.
+    """
+    try:
+        found = msgspec.json.decode(Path(file).read_bytes())
+    except OSError as error:
+        raise ConfigError(f"The schema {file!r} cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"The schema {file!r} is not JSON: {error}.") from error
+    if not isinstance(found, dict):
+        raise ConfigError(f"The schema {file!r} is no JSON object.")
+    return found
 
 
 def options(profile: "Profile", **more: Any) -> extensions.SessionOptions:

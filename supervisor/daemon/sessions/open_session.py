@@ -7,7 +7,8 @@ turn at a time; a second one is refused, never mixed in.
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 import msgspec
 import trio
@@ -140,9 +141,13 @@ class OpenSession:
     # --- turns --------------------------------------------------------------------------------------------------
 
     def start_turn(
-        self, text: str | None, prompter: Connection | None = None, sources: tuple[Source, ...] = ()
+        self,
+        text: str | None,
+        prompter: Connection | None = None,
+        sources: tuple[Source, ...] = (),
+        answer_schema: dict[str, Any] | None = None,
     ) -> RunningTurn:
-        """Start a turn: a new one, or without a text the interrupted one.
+        """Start a turn: a new one, as `Conversation.run_turn`, or without a text the interrupted one.
 
         Raises:
             RequestError: something runs, or the session is being closed.
@@ -150,7 +155,9 @@ class OpenSession:
         self.refuse_if_busy()
         self._turn = turn = RunningTurn()
         self.subscribers.prompter, self.subscribers.last_end = prompter, None
-        self._nursery.start_soon(self._run, turn, text, sources)
+        conversation = self.session.conversation
+        run = conversation.resume if text is None else partial(conversation.run_turn, text, sources, answer_schema)
+        self._nursery.start_soon(self._run, turn, run)
         return turn
 
     async def resume(self) -> TurnEnded | None:
@@ -252,11 +259,10 @@ class OpenSession:
         if scope.cancelled_caught:
             raise RequestError(jsonrpc.CANCELLED, cut_off, "cancelled")
 
-    async def _run(self, turn: RunningTurn, text: str | None, sources: tuple[Source, ...]) -> None:
-        conversation = self.session.conversation
+    async def _run(self, turn: RunningTurn, run: Callable[[], Awaitable[TurnEnded | None]]) -> None:
         try:
             with turn.scope:
-                await (conversation.resume() if text is None else conversation.run_turn(text, sources))
+                await run()
         except StrongroomError as error:
             _log.error("a turn failed: %s", error, extra={"session": self.id})
             turn.failure = error

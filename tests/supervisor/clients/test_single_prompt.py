@@ -1,5 +1,6 @@
 """`strongroom "PROMPT"`: an answer on standard output, an exit code that tells, and nobody who is asked."""
 
+import json
 import os
 import signal
 import subprocess
@@ -8,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.journal.facts import SessionOpened, TurnEnded, TurnStarted
+from supervisor.journal.facts import Replied, SessionOpened, TurnEnded, TurnStarted
 from tests.forked import ForkedStrongroom
 from tests.messages_server import error, reply, silent_port
 from tests.supervisor.clients.shared import Guest
@@ -130,6 +131,73 @@ def test_what_cannot_be_asked_is_refused_with_a_sentence(
 
 def test_more_on_standard_input_than_goes_with_a_prompt_is_refused(fresh: Strongroom) -> None:
     fresh.run("-p", "x", *OFFLINE, stdin="x" * (8 * 2**20 + 1)).assert_refused("Name a file")
+
+
+SCHEMA: Final = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+@pytest.fixture
+def counting(guest: Guest) -> Guest:
+    """A guest with a schema in a file."""
+    (guest.folder / "vault").mkdir()
+    (guest.folder / "n.json").write_text(json.dumps(SCHEMA))
+    return guest
+
+
+def test_an_answer_is_held_against_a_schema_and_asked_for_again(counting: Guest) -> None:
+    counting.play([reply("Three."), reply('```json\n{"n": 3}\n```')])
+    done = counting.run("How many?", "--model", "claude-test", "--schema", "n.json")
+    assert (done.code, done.out, done.err) == (0, '{"n": 3}\n', "")
+    first, second = (asked.body["messages"] for asked in counting.requests)
+    assert '"required":["n"]' in first[0]["content"][-1]["text"]
+    assert second[:1] == [{**first[0], "content": second[0]["content"]}]
+    assert "This answer is not valid by the JSON Schema: it is not one JSON document" in second[2]["content"][0]["text"]
+    (refused,) = [fact for fact in counting.facts if isinstance(fact, Replied) and fact.refused]
+    assert refused.content == [{"type": "text", "text": "Three."}]
+
+
+def test_an_answer_that_stays_invalid_fails_within_a_bound(counting: Guest) -> None:
+    counting.play([reply("One."), reply('{"n": "x"}'), reply("[]"), reply("never asked for")])
+    done = counting.run("How many?", "--model", "claude-test", "--schema", "n.json", "--json")
+    assert (done.code, len(counting.requests)) == (1, 3)
+    assert done.json["error"]["kind"] == "invalid_answer"
+    assert "is not of type 'object'" in done.json["error"]["message"]
+    assert "data" not in done.json
+
+
+def test_only_the_final_answer_is_held_against_the_schema(counting: Guest) -> None:
+    (counting.folder / "vault" / "a.txt").write_text("hello\n")
+    looks = reply("I look.", calls=[("read_file", {"path": "a.txt"})])
+    counting.play([looks, reply('{"n": 1}')])
+    done = counting.run("How many?", "--model", "claude-test", "--schema", "n.json", "--json")
+    assert (done.code, done.json["data"], done.json["tool_calls"][0]["ok"]) == (0, {"n": 1}, True)
+
+
+def test_a_schema_that_cannot_be_used_is_refused_before_anything_is_asked(counting: Guest) -> None:
+    counting.play([])
+    for text, words in (("[]", "no JSON object"), ("{", "not JSON"), ('{"type": "text"}', "'text' is not valid")):
+        (counting.folder / "n.json").write_text(text)
+        counting.run("x y", "--model", "claude-test", "--schema", "n.json").assert_refused(words)
+    counting.run("x y", "--model", "claude-test", "--schema", "no.json").assert_refused("cannot be read")
+    assert counting.requests == []
+
+
+def test_a_batch_has_schemas_for_all_items_or_for_one(counting: Guest) -> None:
+    items = [{"id": "all", "prompt": "a"}, {"id": "own", "prompt": "b", "schema": {"type": "string"}}]
+    (counting.folder / "in.jsonl").write_text("\n".join(map(json.dumps, items)))
+    counting.play([reply('{"n": 1}'), reply('"text"')])
+    words = ("batch", "in.jsonl", "--output", "out.jsonl", "--root", "vault", "--model", "claude-test")
+    assert counting.run(*words, "--schema", "n.json").code == 0
+    lines = [json.loads(line) for line in (counting.folder / "out.jsonl").read_text().splitlines()]
+    assert {line["id"]: line["data"] for line in lines} == {"all": {"n": 1}, "own": "text"}
+
+
+def test_a_batch_with_a_schema_that_cannot_be_used_asks_nothing(counting: Guest) -> None:
+    (counting.folder / "in.jsonl").write_text('{"id": 7, "prompt": "a", "schema": {"type": "text"}}')
+    counting.play([])
+    words = ("batch", "in.jsonl", "--output", "out.jsonl", "--root", "vault", "--model", "claude-test")
+    counting.run(*words).assert_refused("item 7", "'text' is not valid")
+    assert (counting.requests, (counting.folder / "out.jsonl").exists()) == ([], False)
 
 
 @LOOKS_IN

@@ -75,7 +75,9 @@ def test_an_item_that_was_begun_is_not_resumed_as_another(
     done = resumed(begun, [NEW, ITEM | change], *options)
     (session,) = [name for name, facts in begun.sessions.items() if isinstance(facts[0], SessionOpened)]
     done.assert_refused(f"(session {session})")
-    assert done.err.startswith("error: The item 'begun' was started with another prompt, root, profile, model or mode")
+    assert done.err.startswith(
+        "error: The item 'begun' was started with another prompt, schema, root, profile, model or mode"
+    )
     assert begun.facts == before
     assert ids(begun) == []
     assert not list(begun.folder.glob("*/new.txt"))

@@ -1,0 +1,110 @@
+"""Structured answers: a JSON Schema that the final answer of a turn is held against.
+
+Rule: pure. The schema is the person's and the answer the model's: nothing that either refers to is fetched. Importing
+the library takes a tenth of a second, so it waits for the first schema.
+"""
+
+import json
+import re
+from typing import Any, Final
+
+import msgspec
+
+from supervisor.agent.models.event_stream import nests_too_deep
+from supervisor.display.unique_names import unique_names
+
+_FENCED: Final = re.compile(r"\s*```(?:json)?[ \t]*\n(.*?)\n?```\s*", re.DOTALL | re.IGNORECASE)
+_LONGEST: Final = 300
+"""Characters of a problem that the model is told."""
+_PROBLEMS: Final = 5
+"""Problems that it is told at once."""
+LARGEST: Final = 2**16
+"""Bytes of a schema: it stands in the conversation."""
+
+TRIES: Final = 3
+"""Answers that a turn may give before it fails."""
+
+
+class InvalidAnswer(ValueError):
+    """The answer is not what the schema asks for; the text says what is wrong, for the model."""
+
+
+def problem_in_schema(schema: object) -> str:
+    """Return why something cannot be the schema of an answer, as a clause; "" where it can."""
+    from jsonschema import exceptions, validators
+
+    if not isinstance(schema, dict):
+        return "it is no JSON object"
+    if len(msgspec.json.encode(schema)) > LARGEST or nests_too_deep(schema):
+        return f"it is larger than {LARGEST} bytes, or nested too deep"
+    kind = validators.validator_for(schema, default=validators.validator_for({}))
+    try:
+        kind.check_schema(schema)
+        _validator(schema).is_valid(None)  # finds what it refers to, where that is looked at for any value
+    except exceptions.SchemaError as error:
+        return f"{_place(error.absolute_path)}{error.message[:_LONGEST]}"
+    except Exception as error:  # noqa: BLE001 - of what a schema refers to, and of its patterns
+        return str(error)[:_LONGEST]
+    return ""
+
+
+def answer_in(schema: dict[str, Any], text: str) -> str:
+    """Return the JSON document that an answer consists of, alone or in a fence.
+
+    Raises:
+        InvalidAnswer: it is none, or not valid by the schema.
+    """
+    fenced = _FENCED.fullmatch(text)
+    document = (fenced[1] if fenced else text).strip()
+    value = _parsed(document)
+    try:
+        errors = [(_place(each.absolute_path), each.message) for each in _validator(schema).iter_errors(value)]
+    except Exception as error:  # a reference that leads nowhere, found only now
+        raise InvalidAnswer(f"the schema cannot be used ({str(error)[:_LONGEST]})") from error
+    if errors:
+        told = [f"{place}{message[:_LONGEST]}" for place, message in sorted(errors)[:_PROBLEMS]]
+        more = f"; and {len(errors) - _PROBLEMS} more" if len(errors) > _PROBLEMS else ""
+        raise InvalidAnswer("; ".join(told) + more)
+    return document
+
+
+def _parsed(document: str) -> Any:
+    try:  # not by msgspec, which may not decode in two threads at once
+        value = json.loads(document, object_pairs_hook=unique_names, parse_constant=_refused)
+    except RecursionError as error:
+        raise InvalidAnswer("it is nested too deep") from error
+    except ValueError as error:
+        raise InvalidAnswer(f"it is not one JSON document: {error}") from error
+    if nests_too_deep(value):
+        raise InvalidAnswer("it is nested too deep")
+    return value
+
+
+def _refused(constant: str) -> float:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def schema_block(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return what the model is told with the line that is to be answered so."""
+    text = msgspec.json.encode(schema).decode()
+    asked = "The final answer to this must be one JSON document and nothing else, valid by this JSON Schema"
+    return {"type": "text", "text": f"({asked}: {text})"}
+
+
+def refusal_block(problem: str) -> dict[str, Any]:
+    """Return what the model is told of an answer that is not valid."""
+    text = f"This answer is not valid by the JSON Schema: {problem}. Answer again, with one JSON document alone."
+    return {"type": "text", "text": f"({text})"}
+
+
+def _validator(schema: dict[str, Any]) -> Any:
+    from jsonschema import validators
+    from referencing import Registry
+
+    kind = validators.validator_for(schema, default=validators.validator_for({}))
+    return kind(schema, registry=Registry())  # which fetches nothing
+
+
+def _place(path: Any) -> str:
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return f"at ${place}: " if place else ""
