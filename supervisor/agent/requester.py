@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from supervisor.agent.accepted_reply import accepted
 from supervisor.agent.models.model import Model, ModelRequest, Progress, Reply, Retrying
 from supervisor.agent.transcript import Transcript
 from supervisor.agent.turn import Event
@@ -48,7 +49,7 @@ class Requester:
         request = ModelRequest(
             system, tools, self.transcript.messages, self.transcript.step, origins=self.transcript.origins
         )
-        return self.transcript.as_accepted(await model.reply(request, progress))
+        return accepted(await model.reply(request, progress), self.transcript.ids)
 
     async def _tool_definitions(self, router: Router) -> Sequence[dict[str, Any]]:
         """Return the tools for the next request, having told of those that are gone or back since the one before.

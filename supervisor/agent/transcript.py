@@ -7,8 +7,6 @@ that is opened again after a crash go through the same fold, so they cannot diff
 Facts ignored: BatchStarted, FaultsAllowed, ModelRetried, RuleRevoked, SessionDeleted.
 """
 
-import itertools
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -16,7 +14,7 @@ import msgspec
 
 from supervisor.agent.answer_schema import refusal_block, schema_block
 from supervisor.agent.blocks import mode_block, result_block, undone_block
-from supervisor.agent.models.model import NO_ANSWER, Block, Message, Reply, ToolUse
+from supervisor.agent.models.model import NO_ANSWER, Block, Message, ToolUse
 from supervisor.display.escape import one_line
 from supervisor.journal.facts import (
     UNKNOWN,
@@ -37,21 +35,10 @@ from supervisor.journal.facts import (
     Unreadable,
 )
 from supervisor.tools.exfiltration.exposure import SeenText
-from supervisor.tools.outcomes import (
-    CALLS_ANSWERED,
-    abandoned,
-    allowed,
-    availability_notice,
-    is_final,
-    not_started,
-    size_of,
-)
+from supervisor.tools.outcomes import abandoned, allowed, availability_notice, is_final, not_started, size_of
 from supervisor.tools.run_notice import will_run
 from workers.wire.messages import ErrorKind
 
-_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
-_NAME_LIMIT = 128
 STOPPED = "Strongroom was stopped while this call ran."
 _LOST = "The outcome of this call cannot be read any more: its record is damaged. Look before you repeat it."
 _NO_TEXT = "(an empty line)"
@@ -231,38 +218,6 @@ class Transcript:
             return []
         end = TurnEnded(self.turn, "error", "", kind="interrupted", message="Strongroom was stopped during this turn.")
         return [*self.unfinished(STOPPED, "cancelled"), end]
-
-    def as_accepted(self, reply: Reply) -> Reply:
-        """Return the reply as the API takes it back.
-
-        Tool ids are ones that this conversation has not seen, names have the API's letters only (a call keeps the
-        name that the model wrote), and no block is empty. Of very many calls only the first stay.
-        """
-        content: list[Block] = []
-        calls: list[ToolUse] = []
-        pending = iter(reply.calls)
-        given: set[str] = set()
-        for block in reply.content:
-            if block["type"] == "text" and not block["text"].strip():
-                continue
-            if block["type"] == "tool_use":
-                if len(calls) == CALLS_ANSWERED:
-                    continue
-                call = next(pending)
-                unique = self._unique(call.id, given)
-                given.add(unique)
-                calls.append(ToolUse(unique, call.name, call.arguments))
-                name = _NOT_IN_NAMES.sub("_", call.name[:_NAME_LIMIT]) or "_"
-                block = block | {"id": unique, "name": name}  # noqa: PLW2901 - a changed copy
-            content.append(block)
-        return Reply(content, reply.stop_reason, reply.usage, calls, reply.origin)
-
-    def _unique(self, wanted: str, given: set[str]) -> str:
-        """Return an id that no call of the conversation has, nor one of those `given` to the same reply's."""
-        if _ID.fullmatch(wanted) and wanted not in self.ids and wanted not in given:
-            return wanted
-        names = (f"call_{number}" for number in itertools.count(len(self.ids) + len(given) + 1))
-        return next(name for name in names if name not in self.ids and name not in given)
 
     def _replied(self, fact: Replied) -> None:
         self._answer_lost_calls()
