@@ -20,6 +20,7 @@ A script is a list of responses, played in order (in FILE: a JSON list):
         "gap": seconds             send event by event with a pause in between; 0 for none
     {"sse_split_utf8": text}       a reply with this text, its bytes sent one by one
     {"status", "headers", "body"}  any answer
+    {"made": function}             the event stream that a function makes of the request's body
     {"connect": "refused"}         reset the connection without an answer
     {"connect": "hang"}            take the connection and say nothing
     {"$repeat_response": [r, n]}   r, n times
@@ -370,6 +371,8 @@ class MessagesServer(Loopback):
             else:
                 response = error(500, "the script of this test server is used up", x_should_retry="false")
         self._on_request(request)
+        if "made" in response:
+            response = {"sse": response["made"](request.body)}
         return _play(connection, request, response) and request.headers.get("connection") != "close"
 
 
@@ -379,7 +382,7 @@ def _expanded(response: Response) -> list[dict[str, Any]]:
     if "$repeat_response" in response:
         again, times = response["$repeat_response"]
         return _expanded(again) * int(times)
-    known = {"status", "headers", "body", "sse", "then", "gap", "sse_split_utf8", "connect"}
+    known = {"status", "headers", "body", "sse", "then", "gap", "sse_split_utf8", "connect", "made"}
     if unknown := set(response) - known:
         raise ValueError(f"a response cannot have {sorted(unknown)}")
     return [dict(response)]

@@ -421,6 +421,12 @@ class OpenSessionStatus(OfSession, frozen=True):
     title: str = ""
     mode: str = "edits"
     context: dict[str, str] = msgspec.field(default_factory=dict)
+    cache_possible: int = 0
+    """Tokens of its requests that could have come from the provider's cache."""
+    cache_reused: int = 0
+    """Those of them that did."""
+    cache_miss: str = ""
+    """How much was missed last, and why."""
 
 
 class Status(Object, frozen=True):

@@ -158,6 +158,10 @@ def _session(session: extensions.OpenSessionStatus, width: int) -> Iterator[str]
     yield from _wrapped(", ".join(names), width, "    ")
     who = f"{_count(session.turns, 'turn')}, {_count(session.clients, 'client')}, opened for {session.origin}"
     yield from _wrapped(who, width, "    ")
+    if session.cache_possible:
+        share = 100 * session.cache_reused / session.cache_possible
+        known = f"prompt cache: {share:.0f} % of {session.cache_possible} tokens that could come from it"
+        yield from _wrapped(f"{known}; last miss: {session.cache_miss}" if session.cache_miss else known, width, "    ")
     waits = session.waiting_for and f"waits for a person to decide about {session.waiting_for}"
     yield from _wrapped(waits, width, "    ")
 

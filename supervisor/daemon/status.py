@@ -93,6 +93,9 @@ def _session(session: OpenSession) -> extensions.OpenSessionStatus:
         title=session.subscribers.title,
         mode=session.session.mode,
         context=session.context,
+        cache_possible=session.subscribers.cache.possible,
+        cache_reused=session.subscribers.cache.reused,
+        cache_miss=session.subscribers.cache.last_miss,
     )
 
 

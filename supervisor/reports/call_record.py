@@ -56,6 +56,8 @@ class Why(msgspec.Struct, frozen=True):
     model: str = ""
     root: str = ""
     turn: int = 0
+    cache: str = ""
+    """What of the request that led to it came from the provider's cache, and why the rest did not."""
     line: str = ""
     """What the person had asked in that turn; empty for a call without a model."""
     asked: str = ""

@@ -28,6 +28,7 @@ from supervisor.journal.facts import (
 from supervisor.journal.index import session_named, utc
 from supervisor.journal.journal import Journal, JournalEntry
 from supervisor.reports.call_record import Judged, Why
+from supervisor.reports.prompt_cache import PromptCache
 from supervisor.rules.rule_sentence import sentence
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.exfiltration.origins import told
@@ -91,9 +92,10 @@ def call_record_of(
     """Fold a session into what is known of one of its calls; of the last, where old sessions used an id twice."""
     using: SessionOpened | SessionChanged | None = None
     line = ""
-    known, seen = Why(call, entries[0].session), SeenText()
+    known, seen, cache = Why(call, entries[0].session), SeenText(), PromptCache()
     for entry in entries:
         seen.apply(entry.fact)
+        cache.apply(entry.fact, entry.at)
         match entry.fact:
             case SessionOpened() | SessionChanged() as fact:
                 using = fact
@@ -103,12 +105,15 @@ def call_record_of(
                 known = _new_record(known, using, fact.turn, line, block["name"])
                 arguments, after = msgspec.json.encode(block["input"]).decode(), tuple(seen.latest(_SOURCES))
                 known = msgspec.structs.replace(known, arguments=arguments, asked=utc(entry.at), after=after)
+                known = msgspec.structs.replace(known, cache=cache.step)
             case CallStarted(again=True) as fact if fact.call == call:
                 known = _judged(msgspec.structs.replace(known, judged=_with_lost_commit(known.judged)), fact)
             case CallStarted() as fact if fact.call == call:
-                asked, after = (known.asked, known.after) if known.turn == fact.turn else ("", ())
+                same = known.turn == fact.turn
+                asked, after, cached = (known.asked, known.after, known.cache) if same else ("", (), "")
                 known = _new_record(known, using, fact.turn, line if fact.turn else "", fact.tool)
-                known = msgspec.structs.replace(_judged(known, fact), asked=asked, after=after, started=utc(entry.at))
+                known = msgspec.structs.replace(_judged(known, fact), asked=asked, after=after, cache=cached)
+                known = msgspec.structs.replace(known, started=utc(entry.at))
             case CallDecided() as fact if fact.call == call:
                 judged = (*known.judged, _decided(fact, utc(entry.at)))
                 known = msgspec.structs.replace(known, judged=judged, undoes=fact.undoes)
@@ -130,6 +135,7 @@ def as_text(known: Why) -> str:
     rows = [("call", f"{known.call} {known.tool}, turn {known.turn} of the session {known.session}"), ("in", using)]
     if known.turn:
         rows += [("line", known.line), ("asked", f"{known.asked} by the model {known.model}")]
+    rows += [("cache", known.cache)] if known.cache else []
     rows += [("after", f"reading {told(known.after)}")] if known.after else []
     rows.append(("with", known.arguments))
     rows.append(("policy", f"{known.decision}: {known.reason}" if known.decision else "it was not judged"))

@@ -45,12 +45,12 @@ class MessagesFormat:
         return request_head(http, server, api_key)
 
     def body(self, request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
-        """Return the request's JSON, with two marks: up to there the provider keeps it for the next step."""
+        """Return the request's JSON, with three marks: up to there the provider keeps it for the next step."""
         body: dict[str, Any] = {
             "model": model,
             "max_tokens": request.options.max_tokens,
             "stream": True,
-            "messages": _with_last_marked(_without_foreign_thinking(request, provider)),
+            "messages": _with_marks(_without_foreign_thinking(request, provider)),
         }
         tools = list(request.tools)
         if request.system:
@@ -73,13 +73,17 @@ class MessagesFormat:
         return MessagesReader(show)
 
 
-def _with_last_marked(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with the last block marked for the cache; the caller's own stay as they are."""
+def _with_marks(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages with two blocks marked for the cache; the caller's own stay as they are.
+
+    The last, for the next request, and the last of the request before: the provider looks for what it has kept only 20
+    blocks back from a mark, and one step may have more results than that.
+    """
     marked = list(messages)
-    if marked and isinstance(content := marked[-1]["content"], list) and content:
-        last = content[-1]
-        if last["type"] not in _THINKING:
-            marked[-1] = {**marked[-1], "content": [*content[:-1], {**last, "cache_control": _CACHED}]}
+    for at in (-1, -3):
+        content = marked[at]["content"] if len(marked) >= -at else None
+        if isinstance(content, list) and content and (last := content[-1])["type"] not in _THINKING:
+            marked[at] = {**marked[at], "content": [*content[:-1], {**last, "cache_control": _CACHED}]}
     return marked
 
 

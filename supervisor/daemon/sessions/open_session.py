@@ -97,7 +97,7 @@ class OpenSession:
         Raises:
             JournalError: it cannot be recorded; everything stays as it was.
         """
-        self.subscribers.projection.apply(self.session.change(profile, pools, model, services))
+        self.subscribers.take(self.session.change(profile, pools, model, services))
         self.substituted = ""
 
     @property

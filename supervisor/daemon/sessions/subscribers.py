@@ -4,6 +4,7 @@ Rule: every client is told the same, in the same order. A question goes to each 
 later; it waits as long as somebody could answer, or nobody is there at all.
 """
 
+import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -17,7 +18,8 @@ from supervisor.daemon.protocol.connection import Connection
 from supervisor.daemon.protocol.tool_calls import awaiting_approval
 from supervisor.daemon.protocol.updates import Projection
 from supervisor.display.escape import one_line
-from supervisor.journal.facts import Replied, TurnEnded, TurnStarted
+from supervisor.journal.facts import Fact, Replied, ToolsChanged, TurnEnded, TurnStarted
+from supervisor.reports.prompt_cache import PromptCache
 from supervisor.system.off_loop import off_loop
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from supervisor.tools.outcomes import failed
@@ -38,6 +40,8 @@ class Subscribers:
     def __init__(self, nursery: trio.Nursery, session_id: str, projection: Projection, first_line: str = "") -> None:
         self.session_id = session_id
         self.projection = projection
+        self.cache = PromptCache()
+        """How much of the requests came from the provider's cache."""
         self.title = one_line(first_line, _TITLE)
         self.clients: list[Connection] = []
         self.approvals: dict[str, PendingApproval] = {}
@@ -106,12 +110,19 @@ class Subscribers:
                 self.tell(self.projection.of_event(event), but=self.prompter)
                 self.projection.apply(event)
                 return
+            case ToolsChanged():
+                self.take(event)
             case _:
                 pass
         self.tell(self.projection.of_event(event))
         if isinstance(event, Replied):
-            self.projection.apply(event)
+            self.take(event)
             self.tell(self.projection.usage())
+
+    def take(self, fact: Fact) -> None:
+        """Take a fact into account that has just been recorded."""
+        self.projection.apply(fact)
+        self.cache.apply(fact, time.time())
 
     async def request_approval(self, question: ApprovalQuestion) -> ApprovalDecision:
         """Ask every client about a call; wait for the first answer."""

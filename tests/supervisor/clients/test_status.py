@@ -51,6 +51,9 @@ BUSY: Final = extensions.Status(
             waiting_for="write_file \x1b[2J.md",
             title="日" * 90,
             context={"working_directory": "/r", "group": "\x1b[2J\u202e" + "g" * 100, "technology": "t" * 128},
+            cache_possible=20_000,
+            cache_reused=15_000,
+            cache_miss="5000 tokens were not in the provider's cache: the provider has not kept it",
         )
     ],
     pools=[
@@ -101,6 +104,7 @@ FACTS: Final = [
     "broken: row 10 is missing; see `strongroom verify`, 9 rows compared 1 min 0 s ago",
     "20260304-101500-a1b2c3d4e5f6  ReviewAction for 1 min 1 s",
     "waits for a person to decide about write_file \\x1b[2J.md",
+    "prompt cache: 75 % of 20000 tokens that could come from it; last miss: 5000 tokens were not in the",
     "failed: it died five times",
     "files on /v (vault): 12 calls, p50 420 us, 3 recycled",
     "limits: memory 512 MiB (256 between calls), CPU 1 h 0 min, 64 open files, 32 MiB a file, no processes besides its",

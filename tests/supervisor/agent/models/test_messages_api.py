@@ -201,7 +201,8 @@ async def test_the_request_says_what_was_asked_and_marks_the_prefix_for_the_cach
             "system": [{"type": "text", "text": "Be brief.", "cache_control": mark}],
             "tools": [TOOL],
             "messages": [
-                *history[:2],
+                {"role": "user", "content": [{"type": "text", "text": "one", "cache_control": mark}]},
+                history[1],
                 {"role": "user", "content": [{"type": "text", "text": "three", "cache_control": mark}]},
             ],
         }

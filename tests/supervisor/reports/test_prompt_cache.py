@@ -1,0 +1,80 @@
+"""Misses of the prompt cache, and their causes, from a session's facts."""
+
+from typing import Any, Final
+
+import pytest
+
+from supervisor.journal.facts import Fact, Replied, ReplyOrigin, SessionChanged, ToolsChanged, TurnStarted
+from supervisor.reports.prompt_cache import PromptCache
+from workers.wire.messages import Context
+
+
+def replied(fresh: int, read: int = 0, written: int = 0, *, model: str = "m", **usage: Any) -> Replied:
+    counts = {"input_tokens": fresh, "cache_read_input_tokens": read, "cache_creation_input_tokens": written, **usage}
+    return Replied(1, 0, [], "end_turn", counts, ReplyOrigin("p", model))
+
+
+def folded(*facts: tuple[Fact, float]) -> PromptCache:
+    cache = PromptCache()
+    for fact, at in facts:
+        cache.apply(fact, at)
+    return cache
+
+
+FIRST: Final = (replied(10, 0, 5000), 0.0)
+
+
+def test_what_was_sent_before_can_be_reused_and_is_counted() -> None:
+    cache = folded(FIRST, (replied(5, 5005, 90), 10.0), (replied(5, 5095, 90), 20.0))
+    assert (cache.possible, cache.reused, cache.misses, cache.last_miss) == (5010 + 5100, 5005 + 5095, 0, "")
+    assert cache.step == "5095 of 5190 tokens of the request came from the provider's cache"
+
+
+CAUSES: Final[dict[str, tuple[list[tuple[Fact, float]], Replied, float, str]]] = {
+    "another model": ([], replied(9, 0, 5000, model="n"), 9.0, "another model had answered before"),
+    "another profile": (
+        [(SessionChanged("p", "m", Context("/"), ()), 1.0)],
+        replied(9, 0, 5000),
+        9.0,
+        "the profile or the model was changed",
+    ),
+    "fewer tools": (
+        [(ToolsChanged(1, "web", ("fetch_url",), "they crash"), 1.0)],
+        replied(9, 0, 5000),
+        9.0,
+        "the list of tools was changed: web failed",
+    ),
+    "tools again": (
+        [(ToolsChanged(1, "web", ("fetch_url",)), 1.0)],
+        replied(9, 0, 5000),
+        9.0,
+        "the list of tools was changed: web is back",
+    ),
+    "a pause": (
+        [(TurnStarted(1, "x"), 700.0)],
+        replied(9, 0, 5000),
+        720.0,
+        "12 minutes had passed, and it is kept for five",
+    ),
+    "nothing": ([], replied(9, 0, 5000), 9.0, "the provider has not kept it"),
+    "half of it": ([], replied(9, 2500, 2500), 9.0, "the provider has not kept it"),
+}
+
+
+@pytest.mark.parametrize(("between", "last", "at", "cause"), CAUSES.values(), ids=CAUSES)
+def test_a_miss_is_told_with_its_cause(between: list[tuple[Fact, float]], last: Replied, at: float, cause: str) -> None:
+    cache = folded(FIRST, *between, (last, at))
+    missed = cache.possible - cache.reused
+    assert (cache.misses, cache.last_miss) == (1, f"{missed} tokens were not in the provider's cache: {cause}")
+    assert cache.step.endswith(f"; {missed} more could have: {cause}")
+
+
+def test_a_short_prompt_is_not_kept() -> None:
+    cache = folded((replied(500), 0.0), (replied(600), 1.0))
+    assert cache.last_miss.endswith("less than 1024 tokens are not kept")
+
+
+def test_a_server_that_tells_nothing_of_a_cache_misses_nothing() -> None:
+    silent = Replied(1, 0, [], "end_turn", {"input_tokens": 9000, "output_tokens": 1})
+    cache = folded((silent, 0.0), (silent, 1.0))
+    assert (cache.possible, cache.misses, cache.step) == (0, 0, "")
