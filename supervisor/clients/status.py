@@ -58,7 +58,7 @@ def look(settings: Settings, patience: Patience = USUAL) -> extensions.Status | 
         try:
             return connected.link.request(extensions.STATUS_METHOD, {}, extensions.Status)
         except DaemonLost:
-            if running(settings) is None:
+            if running(settings, named=False) is None:
                 return None  # it has ended just now
             raise
 

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from supervisor.acp import extensions
 from supervisor.clients.connection.link import Link
 from supervisor.config.settings import Settings
-from supervisor.daemon.process.lock import Published, holder, running
+from supervisor.daemon.process.lock import holder, running
 from supervisor.errors import ConfigError, DaemonLost
 from supervisor.version import VERSION
 
@@ -132,15 +132,15 @@ def mute(settings: Settings) -> str:
     return f"{_who(pid)} does not answer{what} {_log(settings)}"
 
 
-def unreachable(settings: Settings, found: Published, problem: OSError | None) -> str:
+def unreachable(settings: Settings, problem: OSError | None) -> str:
     """Return what to say of a daemon that takes no clients.
 
     Args:
         settings: say where its lock is.
-        found: what it says of itself.
         problem: why its socket could not be connected to, if that was tried.
     """
-    if not found.pid:
+    found = running(settings)
+    if found is None or not found.pid:
         return unknown(settings)
     who = _who(found.pid)
     if not found.socket:

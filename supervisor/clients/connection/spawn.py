@@ -116,7 +116,7 @@ def private_if_none_runs(settings: "Settings", early: Starting | None = None) ->
     """Begin a private daemon, or let the one go on that was begun `early`; None where one runs that serves all."""
     from supervisor.daemon.process.lock import running
 
-    if running(settings) is not None:
+    if running(settings, named=False) is not None:
         forget(early)
         return None
     return _let_go_on(early) if isinstance(early, StartingPrivate) else begin_private()
@@ -126,7 +126,7 @@ def background_if_none_runs(settings: "Settings", early: Starting | None = None)
     """Begin the daemon of this home, or let the one go on that was begun `early`; None where it runs."""
     from supervisor.daemon.process.lock import running
 
-    if running(settings) is not None:
+    if running(settings, named=False) is not None:
         forget(early)
         return None
     return begin_background(settings, early if isinstance(early, StartingBackground) else None)

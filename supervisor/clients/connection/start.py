@@ -175,7 +175,7 @@ def find(settings: Settings, deadline: float | None = None) -> socket.socket | N
         DaemonLost: it takes longer.
     """
     deadline = time.monotonic() + USUAL.end if deadline is None else deadline
-    while (found := lock.running(settings)) is not None:
+    while (found := lock.running(settings, named=False)) is not None:
         problem: OSError | None = None
         try:
             if found.socket:
@@ -183,7 +183,7 @@ def find(settings: Settings, deadline: float | None = None) -> socket.socket | N
         except OSError as error:
             problem = error  # between its lock and its socket, or on its way out; or too many knock
         if time.monotonic() > deadline:
-            raise DaemonLost(unreachable(settings, found, problem))
+            raise DaemonLost(unreachable(settings, problem))
         time.sleep(_STEP)
     return None
 

@@ -147,6 +147,13 @@ def test_a_pid_counts_only_where_the_kernel_says_that_it_holds_the_lock(settings
     assert (caught.value.pid, f"kill {pid}" in str(caught.value)) == (0, False)
 
 
+def test_a_pid_that_nobody_asks_the_kernel_for_is_not_said(settings: Settings) -> None:
+    with hold(settings) as lock:
+        lock.publish(Path("/run/the.sock"))
+        assert running(settings, named=False) == Published(0, metadata.version("strongroom"), "/run/the.sock")
+    assert running(settings, named=False) is None
+
+
 def test_the_kernel_says_who_holds_the_lock_whatever_the_file_says(settings: Settings) -> None:
     assert holder(settings) == 0
     with contenders(settings, 1) as (process,):
