@@ -2,7 +2,8 @@
 
 Rule: one_for_one: a worker's end concerns its own slot alone, until there were too many within the period; then the
 category is FAILED, and nothing is started until its pause is over. While a worker is about to start, or may not yet,
-no other is added. Once the set closes nothing is started at all.
+no other is added; a spare is started a moment after it is missed, so that it takes no processor from the call for which
+it is. Once the set closes nothing is started at all.
 """
 
 import logging
@@ -21,6 +22,9 @@ from supervisor.pool.worker_slot import ConfinementRefusal, WorkerSlot, WorkerSt
 _log: Final = logging.getLogger("strongroom.pool")
 
 _NOT_YET_READY: Final = frozenset({WorkerState.STARTING, WorkerState.BACKOFF})
+
+_SPARE_AFTER: Final = 0.005
+"""Seconds for the call that has taken the last worker: most have their answer by then."""
 
 _REAPED: Final = 1.0
 """Seconds that the kernel has to end what got SIGKILL; what is stuck in it is left behind."""
@@ -49,6 +53,7 @@ class WorkerSet:
         self._root_fd = root_fd
         self._started = 0
         self._nursery: trio.Nursery | None = None
+        self._spare_due = False
         self._ended = trio.Event()
 
     @property
@@ -106,25 +111,41 @@ class WorkerSet:
             await self._ended.wait()
 
     def grow(self) -> None:
-        """Start one more worker when the spare is missing and none is on its way.
+        """Start one more worker when the spare is missing and none is on its way: soon, where no call waits for it.
 
         Where the cap is reached, only one that a call waits for is started, and an idle one elsewhere retired for it.
         """
-        leaving = len(self._leaving)
-        if len(self.slots) - len(self.checkout.held) - leaving > self.spec.workers:
-            return  # first, because every call that waits comes by here
-        if self._nursery is None or self.closing or self.restarts.failure is not None:
+        if not self._lacks_one or self._nursery is None:
             return
-        if any(slot.state in _NOT_YET_READY for slot in self.slots):
-            return
+        if self.checkout.short or not self.slots:
+            self._start(self._nursery)
+        elif not self._spare_due:
+            self._spare_due = True
+            self._nursery.start_soon(self._start_spare, self._nursery)
+
+    @property
+    def _lacks_one(self) -> bool:
+        if len(self.slots) - len(self.checkout.held) - len(self._leaving) > self.spec.workers:
+            return False  # first, because every call that waits comes by here
+        if self.closing or self.restarts.failure is not None:
+            return False
+        return not any(slot.state in _NOT_YET_READY for slot in self.slots)
+
+    async def _start_spare(self, nursery: trio.Nursery) -> None:
+        await trio.sleep(_SPARE_AFTER)
+        self._spare_due = False
+        if self._lacks_one:
+            self._start(nursery)
+
+    def _start(self, nursery: trio.Nursery) -> None:
         if self.checkout.short:
             self.spec.cap.trim(room=1)
-        elif self.spec.cap.reached or (len(self.slots) > leaving and not self.spec.cap.spares):
+        elif self.spec.cap.reached or (len(self.slots) > len(self._leaving) and not self.spec.cap.spares):
             return
         slot = WorkerSlot(self, self.spec, self._started, self._root_fd)
         self._started += 1
         self.slots.append(slot)
-        self._nursery.start_soon(slot.run)
+        nursery.start_soon(slot.run)
 
     # --- as the slots report ------------------------------------------------------------------------------------
 

@@ -75,6 +75,25 @@ def _busy_pids(pool: Pool) -> set[int]:
     return {slot.process.pid for slot in busy(pool) if slot.process is not None}
 
 
+async def test_a_spare_starts_after_the_call_that_takes_the_last_worker_and_one_that_a_call_waits_for_at_once(
+    open_pool: OpenPool, mock_clock: trio.testing.MockClock
+) -> None:
+    mock_clock.rate = 1.0
+    pool = await open_pool({"hang": True}, workers=3)
+    mock_clock.rate = 0.0
+    async with trio.open_nursery() as calls:
+        for _ in range(2):
+            begin_call(calls, pool, "hang")
+        await trio.testing.wait_all_tasks_blocked()
+        assert (len(busy(pool)), len(pool.workers.slots)) == (2, 2)
+        begin_call(calls, pool, "hang")
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(pool.workers.slots) == 3
+        mock_clock.rate = 1.0
+        await until(lambda: (len(busy(pool)), len(ready(pool))) == (3, 1))
+        calls.cancel_scope.cancel()
+
+
 async def test_the_call_after_a_kill_is_answered_by_the_running_spare(open_pool: OpenPool) -> None:
     pool = await open_pool(restart=replace(QUICK, first_backoff=3600.0, longest_backoff=3600.0))
     running = set(pids(pool))

@@ -78,6 +78,7 @@ async def test_no_spare_is_started_beyond_the_cap(open_pool: OpenPool) -> None:
     pool = await open_pool(warm=False, cap=WorkerCap(1))
     for _ in range(3):
         assert await ask(pool, "ping") == "pong"
+        await until(lambda: not pool.workers._spare_due)
         assert pool.workers._started == 1
 
 
@@ -85,6 +86,7 @@ async def test_without_spares_a_worker_is_started_for_a_call_alone(open_pool: Op
     pool = await open_pool({"hang": True}, warm=False, cap=WorkerCap(spares=False), workers=2)
     for _ in range(3):
         assert await ask(pool, "ping") == "pong"
+        await until(lambda: not pool.workers._spare_due)
         assert pool.workers._started == 1
     async with trio.open_nursery() as calls:
         calls.start_soon(partial(pool.call, "hang", b"{}", effect=True))
