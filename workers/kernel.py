@@ -7,6 +7,7 @@ Sources: the kernel's include/uapi headers and syscall tables (asm/unistd_64.h, 
 
 import ctypes
 import os
+from collections.abc import Callable
 from typing import Final
 
 MACHINE: Final = os.uname().machine
@@ -68,20 +69,26 @@ def prctl(name: str, option: int, *arguments: int) -> int:
     return _checked(name, _libc.prctl(option, *(*arguments, 0, 0, 0, 0)[:4]))
 
 
-def fork_sibling() -> int:
-    """Fork as os.fork() does, but for the new process's parent, which is this one's: CLONE_PARENT of clone(2).
+def sibling_fork() -> Callable[[], int]:
+    """Return a fork that is os.fork() but for the parent, which is that of this process: CLONE_PARENT of clone(2).
 
-    Only where this process has one thread, and glibc's own preparations for a fork have nothing to do.
-
-    Raises:
-        OSError: the kernel refuses.
+    Only where this process has one thread, and glibc's own preparations for a fork have nothing to do. What it calls is
+    looked up beforehand: the first steps of a new process are dear, for it copies each page that it touches. It raises
+    OSError where the kernel refuses.
     """
     python = ctypes.PyDLL(None, use_errno=True)  # the lock of the interpreter is kept, as os.fork() keeps it
-    python.syscall.restype = ctypes.c_long
-    python.PyOS_BeforeFork()
-    pid: int = python.syscall(*map(ctypes.c_long, (CLONE, _CLONE_PARENT | _SIGCHLD, 0, 0, 0, 0)))
-    (python.PyOS_AfterFork_Parent if pid else python.PyOS_AfterFork_Child)()
-    return _checked("clone", pid)
+    clone = python.syscall
+    clone.restype = ctypes.c_long
+    arguments = tuple(map(ctypes.c_long, (CLONE, _CLONE_PARENT | _SIGCHLD, 0, 0, 0, 0)))
+    before, parent, child = python.PyOS_BeforeFork, python.PyOS_AfterFork_Parent, python.PyOS_AfterFork_Child
+
+    def fork() -> int:
+        before()
+        pid: int = clone(*arguments)
+        (parent if pid else child)()
+        return _checked("clone", pid)
+
+    return fork
 
 
 def _checked(name: str, result: int) -> int:

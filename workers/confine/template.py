@@ -35,12 +35,12 @@ def fork_workers(bind_death: Callable[[], None], categories: Mapping[str, Catego
     import socket
 
     undumpable()
-    connection = socket.socket(fileno=0)
+    connection, fork = socket.socket(fileno=0), kernel.sibling_fork()
     for forked in count(1):
         message, descriptors, _flags, _address = socket.recv_fds(connection, 1, _MOST)
         if not message or descriptors != list(range(_FIRST, _FIRST + len(descriptors))):
             os._exit(0)  # the supervisor has gone, or is none
-        if kernel.fork_sibling() == 0:
+        if fork() == 0:
             break
         for each in descriptors:
             os.close(each)

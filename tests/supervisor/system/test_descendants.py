@@ -11,7 +11,7 @@ from tests.supervisor.pool.harness import until
 HELD = """
 import ctypes, sys, time
 from workers import kernel
-pid = kernel.fork_sibling()
+pid = kernel.sibling_fork()()
 if pid == 0:
     time.sleep(600)
 assert ctypes.CDLL(None).ptrace(0x4206, pid, None, None) == 0  # PTRACE_SEIZE: who traces it hears of its end first

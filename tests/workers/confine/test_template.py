@@ -175,4 +175,4 @@ def test_even_a_stopped_template_and_its_workers_die_with_the_supervisor() -> No
 def test_a_fork_that_the_kernel_refuses_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel, "CLONE", -1)
     with pytest.raises(OSError, match="not implemented"):
-        kernel.fork_sibling()
+        kernel.sibling_fork()()
