@@ -17,7 +17,7 @@ from workers.catalog import CATEGORIES, Category
 from workers.confine import ProtectionUnavailable, confine, die_with
 from workers.loop import Pipe, by_name, serve
 from workers.tool import ToolContext
-from workers.tree.obeyed_names import name_table
+from workers.tree.obeyed_names import read_names
 from workers.tree.root import Root
 from workers.wire import messages
 
@@ -42,7 +42,7 @@ def run(supervisor: int, categories: Mapping[str, Category]) -> int:
     """
     die_with(supervisor)
     kernel.keep_heap()
-    name_table()  # while a file can be opened, and once for all that are forked
+    read_names()  # while a file can be opened, and once for all that are forked
     if stat.S_ISSOCK(os.fstat(0).st_mode):
         from workers.confine.template import fork_workers
 

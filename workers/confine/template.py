@@ -17,6 +17,7 @@ from workers import kernel
 from workers.catalog import Category
 from workers.confine import seccomp
 from workers.confine.privileges import PR_SET_DUMPABLE, undumpable
+from workers.tree.obeyed_names import name_table
 
 _FIRST: Final = 3
 """The first descriptor that is free in the template: its own are the socket, and twice nothing."""
@@ -58,6 +59,7 @@ def fork_workers(bind_death: Callable[[], None], categories: Mapping[str, Catego
 
 def _make_ready(categories: Mapping[str, Category]) -> None:
     _import_threading()
+    name_table()
     for category in categories.values():
         confinement = category.confinement()
         for writable in (False, True):

@@ -3,7 +3,7 @@
 Rule: `obeyed_names.txt` holds one row a name, and nothing else knows any. A name is looked up as the most careless file
 system would take it: case folded, without what it ignores, also by its short name. A row is a name, several of them
 that follow each other in a path (`.config/git`), the last of which may have one `*`; it counts at any depth. A worker
-reads the table before it is locked in.
+reads the file before it is locked in.
 """
 
 import re
@@ -27,11 +27,12 @@ UNKNOWN: Final = "programs take settings from names that begin with a dot, and t
 _REMEMBERED: Final = 2**14
 """Names whose rows are remembered: directories come again and again."""
 
-_IGNORED: Final = re.compile(
+_IGNORED: Final = (
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-"""What case-folding file systems do not see: Default_Ignorable_Code_Point (Unicode's DerivedCoreProperties.txt)."""
+"""What case-folding file systems do not see, as a pattern, which takes long to compile: Default_Ignorable_Code_Point
+(Unicode's DerivedCoreProperties.txt)."""
 
 _SHORT: Final = re.compile(r"(.{1,6})~[0-9]+(?:\.(.{1,3}))?")
 """A name as FAT and NTFS shorten long ones."""
@@ -166,7 +167,7 @@ def _is_called(part: str, name: str) -> bool:
 def obeyed(path: str) -> ObeyedName | None:
     """Return the row of what other programs would obey if this path, relative to the root, were written; or None.
 
-    Pure, but for the first call, which reads the table.
+    Pure, but for the first call, which may read the table.
     """
     row = max(name_table().each(path.split("/")), key=rank)
     return row if row is not None and row.level else None
@@ -181,9 +182,15 @@ def makers_of(path: str) -> frozenset[str]:
 
 @cache
 def name_table() -> NameTable:
-    """Return the table; the first call reads it."""
+    """Return the table, which the first call makes: it takes a millisecond, and many a worker never needs it."""
+    return NameTable(read_names())
+
+
+@cache
+def read_names() -> str:
+    """Return the data file; a worker reads it before it is locked in, and cannot open it."""
     with open(f"{__file__.rpartition('.')[0]}.txt", encoding="utf-8") as file:
-        return NameTable(file.read())
+        return file.read()
 
 
 @lru_cache(_REMEMBERED)
@@ -191,7 +198,7 @@ def folded(name: str) -> str:
     """Return what a file system that folds case, ignores code points and drops trailing dots would take it for."""
     seen = name.partition(":")[0]
     if not seen.isascii():
-        seen = normalize("NFD", _IGNORED.sub("", seen))
+        seen = normalize("NFD", re.sub(_IGNORED, "", seen))
     if not seen.isprintable():
         seen = "".join(filter(str.isprintable, seen))
     return seen.rstrip(". ").upper().casefold()  # a dotless i is an I for what compares in upper case

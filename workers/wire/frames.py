@@ -6,7 +6,7 @@ Rule: a frame is four bytes of length (big endian) and that many bytes of msgpac
 
 import struct
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from typing import Final, TypeVar
 
 import msgspec
@@ -28,7 +28,6 @@ _EMPTY_CONTENT: Final = b"\xa7content\xa0"
 
 _encoder: Final = msgspec.msgpack.Encoder()
 _down: Final[msgspec.msgpack.Decoder[Down]] = msgspec.msgpack.Decoder(Down)
-_up: Final[msgspec.msgpack.Decoder[Up]] = msgspec.msgpack.Decoder(Up)
 _connect: Final[msgspec.msgpack.Decoder[Connect]] = msgspec.msgpack.Decoder(Connect)
 _brokered: Final[msgspec.msgpack.Decoder[Brokered]] = msgspec.msgpack.Decoder(Brokered)
 
@@ -137,11 +136,19 @@ def decoded(decoder: msgspec.msgpack.Decoder[_T], payload: bytes | bytearray | m
 decode_down: Final = partial(decoded, _down)
 """Decode what the supervisor said; raises as `decoded`."""
 
-decode_up: Final = partial(decoded, _up)
-"""Decode what a worker said."""
-
 decode_connect: Final = partial(decoded, _connect)
 """Decode what a worker asks of the broker."""
 
 decode_brokered: Final = partial(decoded, _brokered)
 """Decode what the broker says."""
+
+
+def decode_up(payload: bytes | bytearray | memoryview) -> Up:
+    """Decode what a worker said; raises as `decoded`."""
+    return decoded(_up(), payload)
+
+
+@cache
+def _up() -> msgspec.msgpack.Decoder[Up]:
+    """Return a decoder that workers do not need, and that is half of what importing this takes."""
+    return msgspec.msgpack.Decoder(Up)

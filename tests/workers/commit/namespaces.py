@@ -25,7 +25,7 @@ from workers.errors import ToolError
 from workers.shell.command_overlay import Rehearsal
 from workers.tool import Replaced
 from workers.tree.drafts import clear
-from workers.tree.obeyed_names import name_table
+from workers.tree.obeyed_names import read_names
 from workers.tree.root import closing
 
 _NEWNS, _NEWUSER, _NEWPID = 0x20000, 0x10000000, 0x20000000
@@ -247,7 +247,7 @@ _MAIN = "from tests.workers.commit.namespaces import main; main(sys.argv[1], int
 
 def main(scratch: str, user: int, descriptor: int) -> None:
     """Become PID 1 of new namespaces, and serve."""
-    name_table()  # as a worker does: the user may not be able to read the code
+    read_names()  # as a worker does: the user may not be able to read the code
     if user:
         os.setgroups([])
         os.setresgid(user, user, user)

@@ -36,7 +36,7 @@ for category in workers.__main__.CATEGORIES.values():  # all of the code, which 
     category.confinement()
     for name in category.late:
         __import__(name)
-workers.__main__.name_table()
+workers.__main__.read_names()
 os.setgroups([])
 os.setresgid({USER}, {USER}, {USER})
 os.setresuid({USER}, {USER}, {USER})
