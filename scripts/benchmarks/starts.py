@@ -59,20 +59,17 @@ async def start(quick: bool) -> list[Figure]:
         for took, by in ((spawned, None), (forked, template)):
             await with_pool(partial(opened, by), partial(use, took))
     template.close()
+    name = "start of a worker"
+    limit = at(with_msgspec[1:], 0.5)
+    first_answer = "confined, to its first answer, p50"
+    by_ratio = Goal(1.1, of="ratio")
     return [
-        figure("start of a worker", "python -I -S -c pass (the limit)", at(bare[1:], 0.5), "ms", times),
-        figure("start of a worker", "the same with import msgspec", at(with_msgspec[1:], 0.5), "ms", times),
-    ] + [
+        figure(name, "python -I -S -c pass", at(bare[1:], 0.5), "ms", times),
+        figure(name, "the same with import msgspec (the limit)", limit, "ms", times),
         figure(
-            "start of a worker",
-            f"strongroom, {how}, confined, to its first answer, p50",
-            at(took[1:], 0.5),
-            "ms",
-            times,
-            limit=at(bare[1:], 0.5),
-            goal=Goal(goal),
-        )
-        for how, took, goal in (("spawned", spawned, 40), ("forked", forked, 4))
+            name, f"strongroom, spawned, {first_answer}", at(spawned[1:], 0.5), "ms", times, limit=limit, goal=by_ratio
+        ),
+        figure(name, f"strongroom, forked, {first_answer}", at(forked[1:], 0.5), "ms", times, goal=Goal(4)),
     ]
 
 
