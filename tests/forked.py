@@ -270,7 +270,7 @@ def fork_daemons() -> None:
         try:
             os.close(writer)
             _as_if_new(descriptors, errors, reader)
-            command = list(spawning._MODULE)
+            command = list(spawning._command())
             module, *words = command[command.index("-m") + 1 :] if "-m" in command else ["supervisor.daemon"]
             sys.argv = [module, *words, *arguments]
             runpy.run_module(module, run_name="__main__", alter_sys=True)

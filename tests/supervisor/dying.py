@@ -84,7 +84,7 @@ def prepare_client(when: str, number: int) -> None:
     Journal.append = counted  # type: ignore[method-assign]
     OutputFile.write = written  # type: ignore[method-assign]
     program = (sys.executable, "-P", "-X", "utf8", "-m", "tests.supervisor.dying", DAEMON, when, str(number))
-    spawn._MODULE = program  # type: ignore[misc, assignment]
+    spawn._command = lambda: program
 
 
 def prepare_daemon(when: str, number: int, *, alone: bool = False) -> None:

@@ -9,7 +9,6 @@ ends without one, nobody wants it.
 import os
 import socket
 import stat
-import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from fcntl import LOCK_NB, LOCK_SH, flock
@@ -19,11 +18,11 @@ from supervisor.config.base_directories import Places, places
 from supervisor.system.isolated import environment_without_code, isolated, libraries
 
 if TYPE_CHECKING:
+    import subprocess
     from pathlib import Path
 
     from supervisor.config.settings import Settings
 
-_MODULE: Final = isolated("from supervisor.daemon.__main__ import begin; begin()", "daemon", libraries())
 _COMPLETING: Final = "_STRONGROOM_COMPLETE"
 """Is set where a shell asks what can be typed."""
 _OURS: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -187,11 +186,13 @@ def _begin_background(errors: int) -> StartingBackground:
 
 
 def _spawn(arguments: Sequence[str], descriptors: tuple[int, ...], errors: int | None) -> "subprocess.Popen[bytes]":
+    import subprocess  # not for those who find a daemon that runs: it takes 2 ms
+
     environment = environment_without_code()
     if home := environment.get("STRONGROOM_HOME"):  # which is relative to another directory there
         environment["STRONGROOM_HOME"] = os.path.join(os.getcwd(), home)
     return subprocess.Popen(  # noqa: S603 - our own interpreter and code
-        [*_MODULE, *arguments],
+        [*_command(), *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=errors,
@@ -200,3 +201,8 @@ def _spawn(arguments: Sequence[str], descriptors: tuple[int, ...], errors: int |
         start_new_session=True,
         pass_fds=descriptors,
     )
+
+
+def _command() -> Sequence[str]:
+    """Return the command of a daemon, up to its arguments."""
+    return isolated("from supervisor.daemon.__main__ import begin; begin()", "daemon", libraries())

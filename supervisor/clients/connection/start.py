@@ -8,11 +8,10 @@ already and does not answer is waited for, with a note to the person and a deadl
 import os
 import select
 import socket
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 import msgspec
 
@@ -25,6 +24,9 @@ from supervisor.config.settings import Settings
 from supervisor.daemon.process import lock
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused, StrongroomError
 from supervisor.system import unix_socket
+
+if TYPE_CHECKING:
+    import subprocess
 
 _TRIES: Final = 3
 """Attempts to reach a daemon, where the one that was found ends before it has answered."""

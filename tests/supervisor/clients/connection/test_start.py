@@ -165,7 +165,7 @@ def test_a_private_daemon_that_stays_is_ended(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_daemon_that_cannot_be_begun_leaves_nothing_open(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     before = sorted(os.listdir("/proc/self/fd"))
-    monkeypatch.setattr(spawn, "_MODULE", ("/nonexistent",))
+    monkeypatch.setattr(spawn, "_command", lambda: ("/nonexistent",))
     with pytest.raises(ConfigError, match="The daemon cannot be started: No such file"):
         spawn.begin_background(settings)
     assert sorted(os.listdir("/proc/self/fd")) == before
