@@ -5,16 +5,17 @@ needs it to do its work, or because Python does to live and to end. What is give
 stands apart.
 """
 
-import signal
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from workers.confine import landlock
-from workers.confine.denylist import Deny
 from workers.confine.namespaces import NEW_HOST_NAME, NEW_IPC, NEW_MOUNTS, NEW_NETWORK, NEW_PROCESSES, NEW_USERS
-from workers.confine.privileges import PR_GET_DUMPABLE, PR_GET_NO_NEW_PRIVS, PR_SET_PDEATHSIG
+from workers.confine.privileges import PR_GET_DUMPABLE, PR_GET_NO_NEW_PRIVS, PR_SET_PDEATHSIG, SIGKILL
 from workers.confine.seccomp import Allow, Only, Without
+
+if TYPE_CHECKING:
+    from workers.confine.denylist import Deny
 
 _PROT_EXEC: Final = 4
 _FIOCLEX: Final = 0x5451
@@ -46,7 +47,7 @@ class Confinement(msgspec.Struct, frozen=True):
     """What a writer that only rehearses needs of them."""
     namespaces: int = 0
     """CLONE_NEW* of the namespaces that it gets of its own, empty ones; with that of processes, it is the first one."""
-    denies: tuple[Deny, ...] = ()
+    denies: "tuple[Deny, ...]" = ()
     """For programs that nobody knows beforehand: the calls that they may not make, instead of those that they may."""
     opens: tuple[str, ...] = ()
     """Doors of `probe.ATTEMPTS` that this category's work needs open."""
@@ -177,8 +178,8 @@ _RUN_A_PROGRAM: Final = (
     # executed is Landlock's decision, whom a signal reaches as well.
     Allow("clone", (Only(0, _FORK + _THREAD),)),
     *_calls("fork execve"),
-    Allow("prctl", (Only(0, (PR_SET_PDEATHSIG,)), Only(1, (signal.SIGKILL,)))),
-    Allow("kill", (Without(0, 1 << 31), Only(1, (signal.SIGKILL,)))),
+    Allow("prctl", (Only(0, (PR_SET_PDEATHSIG,)), Only(1, (SIGKILL,)))),
+    Allow("kill", (Without(0, 1 << 31), Only(1, (SIGKILL,)))),
     *_calls("wait4 pipe2 dup2 dup3 poll ppoll"),
 )
 

@@ -19,7 +19,7 @@ ORPHAN: Final = 75
 _NUMBERS: Final = NUMBERS.get(kernel.MACHINE, {})
 """On an unknown machine every number is -1: ENOSYS."""
 
-_SIGKILL: Final = 9
+SIGKILL: Final = 9
 PR_SET_PDEATHSIG: Final = 1
 _PR_GET_PDEATHSIG: Final = 2
 PR_GET_DUMPABLE: Final = 3
@@ -45,7 +45,7 @@ def die_with(supervisor_pid: int) -> None:
     Raises:
         OSError: the kernel refuses.
     """
-    kernel.prctl("PR_SET_PDEATHSIG", PR_SET_PDEATHSIG, _SIGKILL)
+    kernel.prctl("PR_SET_PDEATHSIG", PR_SET_PDEATHSIG, SIGKILL)
     if os.getppid() != supervisor_pid or supervisor_pid <= 0:
         os._exit(ORPHAN)
 
@@ -58,7 +58,7 @@ def check_parent_death() -> None:
     """
     number = ctypes.c_int(0)
     kernel.prctl("PR_GET_PDEATHSIG", _PR_GET_PDEATHSIG, ctypes.addressof(number))
-    _require(number.value == _SIGKILL, "PR_GET_PDEATHSIG")
+    _require(number.value == SIGKILL, "PR_GET_PDEATHSIG")
 
 
 def keep_only(keep: tuple[int, ...]) -> None:
