@@ -2,7 +2,8 @@
 
 Rule: a mount only ever gains restrictions. Whoever enters a user namespace inherits mounts whose flags the kernel
 locks there: a remount that leaves one of them out fails, so flags are added one by one, and beneath a mount
-everywhere at once. Sources: mount(2), mount_setattr(2), pivot_root(2), mount_namespaces(7).
+everywhere at once. Sources: mount(2), mount_setattr(2), open_tree(2), move_mount(2), pivot_root(2),
+mount_namespaces(7).
 """
 
 import os
@@ -24,6 +25,9 @@ _PRIVATE: Final = 1 << 18
 _DETACH: Final = 2
 _CWD: Final = -100
 _AT_RECURSIVE: Final = 0x8000
+_CLONE: Final = 1
+_FROM_DESCRIPTOR: Final = 4
+"""OPEN_TREE_CLONE of open_tree(2), MOVE_MOUNT_F_EMPTY_PATH of move_mount(2)."""
 _NULL: Final = 0
 _NUMBERS: Final = NUMBERS.get(kernel.MACHINE, {})
 
@@ -67,6 +71,23 @@ def restrict(target: str, flags: int, *, recursive: bool = False) -> None:
     _call("mount_setattr", _CWD, os.fsencode(target), _AT_RECURSIVE if recursive else 0, attributes, len(attributes))
 
 
+def stand_on_top() -> None:
+    """Show this process's directory, with all that is mounted beneath it, on top of the root as well, and stand there.
+
+    Landlock looks for a right from a file upwards until it is granted, and what nobody is granted (to truncate) up to
+    the top, for each file that is opened: from here, nothing is above the directory. Names are what they were.
+
+    Raises:
+        OSError: the kernel refuses; nothing has changed.
+    """
+    tree = _call("open_tree", _CWD, b".", _CLONE | _AT_RECURSIVE | os.O_CLOEXEC)
+    try:
+        _call("move_mount", tree, b"", _CWD, b"/", _FROM_DESCRIPTOR)
+        os.fchdir(tree)
+    finally:
+        os.close(tree)
+
+
 def detach(target: str) -> None:
     """Take a mount out of sight, and all beneath it; what holds it open keeps it.
 
@@ -98,5 +119,5 @@ def _mount(source: str, target: str, kind: str, flags: int, data: str = "") -> N
     )
 
 
-def _call(name: str, *arguments: int | bytes) -> None:
-    kernel.syscall(name, _NUMBERS.get(name, -1), *arguments)
+def _call(name: str, *arguments: int | bytes) -> int:
+    return kernel.syscall(name, _NUMBERS.get(name, -1), *arguments)

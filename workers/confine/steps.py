@@ -8,13 +8,14 @@ worker is to work on cannot: nobody does without that. Anything else that a step
 import errno
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
 
-from workers.confine import landlock, limits, namespaces, privileges, probe, seccomp
+from workers.confine import landlock, limits, mounts, namespaces, privileges, probe, seccomp
 from workers.confine.confinements import Confinement
 from workers.wire import messages
 
@@ -84,6 +85,9 @@ def _namespaces(context: StepContext) -> str:
         return ""
     user = os.geteuid()  # in there it has another number
     namespaces.leave(context.policy.namespaces)
+    if context.policy.namespaces & namespaces.NEW_MOUNTS:
+        with suppress(OSError):  # it opens files faster, and locks nothing
+            mounts.stand_on_top()
     if context.policy.namespaces & namespaces.NEW_PROCESSES:
         namespaces.go_on_as_first()
         namespaces.end_when_out_of_time()

@@ -116,13 +116,38 @@ with inside(sys.argv[1], root) as pid:
 APART: Final = ("unshare", "--user", "--map-root-user", "--mount", "--propagation", "shared")
 
 
-@pytest.mark.parametrize("category", ["shell", "search", "restore"])
-def test_a_later_mount_does_not_come_in(category: str, tmp_path: Path) -> None:
+def unless_apart() -> None:
     if subprocess.run([*APART, "true"], check=False, capture_output=True).returncode:
         pytest.skip("no user namespaces, or no unshare(1), on this machine")
+
+
+@pytest.mark.parametrize("category", ["shell", "search", "restore"])
+def test_a_later_mount_does_not_come_in(category: str, tmp_path: Path) -> None:
+    unless_apart()
     command = [*APART, sys.executable, "-c", LATER, category, str(tmp_path / "root")]
     done = subprocess.run(command, capture_output=True, text=True, cwd=CODE, timeout=HANG_GUARD, check=True)
     assert done.stdout == "True True\n"
+
+
+MOUNTED = """
+import subprocess, sys
+from pathlib import Path
+from tests.workers.search.shared import make, open_search, rows
+root = Path(sys.argv[1])
+make(root, {"here/file": "needle", "there/file": "hidden needle"})
+subprocess.run(["mount", "-t", "tmpfs", "mounted", str(root / "there")], check=True)
+make(root, {"there/other": "needle"})
+with open_search(root, hostile=True) as worker:
+    found = rows(worker, "search_files", query="needle")
+    print(worker.attack("result = os.getcwd()"), [each["path"] for each in found])
+"""
+
+
+def test_nothing_is_above_the_root_of_a_search_and_beneath_it_what_is_mounted_there(tmp_path: Path) -> None:
+    unless_apart()
+    command = [*APART, sys.executable, "-c", MOUNTED, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=CODE, timeout=HANG_GUARD, check=True)
+    assert done.stdout == "did '/' ['here/file', 'there/other']\n"
 
 
 LATE = """
