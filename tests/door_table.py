@@ -122,7 +122,7 @@ DOORS: Final = (
     # Programs and memory.
     Door("fork", Held(S, None, S, S), "in_a_child(os.getpid)"),
     Door("thread", WORKERS, THREAD),
-    Door("execute", Held(LS, LS, LS, LSN), "os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0)"),
+    Door("execute", Held(LS, L, LS, LSN), "os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0)"),
     Door("execute by the shell", Held(LS, L, LS, LSN), "subprocess.run(['/bin/sh', '-c', 'exit 0'])"),
     Door("execute a descriptor", WORKERS, "call('execveat', -1, b'', 0, 0, 0x1000)"),
     Door("execute the loader", Held(LS, L, LS, LSN), "execute(loader)"),

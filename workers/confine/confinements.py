@@ -167,8 +167,8 @@ RESTORE: Final = Confinement(
 own namespaces, in which nothing else has a name. Links are made, and Landlock says where. A socket of the root can be
 moved away, and none can be made."""
 
-_FORK: Final = (0x01200011, 0x00000011)
-"""Flags of clone(2) with which fork(3) makes a process, in glibc and in musl."""
+_FORK: Final = (0x01200011, 0x00000011, 0x00004111)
+"""Flags of clone(2) with which fork(3) makes a process, in glibc and in musl, and posix_spawn(3) in both."""
 
 _THREAD: Final = (0x007D0F00,)
 """Those with which musl, in the search program, makes a thread."""

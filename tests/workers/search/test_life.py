@@ -127,10 +127,16 @@ ENDS: dict[str, Callable[[int], None]] = {
 }
 
 
+NO_NAMESPACES = on_a_kernel_with(KernelFault("namespaces", "unshare", errno.EPERM))
+
+
+@pytest.mark.parametrize("command", [None, NO_NAMESPACES], ids=["in namespaces", "without"])
 @pytest.mark.parametrize("stopped", [False, True])
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
-def test_it_dies_with_its_worker(end: Callable[[int], None], stopped: bool, thicket: Path) -> None:
-    with open_search(thicket) as worker:
+def test_it_dies_with_its_worker(
+    end: Callable[[int], None], stopped: bool, command: tuple[str, ...] | None, thicket: Path
+) -> None:
+    with open_search(thicket, command=command) as worker:
         held = started(worker)
         if stopped:
             signal.pidfd_send_signal(held, signal.SIGSTOP)
@@ -302,6 +308,16 @@ def test_unreadable_places_are_counted(tmp_path: Path, context: ToolContext) -> 
 def test_a_program_that_is_gone_ends_the_worker(tmp_path: Path, context: ToolContext) -> None:
     with pytest.raises(RuntimeError, match="can no longer be executed"):
         searched(run_by(context, str(tmp_path / "gone")), "x")
+
+
+@pytest.mark.parametrize("command", [None, NO_NAMESPACES], ids=["in namespaces", "without"])
+def test_a_program_that_is_taken_away_costs_the_worker(command: tuple[str, ...] | None, tmp_path: Path) -> None:
+    program = str(shutil.copy(RIPGREP, tmp_path))
+    with open_search(tmp_path, command=command, inputs=SearchInputs(program)) as worker:
+        os.unlink(program)
+        send(worker.process, messages.Call(1, "search_files", msgspec.json.encode({"query": "x"})))
+        assert receive(worker.process) is None
+        assert worker.process.wait(HANG_GUARD) == 1
 
 
 def started_as(descriptor: int, call_s: float = 30.0, processes: int = LIMITS.processes) -> messages.Start:
