@@ -114,8 +114,8 @@ except SystemExit:
 """
 
 SHORT: Final = {
-    "status": (44, ["status"]),
-    "call": (47, ["call", "read_file", '{"path": "a.md"}', "--root", "root"]),
+    "status": (45, ["status"]),
+    "call": (48, ["call", "read_file", '{"path": "a.md"}', "--root", "root"]),
     "completion": (8, ["completion", "bash"]),
 }
 """Commands that end at once, with how many modules of ours each may import."""

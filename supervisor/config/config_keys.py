@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from supervisor.categories.registries import RegistriesConfig
 from supervisor.categories.row import CategoryLimits
+from supervisor.config.model_keys import ModelConfig, Price
 from supervisor.rules.rule import Rule
 
 _Section = TypeVar("_Section", bound=msgspec.Struct)
@@ -191,19 +192,6 @@ class ProviderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return "ProviderConfig(...)"
 
 
-_PerMillion = Annotated[float, Meta(ge=0, le=1_000_000)]
-
-
-class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a million tokens of a model cost, to show the cost of a session. There are no prices by default."""
-
-    input: Annotated[_PerMillion, Meta(examples=[1.0])]
-    output: Annotated[_PerMillion, Meta(examples=[5.0])]
-    cache_read: _PerMillion = 0.0
-    cache_write: _PerMillion = 0.0
-    currency: Annotated[str, Meta(min_length=1, max_length=8)] = "USD"
-
-
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The whole of `config.toml`."""
 
@@ -243,6 +231,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     providers: Annotated[
         dict[Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9_.-]*$")], ProviderConfig], Meta(examples=["gateway"])
     ] = {}
+    models: Annotated[dict[str, ModelConfig], Meta(examples=[DEFAULT_MODEL])] = {}
     prices: Annotated[dict[str, Price], Meta(examples=[DEFAULT_MODEL])] = {}
 
     def section(self, kind: type[_Section]) -> _Section:

@@ -14,7 +14,9 @@ from typing import Final, NamedTuple
 import trio
 
 from supervisor.agent.models.model import Model
+from supervisor.agent.models.model_facts import ModelFacts, model_facts
 from supervisor.agent.models.providers import open_model, provider_of
+from supervisor.agent.models.server_limits import NOTHING_LEARNED, LearningModel, ServerLimits
 from supervisor.broker.broker import Broker
 from supervisor.categories.restore import UndoConfig
 from supervisor.categories.shell import ShellConfig, package_caches
@@ -118,6 +120,7 @@ class SessionResources:
         self._template = WorkerTemplate(worker_command(), orphans, started=template)
         self._models: dict[tuple[str, int], Model] = {}
         self._adopted: list[Model] = []
+        self._facts: dict[tuple[str, ServerLimits], ModelFacts] = {}
         self._agent_files = AgentFiles(journal.path)
         self._surveys = Surveys()
         self.use_settings(settings)
@@ -148,6 +151,7 @@ class SessionResources:
         """What decisions about changes, and undo, stand on."""
         self._current.clear()
         self._models.clear()
+        self._facts.clear()
 
     def pools(self, profile: Profile, since: Pools | None = None) -> Pools:
         """Return the workers on the directory that the profile's root is now; the same for every session there.
@@ -238,6 +242,15 @@ class SessionResources:
             self._adopted.append(model)
             self._nursery.start_soon(_warm, model)
         return self._models[key]
+
+    def model_facts(self, name: str) -> ModelFacts:
+        """Return what holds of a model, with what its server has said of it so far. Safe in any thread."""
+        model = self._models.get((name, 0))
+        learned = model.learned if isinstance(model, LearningModel) else NOTHING_LEARNED
+        key = name, learned
+        if key not in self._facts:
+            self._facts[key] = model_facts(name, self.settings, learned)
+        return self._facts[key]
 
     async def close_unused_models(self, used: Iterable[Model | None]) -> None:
         """Close the models that are neither in use nor what a name stands for now."""

@@ -100,6 +100,5 @@ PROVIDER: Final = Provider(
     server=_SERVER,
     any_name=True,
     speaks="the Messages API",
-    window=200_000,  # https://docs.anthropic.com/en/docs/about-claude/models/overview
     check=_check,
 )

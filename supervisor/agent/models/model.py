@@ -9,10 +9,11 @@ document is named by the digest of its content: {"type": "image" | "document", "
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
+from supervisor.config.model_keys import Effort
 from supervisor.journal.facts import ReplyOrigin
 
 Block = dict[str, Any]
@@ -25,16 +26,13 @@ Usage = dict[str, int]
 """Token counts by the API's names: input_tokens, output_tokens, cache_read_input_tokens, ..."""
 
 
-Effort = Literal["", "none", "low", "medium", "high", "max"]
-"""How much a model thinks before it answers; "" leaves it to the provider, "none" is not at all."""
-
-
 class ModelOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     """What can be chosen of a reply, as far as the model has it."""
 
     max_tokens: int = 8192
     """The longest reply, in tokens, thinking included."""
     effort: Effort = ""
+    """How much it thinks before it answers; "" leaves it to the provider, "none" is not at all."""
     temperature: float | None = None
     """None leaves it to the provider."""
 

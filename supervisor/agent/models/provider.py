@@ -39,8 +39,6 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Such a server may call its models anything: every name that no other row answers to is one of theirs."""
     speaks: str = ""
     """The protocol of such a server."""
-    window: int = 200_000
-    """Tokens that a model's context holds."""
     check: Callable[[Settings], ProviderCheck] | None = None
     """Asks the provider's server whether it answers and takes the key, for `strongroom doctor --model`."""
     is_file: bool = False

@@ -63,13 +63,6 @@ def secrets(settings: Settings) -> list[str]:
     return [*keys, *(form for url in urls for form in secrets_in(url))]
 
 
-def window(name: str) -> int:
-    """Return how many tokens the context of a model holds, as far as its name says."""
-    row = provider_of(name) or provider_of(DEFAULT_MODEL)
-    assert row is not None
-    return row.window
-
-
 def open_model(name: str | None, settings: Settings) -> Model:
     """Return the model called `name`; by default the configured one, else the default of all.
 

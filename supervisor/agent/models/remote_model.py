@@ -30,6 +30,7 @@ from supervisor.agent.models.retry import (
     without_key,
 )
 from supervisor.agent.models.server import server_at
+from supervisor.agent.models.server_limits import NOTHING_LEARNED, ServerLimits
 from supervisor.agent.models.wire_format import WireFormat
 from supervisor.errors import ConfigError, ModelError
 from supervisor.journal.facts import ReplyOrigin
@@ -83,6 +84,8 @@ class RemoteModel:
     """A number in [0, 1) to spread the retries with."""
     clock: Callable[[], float] = time.time
     """Seconds since 1970, to read an HTTP date with."""
+    learned: ServerLimits = NOTHING_LEARNED
+    """What the server has said of this model's limits, where its format asks or an answer says so."""
 
     def __post_init__(self) -> None:
         if not self.api_key or not self.api_key.isascii() or not self.api_key.isprintable() or " " in self.api_key:

@@ -6,17 +6,16 @@ come, `of_fact` for facts from the journal; the same messages have the same ids.
 Facts ignored: BatchStarted, FaultsAllowed, ModeChanged, RuleRevoked, SessionDeleted, TurnResumed, Unreadable.
 """
 
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import msgspec
 
 from supervisor.acp import schema
 from supervisor.agent.models.model import Retrying, TextDelta, ThoughtDelta, message_text
-from supervisor.agent.models.providers import window
+from supervisor.agent.models.model_cost import COUNTED, cost
+from supervisor.agent.models.model_facts import ModelFacts
 from supervisor.agent.turn import CallOutput, Event
-from supervisor.config.config_keys import Price
 from supervisor.daemon.protocol import tool_calls
 from supervisor.journal.facts import (
     CallDecided,
@@ -39,7 +38,6 @@ from workers.catalog import offered_tools
 
 _OUTPUT_LIMIT: Final = 16 * 1024
 """Characters of a running tool's output that are shown: its end."""
-_MILLION: Final = 1_000_000
 _PLAN: Final = "plan"
 
 
@@ -47,18 +45,18 @@ class Projection:
     """One session's view of itself, for its clients.
 
     Args:
-        prices: what each model's tokens cost, where that is known.
+        facts_of: what holds of a model, by its name.
     """
 
-    def __init__(self, prices: Mapping[str, Price]) -> None:
+    def __init__(self, facts_of: Callable[[str], ModelFacts]) -> None:
         self.root = ""
         self.cost = 0.0
-        """Money spent, in `prices`' currency."""
+        """Money spent, in the currency of the last price."""
         self.context = 0
         """Tokens in the model's context, as of its last reply."""
         self._pieces: list[str] = []
         """Of the reply that is just coming in: joined only for somebody who asks, for there may be very many."""
-        self.prices = prices
+        self.facts_of = facts_of
         self._model = ""
         self._currency = ""
         self._tokens: dict[str, int] = {}
@@ -89,7 +87,7 @@ class Projection:
         """The tokens of the last turn; None where the model counts none."""
         if not self._tokens:
             return None
-        return schema.TokenUsage(sum(self._tokens.values()), *(self._tokens[name] for name in _COUNTED))
+        return schema.TokenUsage(sum(self._tokens.values()), *(self._tokens[name] for name in COUNTED))
 
     def of_event(self, event: Event) -> list[schema.Update]:
         """Return what clients that have been here from the start are told of an event."""
@@ -148,10 +146,10 @@ class Projection:
         """Return the tokens in the context and the cost so far; nothing where no reply has counted any."""
         if not self.context:
             return []
-        price = self.prices.get(self._model)
-        currency = price.currency if price is not None else self._currency
-        cost = schema.Cost(amount=round(self.cost, 6), currency=currency) if currency else None
-        return [schema.UsageUpdate(used=self.context, size=window(self._model), cost=cost)]
+        facts = self.facts_of(self._model)
+        currency = facts.prices.currency if facts.prices is not None else self._currency
+        spent = schema.Cost(amount=round(self.cost, 6), currency=currency) if currency else None
+        return [schema.UsageUpdate(used=self.context, size=facts.window, cost=spent)]
 
     def _forget(self) -> None:
         """Forget what is half said and half done: a turn that begins or ends has neither."""
@@ -182,16 +180,15 @@ class Projection:
         return [schema.AgentMessageChunk.of(text, self.message_id)] if text.strip() else []
 
     def _count(self, usage: dict[str, int]) -> None:
-        used = sum(usage.get(name, 0) for name in _COUNTED)
+        used = sum(usage.get(name, 0) for name in COUNTED)
         if not used:
             return
         self.context = used
-        for name in _COUNTED:
+        for name in COUNTED:
             self._tokens[name] = self._tokens.get(name, 0) + usage.get(name, 0)
-        price = self.prices.get(self._model)
-        if price is not None:
+        if (price := self.facts_of(self._model).prices) is not None:
             self._currency = price.currency
-            self.cost += sum(usage.get(name, 0) * getattr(price, field) / _MILLION for name, field in _COUNTED.items())
+            self.cost += cost(price, usage)
 
     def _of_call(self, fact: Event) -> Iterator[schema.Update]:
         match fact:
@@ -234,14 +231,3 @@ class Projection:
         if fact.ok and started is not None and started.tool == _PLAN:
             entries = offered_tools()[_PLAN].decode(effective(started).encode()).entries
             yield schema.Plan(entries=[schema.PlanEntry(**msgspec.structs.asdict(each)) for each in entries])
-
-
-_COUNTED: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "input_tokens": "input",
-        "output_tokens": "output",
-        "cache_read_input_tokens": "cache_read",
-        "cache_creation_input_tokens": "cache_write",
-    }
-)
-"""The counts that fill the context, and what each is priced as."""

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 import trio
 
 from supervisor.acp import schema
-from supervisor.config.config_keys import Price
+from supervisor.agent.models.model_facts import ModelFacts
 from supervisor.daemon.protocol.connection import Connection
 from supervisor.daemon.protocol.updates import Projection
 from supervisor.daemon.sessions.open_session import OpenSession
@@ -57,14 +57,14 @@ class JournalReader:
         """When that was, seconds since the epoch."""
         self._check_began = time.time()
 
-    async def earlier(self, session: str, prices: dict[str, Price]) -> tuple[EarlierSession, Projection]:
+    async def earlier(self, session: str, facts_of: Callable[[str], ModelFacts]) -> tuple[EarlierSession, Projection]:
         """Return an earlier session, and how its clients are told of it from here on.
 
         Raises:
             ConfigError: there is none of that id.
             JournalError: the journal cannot be read.
         """
-        return await self.run(lambda journal: _read(journal, session, prices))
+        return await self.run(lambda journal: _read(journal, session, facts_of))
 
     async def entries(self, session: str, after: int) -> list[JournalEntry]:
         """Return a session's entries after row `after`.
@@ -115,9 +115,9 @@ class JournalReader:
             return await trio.to_thread.run_sync(read, self._journal)
 
 
-def _read(journal: Journal, session: str, prices: dict[str, Price]) -> tuple[EarlierSession, Projection]:
+def _read(journal: Journal, session: str, facts_of: Callable[[str], ModelFacts]) -> tuple[EarlierSession, Projection]:
     earlier = read_earlier(journal, session)
-    projection = Projection(prices)
+    projection = Projection(facts_of)
     for entry in earlier.entries:
         projection.of_fact(entry.fact)
     return earlier, projection
@@ -129,7 +129,7 @@ async def replay(session: OpenSession, client: Connection, reader: JournalReader
     Raises:
         JournalError: the journal cannot be read.
     """
-    projection = Projection(session.subscribers.projection.prices)
+    projection = Projection(session.subscribers.projection.facts_of)
     seen = 0
     more = True
     while more:

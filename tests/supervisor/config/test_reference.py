@@ -11,8 +11,9 @@ from scripts import manual_tables
 from supervisor.categories.row import CategoryLimits
 from supervisor.categories.rows import ROWS
 from supervisor.categories.web import WebConfig
-from supervisor.config.config_keys import Config, DaemonConfig, LibrarianConfig, Price, ProfileConfig, ProviderConfig
+from supervisor.config.config_keys import Config, DaemonConfig, LibrarianConfig, ProfileConfig, ProviderConfig
 from supervisor.config.config_reader import CONFIG_FILE, SECTIONS
+from supervisor.config.model_keys import ModelConfig, Price
 from supervisor.config.reference import as_toml
 from supervisor.config.settings import load
 from supervisor.rules.rule import Rule
@@ -42,12 +43,14 @@ def test_uncommented_it_is_the_defaults(tmp_path: Path) -> None:
 
 def test_every_key_stands_in_it() -> None:
     table = tomllib.loads(uncommented())
-    (profile,), (price,), (provider,) = (table[name].values() for name in ("profiles", "prices", "providers"))
+    tables = ("profiles", "prices", "providers", "models")
+    (profile,), (price,), (provider,), (model,) = (table[name].values() for name in tables)
     rows: list[tuple[dict[str, Any], type[msgspec.Struct]]] = [
         (table, CONFIG_FILE),
         (table["limits"]["files"], CategoryLimits),
         (profile, ProfileConfig),
         (price, Price),
+        (model, ModelConfig),
         (provider, ProviderConfig),
         (table["daemon"], DaemonConfig),
         (table["rules"][0], Rule),

@@ -15,8 +15,9 @@ from supervisor.categories.restore import UndoConfig
 from supervisor.categories.row import CategoryLimits
 from supervisor.categories.shell import ShellConfig
 from supervisor.categories.web import WebConfig
-from supervisor.config.config_keys import Config, DaemonConfig, LibrarianConfig, Price, ProfileConfig, ProviderConfig
+from supervisor.config.config_keys import Config, DaemonConfig, LibrarianConfig, ProfileConfig, ProviderConfig
 from supervisor.config.config_reader import CONFIG_FILE, rules_of
+from supervisor.config.model_keys import LongPromptPrice, ModelConfig, Price
 from supervisor.config.settings import Settings, load
 from supervisor.errors import ConfigError
 from supervisor.rules.rule import Rule
@@ -57,6 +58,14 @@ output = 5.0
 cache_read = 0.1
 cache_write = 1.25
 currency = "EUR"
+long_prompt = { tokens = 100, input = 2, output = 10 }
+[models."claude-x"]
+window = 4096
+max_tokens = 2048
+effort = "xhigh"
+temperature = 0.5
+prices = { input = 2, output = 4 }
+tools = "text"
 [web]
 allow = ["example.org", "*.example.org"]
 ports = [443, 80]
@@ -145,7 +154,8 @@ def test_every_key_is_taken(home: Path) -> None:
             )
         },
         daemon=DaemonConfig(0, float("inf"), 1.5, 1, 2, 3),
-        prices={"offline-2.5": Price(1, 5, 0.1, 1.25, "EUR")},
+        prices={"offline-2.5": Price(1, 5, 0.1, 1.25, "EUR", LongPromptPrice(100, 2, 10))},
+        models={"claude-x": ModelConfig(4096, 2048, "xhigh", 0.5, "text", Price(2, 4))},
         sections=(
             WebConfig(
                 *(("example.org", "*.example.org"), (443, 80), True, {"example.org:443": "127.0.0.1:8443"}, "ca.pem"),
@@ -183,7 +193,18 @@ def test_every_key_is_taken(home: Path) -> None:
 
 
 def test_every_key_there_is_stands_in_that_test() -> None:
-    sections = (DaemonConfig, Price, ProviderConfig, WebConfig, LibrarianConfig, ShellConfig, UndoConfig, Rule)
+    sections = (
+        DaemonConfig,
+        Price,
+        LongPromptPrice,
+        ModelConfig,
+        ProviderConfig,
+        WebConfig,
+        LibrarianConfig,
+        ShellConfig,
+        UndoConfig,
+        Rule,
+    )
     for struct in (CONFIG_FILE, CategoryLimits, ProfileConfig, *sections):
         assert [key for key in struct.__struct_fields__ if key not in EVERYTHING] == []
 
@@ -279,7 +300,15 @@ MISTAKES: Final = [
     ("[prices.m]\ninput = -1\noutput = 1", "`prices.m.input` is -1; it must be a number from 0 to 1000000."),
     ("[prices.m]\ninput = inf\noutput = 1", "`prices.m.input` is inf; it must be a number from 0 to 1000000."),
     ("[prices.m]\ninput = 1\noutput = 1\ncurrency = ''", "`prices.m.currency` is ''; it must be a text of 1 to 8"),
-    ("[prices]\nm = 1", "`prices.m` is 1; it must be a table with input, output, cache_read, cache_write, currency."),
+    ("[models.m]\nwindow = 10", "`models.m.window` is 10; it must be a whole number, 1024 or more."),
+    ("[models.m]\neffort = 'very'", "`models.m.effort` is 'very'; it must be one of"),
+    ("[models.m]\ntools = 'xml'", "`models.m.tools` is 'xml'; it must be one of native, text."),
+    ("[models.m]\nwindows = 4096", "`models.m`: unknown name 'windows'; did you mean 'window'?"),
+    ("[models.m.prices]\ninput = 1", "`models.m.prices`: `output` is missing"),
+    (
+        "[prices]\nm = 1",
+        "`prices.m` is 1; it must be a table with input, output, cache_read, cache_write, currency, long_prompt.",
+    ),
     ("[web]\nallowed = []", "`web`: unknown name 'allowed'; did you mean 'allow'?"),
     ("[web]\nports = [0]", "number 1 of `web.ports` is 0; it must be a whole number from 1 to 65535."),
     ("[web]\nhttp = 'yes'", "`web.http` is 'yes'; it must be true or false."),

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -9,6 +10,7 @@ import msgspec
 import pytest
 import trio
 
+from supervisor.agent.models.model_facts import model_facts
 from supervisor.config.config_keys import Config
 from supervisor.config.profiles import resolve
 from supervisor.config.settings import Settings
@@ -91,14 +93,15 @@ async def test_many_effects_are_judged_and_put_into_words_off_the_loop(
     nursery: trio.Nursery, tmp_path: Path, more: int
 ) -> None:
     many, by = noting(AT_ONCE + more)
-    profile = resolve(Settings(Config(), Path("config.toml"), Path("/nonexistent")), "project", str(tmp_path))
+    settings = Settings(Config(), Path("config.toml"), Path("/nonexistent"))
+    profile = resolve(settings, "project", str(tmp_path))
     rules = SessionRules("s", profile, ChangeServices(rules=(RULE,)))
     assert (await rules.judge(CALL, many)).decision == "ask"
     assert await rules.suggest(CALL, many) is not None
     here = {threading.get_ident()}
     assert by.isdisjoint(here) if more else by == here
     by.clear()
-    subscribers = Subscribers(nursery, "s", Projection({}))
+    subscribers = Subscribers(nursery, "s", Projection(partial(model_facts, settings=settings)))
     answered: list[ApprovalDecision] = []
 
     async def ask() -> None:

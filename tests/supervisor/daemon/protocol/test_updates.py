@@ -1,13 +1,28 @@
 """What happened looks the same to who was there and to who loads it later: the same messages, under the same ids."""
 
 from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 from typing import Final
 
 import pytest
 
-from supervisor.acp.schema import AgentMessageChunk, AgentThoughtChunk, Content, ToolCall, ToolCallUpdate, Update
+from supervisor.acp.schema import (
+    AgentMessageChunk,
+    AgentThoughtChunk,
+    Content,
+    Cost,
+    ToolCall,
+    ToolCallUpdate,
+    Update,
+    UsageUpdate,
+)
 from supervisor.agent.models.model import Retrying, TextDelta
+from supervisor.agent.models.model_facts import model_facts
 from supervisor.agent.turn import CallOutput, Event
+from supervisor.config.config_keys import Config
+from supervisor.config.model_keys import LongPromptPrice, ModelConfig, Price
+from supervisor.config.settings import Settings
 from supervisor.daemon.protocol import tool_calls
 from supervisor.daemon.protocol.updates import Projection
 from supervisor.journal.facts import (
@@ -17,13 +32,16 @@ from supervisor.journal.facts import (
     Fact,
     ModelRetried,
     Replied,
+    SessionChanged,
     ToolsChanged,
     TurnEnded,
     TurnStarted,
 )
 from supervisor.tools.approval import ApprovalQuestion
 from tests.supervisor.changes import effects
+from workers.wire.messages import Context
 
+of_default: Final = partial(model_facts, settings=Settings(Config(), Path("config.toml"), Path("/nonexistent")))
 Message = tuple[str | None, str]
 """An id and a text."""
 
@@ -44,7 +62,7 @@ def told(projection: Projection, *events: Event) -> list[Update]:
 
 def loaded(*facts: Fact) -> list[Update]:
     """Return what somebody hears who loads it later."""
-    projection = Projection({})
+    projection = Projection(of_default)
     return [update for fact in facts for update in projection.of_fact(fact)]
 
 
@@ -64,7 +82,7 @@ CANCELLED: Final = (
 
 @pytest.fixture
 def projection() -> Projection:
-    return Projection({})
+    return Projection(of_default)
 
 
 def test_half_a_sentence_ends_with_its_turn(projection: Projection) -> None:
@@ -101,7 +119,7 @@ def test_a_message_has_the_same_id_when_it_is_loaded(tries: list[Retrying | Text
     events: list[Event] = [first, *tries, replied(1, "Done."), last]
     facts: list[Fact] = [first, *(RETRIED for each in tries if each is RETRY), replied(1, "Done."), last]
     again: list[Fact] = [TurnStarted(2, "again"), replied(2, "Yes."), TurnEnded(2, "ok", "Yes.")]
-    live = messages(told(Projection({}), *events, *again))
+    live = messages(told(Projection(of_default), *events, *again))
     assert live[-2:] == messages(loaded(*facts, *again))
     assert len({number for number, _ in live}) == len(live)
 
@@ -141,7 +159,7 @@ WAYS: Final[list[tuple[str, list[Fact], list[tuple[str | None, list[str]]]]]] = 
 @pytest.mark.parametrize(("facts", "seen"), [way[1:] for way in WAYS], ids=[way[0] for way in WAYS])
 def test_a_decision_is_told_live_and_later(facts: list[Fact], seen: list[tuple[str | None, list[str]]]) -> None:
     first: Fact = TurnStarted(1, "go")
-    for updates in (told(Projection({}), first, *facts), loaded(first, *facts)):
+    for updates in (told(Projection(of_default), first, *facts), loaded(first, *facts)):
         calls = [each for each in updates if isinstance(each, ToolCall | ToolCallUpdate)]
         assert [type(each) for each in calls] == [ToolCall] + [ToolCallUpdate] * (len(calls) - 1)
         assert [
@@ -168,7 +186,7 @@ def test_output_of_a_call_before_it_was_edited_is_not_shown_again(projection: Pr
 
 
 def test_output_of_a_call_that_nobody_was_told_of_is_told_to_nobody() -> None:
-    assert told(Projection({}), CallOutput("unknown", "text")) == []
+    assert told(Projection(of_default), CallOutput("unknown", "text")) == []
 
 
 def test_people_are_told_which_tools_are_gone_and_which_are_back() -> None:
@@ -182,4 +200,26 @@ def test_people_are_told_which_tools_are_gone_and_which_are_back() -> None:
         "(These tools cannot be called for now and will be restored automatically: fetch_url. The web workers are out.)"
     )
     assert said == [gone, "(These tools work again and can be called: fetch_url.)"]
-    assert told(Projection({}), *facts) == [each for each in loaded(*facts) if isinstance(each, AgentThoughtChunk)]
+    assert told(Projection(of_default), *facts) == [
+        each for each in loaded(*facts) if isinstance(each, AgentThoughtChunk)
+    ]
+
+
+# --- tokens and money -------------------------------------------------------------------------------------------------
+
+
+def test_each_reply_costs_what_its_own_prompt_makes_it_cost() -> None:
+    price = Price(1.0, 10.0, currency="EUR", long_prompt=LongPromptPrice(100, 2.0, 20.0))
+    config = Config(models={"m": ModelConfig(window=2048, prices=price)})
+    projection = Projection(partial(model_facts, settings=Settings(config, Path("config.toml"), Path("/nonexistent"))))
+    facts = (
+        SessionChanged("vault", "m", Context(working_directory="/r"), ()),
+        Replied(1, 0, [], "end_turn", {"input_tokens": 100, "output_tokens": 10}),
+        Replied(1, 1, [], "end_turn", {"input_tokens": 50, "cache_read_input_tokens": 51, "output_tokens": 10}),
+    )
+    for fact in facts:
+        projection.apply(fact)
+    assert projection.cost == pytest.approx((100 + 10 * 10 + 50 * 2 + 10 * 20) / 1e6)
+    (usage,) = projection.usage()
+    assert isinstance(usage, UsageUpdate)
+    assert (usage.used, usage.size, usage.cost) == (111, 2048, Cost(amount=0.0005, currency="EUR"))
