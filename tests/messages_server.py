@@ -134,10 +134,11 @@ def error(status: int, message: str, kind: str = "api_error", **headers: str) ->
 # what a request must look like -----------------------------------------------------------------------------
 
 
-def fault_in(body: Any) -> str | None:
-    """Say what the API would refuse in this request, or None."""
+def fault_in(body: Any, headers: Mapping[str, str] = {}) -> str | None:
+    """Say what the API would refuse in this request, or None; `headers` by lower-case name."""
     try:
         _judge(body)
+        _judge_thinking(body, headers.get("anthropic-beta", "").split(","))
     except _RefusedError as refused:
         return str(refused)
     except (AttributeError, KeyError, TypeError) as odd:
@@ -172,6 +173,50 @@ def _judge(body: Any) -> None:
 
 
 _THOUGHTS: Final = {"thinking", "redacted_thinking"}
+_EFFORTS: Final = ("low", "medium", "high", "xhigh", "max")
+_REFUSED: Final[Mapping[str, Sequence[str]]] = {
+    "claude-haiku-4-5": ("adaptive", "between_tools", "effort"),
+    "claude-sonnet-4-6": ("between_tools",),
+    "claude-opus-4-8": ("enabled", "between_tools", "temperature"),
+    "claude-haiku-5-5": ("enabled", "between_tools", "temperature"),
+    "claude-sonnet-5-5": ("enabled", "disabled", "temperature"),
+    "claude-opus-5-5": ("enabled", "disabled", "between_tools", "temperature"),
+}
+"""What some models answer 400 to: https://platform.claude.com/docs/en/build-with-claude/thinking-troubleshooting"""
+
+
+def _judge_thinking(body: dict[str, Any], betas: Sequence[str]) -> None:
+    thinking, config = body.get("thinking", {"type": "disabled"}), body.get("output_config", {})
+    kind, effort = thinking.get("type"), config.get("effort", "high")
+    refused = _REFUSED.get(body["model"], ())
+    _must(kind in ("enabled", "adaptive", "disabled", "between_tools"), f"thinking.type: {kind!r} is none")
+    _must("thinking" not in body or kind not in refused, f"thinking.type: {kind} is not supported by this model")
+    _must(effort in _EFFORTS, f"output_config.effort: {effort!r} is none")
+    _must("effort" not in config or "effort" not in refused, "output_config.effort: not supported by this model")
+    off = "thinking" in body and kind in ("disabled", "between_tools")
+    _must(not off or effort not in ("xhigh", "max"), f"thinking.type: {kind} is not supported with effort {effort}")
+    _must(set(thinking) <= {"type", "budget_tokens", "display", "block_binding"}, "thinking: extra inputs")
+    bound = "thinking-binding-controls-2026-08-01" in betas
+    _must(bound or "block_binding" not in thinking, "thinking.block_binding: extra inputs are not permitted")
+    if "temperature" in body:
+        _must("temperature" not in refused, "temperature: not supported by this model")
+        _must(0 <= body["temperature"] <= 1, "temperature: must be from 0 to 1")
+        _must(kind not in ("enabled", "adaptive") or body["temperature"] == 1, "temperature: only 1 with thinking")
+    if kind == "enabled":
+        budget = thinking.get("budget_tokens")
+        _must(type(budget) is int and budget >= 1024, "thinking.budget_tokens: at least 1024")
+        _must(budget < body["max_tokens"], "max_tokens: must be greater than thinking.budget_tokens")
+        _judge_open_loop(body["messages"])
+
+
+def _judge_open_loop(messages: list[dict[str, Any]]) -> None:
+    """A loop of tool calls is one turn of the assistant's, which begins with its thinking."""
+    at = len(messages) - 1
+    while at > 0 and isinstance(messages[at]["content"], list) and messages[at]["content"][0]["type"] == "tool_result":
+        at -= 2
+    if at < len(messages) - 1:
+        first = messages[at + 1]["content"][0]["type"]
+        _must(first in _THOUGHTS, f"messages.{at + 1}: Expected `thinking` or `redacted_thinking`, but found `{first}`")
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
@@ -358,7 +403,7 @@ class MessagesServer(Loopback):
 
     def _answer(self, connection: socket.socket, request: Recorded) -> bool:
         """Answer one request; say whether the connection can go on."""
-        request.refused = fault_in(request.body) if self._checked else None
+        request.refused = fault_in(request.body, request.headers) if self._checked else None
         wrong_path = request.method != "POST" or not request.path.split("?")[0].endswith("/v1/messages")
         with self._lock:
             self.requests.append(request)

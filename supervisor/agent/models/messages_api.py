@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from supervisor.agent.models.anthropic_sdk import request_head
 from supervisor.agent.models.event_stream import EventDecoder
+from supervisor.agent.models.messages_options import THOUGHTS, beta_headers, reply_parameters
 from supervisor.agent.models.messages_reader import MessagesReader
 from supervisor.agent.models.model import NO_ANSWER, Block, Message, ModelRequest, Progress
 from supervisor.agent.models.model_http import RequestHead
@@ -25,8 +26,6 @@ _NO_TOOL: Final[Mapping[str, Any]] = {
     "input_schema": {"type": "object", "properties": {}},
 }
 """Stands in where no tool is offered any more: the API refuses a history with calls in it and no tools."""
-_THINKING: Final = frozenset({"thinking", "redacted_thinking"})
-"""Blocks that the API refuses to mark for its cache, and takes back only as it has signed them."""
 
 
 def messages_model(name: str, api_key: str, base_url: str, **options: Any) -> RemoteModel:
@@ -40,18 +39,18 @@ class MessagesFormat:
     content_type = "text/event-stream"
     answers = "a stream of events"
 
-    def head(self, http: "httpx2.AsyncClient", server: Server, api_key: str, _model: str) -> RequestHead:
-        """Return the SDK's headers; the model stands in the body."""
-        return request_head(http, server, api_key)
+    def head(self, http: "httpx2.AsyncClient", server: Server, api_key: str, model: str) -> RequestHead:
+        """Return the SDK's headers, and those that the model's thinking needs; the model itself stands in the body."""
+        made = request_head(http, server, api_key)
+        return made._replace(headers={**made.headers, **beta_headers(model)})
 
     def body(self, request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
         """Return the request's JSON, with three marks: up to there the provider keeps it for the next step."""
-        body: dict[str, Any] = {
-            "model": model,
-            "max_tokens": request.options.max_tokens,
-            "stream": True,
-            "messages": _with_marks(_without_foreign_thinking(request, provider)),
-        }
+        messages = _without_foreign_thinking(request, provider)
+        wanted = reply_parameters(request.options, model, messages)
+        if not wanted.takes_thinking:
+            messages = [_without_thinking(message) for message in messages]
+        body: dict[str, Any] = {"model": model, **wanted.members, "stream": True, "messages": _with_marks(messages)}
         tools = list(request.tools)
         if request.system:
             # tools come before the system prompt in what is cached, so this mark covers both
@@ -82,7 +81,7 @@ def _with_marks(messages: Sequence[Message]) -> list[Message]:
     marked = list(messages)
     for at in (-1, -3):
         content = marked[at]["content"] if len(marked) >= -at else None
-        if isinstance(content, list) and content and (last := content[-1])["type"] not in _THINKING:
+        if isinstance(content, list) and content and (last := content[-1])["type"] not in THOUGHTS:
             marked[at] = {**marked[at], "content": [*content[:-1], {**last, "cache_control": _CACHED}]}
     return marked
 
@@ -98,13 +97,21 @@ def _without_foreign_thinking(request: ModelRequest, provider: str) -> Sequence[
         return request.messages
     messages = list(request.messages)
     for index in foreign:
-        kept = [block for block in messages[index]["content"] if not _is_thinking(block)]
-        messages[index] = {**messages[index], "content": kept or [{"type": "text", "text": NO_ANSWER}]}
+        messages[index] = _without_thinking(messages[index])
     return messages
 
 
+def _without_thinking(message: Message) -> Message:
+    """Return a message without what was thought in it; one that has none stays itself."""
+    content = message["content"]
+    if message["role"] != "assistant" or not any(map(_is_thinking, content)):
+        return message
+    kept = [block for block in content if not _is_thinking(block)]
+    return {**message, "content": kept or [{"type": "text", "text": NO_ANSWER}]}
+
+
 def _is_thinking(block: Block) -> bool:
-    return block["type"] in _THINKING
+    return block["type"] in THOUGHTS
 
 
 def _has_calls(message: Message) -> bool:
