@@ -135,6 +135,8 @@ class SessionFacts(OfSession, frozen=True):
     state: str = "-"
     turns: int = 0
     mode: str = "edits"
+    options: dict[str, str] = msgspec.field(default_factory=dict)
+    """What was chosen of the model's replies: effort, max_tokens, temperature; without those that are as by default."""
     notices: tuple[str, ...] = ()
     """Sentences that the person should see, such as that the model is not a real one."""
 
@@ -427,6 +429,8 @@ class OpenSessionStatus(OfSession, frozen=True):
     """Those of them that did."""
     cache_miss: str = ""
     """How much was missed last, and why."""
+    options: dict[str, str] = msgspec.field(default_factory=dict)
+    """As of `SessionFacts`."""
 
 
 class Status(Object, frozen=True):

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from supervisor.agent.answer_schema import TRIES, InvalidAnswer, answer_in
-from supervisor.agent.models.model import Model, Reply, ToolUse
+from supervisor.agent.models.model import Model, ModelOptions, Reply, ToolUse
 from supervisor.agent.requester import Requester
 from supervisor.agent.step_calls import StepCalls
 from supervisor.agent.transcript import STOPPED, Transcript
@@ -86,13 +86,15 @@ class Conversation:
     """Model requests that a turn may take."""
     transcript: Transcript
     """Of the session's facts so far."""
+    options: Callable[[], ModelOptions] = ModelOptions
+    """Gives what the next request asks for of its reply."""
 
     def __post_init__(self) -> None:
         self._running = False
         self._leave_turn_open = False
         self._partial_output = PartialOutput()
         self._calls = StepCalls(self.transcript, self.show, self._record, self._partial_output)
-        self._requester = Requester(self.session, self.writer, self.transcript, self.show, self._record)
+        self._requester = Requester(self.session, self.writer, self.transcript, self.show, self._record, self.options)
 
     async def run_turn(
         self, text: str, sources: tuple[Source, ...] = (), answer_schema: dict[str, Any] | None = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from supervisor.agent.accepted_reply import accepted
-from supervisor.agent.models.model import Model, ModelRequest, Progress, Reply, Retrying
+from supervisor.agent.models.model import Model, ModelOptions, ModelRequest, Progress, Reply, Retrying
 from supervisor.agent.transcript import Transcript
 from supervisor.agent.turn import Event
 from supervisor.journal.facts import ModelRetried
@@ -30,6 +30,8 @@ class Requester:
     """Is given what a reply brings as it comes in."""
     record: Callable[..., Awaitable[None]]
     """Makes facts durable, takes them into account and shows them."""
+    options: Callable[[], ModelOptions] = ModelOptions
+    """Gives what the next request asks for of its reply."""
 
     async def reply(self, model: Model, router: Router, system: str) -> Reply:
         """Return the model's next reply, as the transcript takes it.
@@ -46,8 +48,9 @@ class Requester:
             self.show(event)
 
         tools = await self._tool_definitions(router)
+        history = self.transcript
         request = ModelRequest(
-            system, tools, self.transcript.messages, self.transcript.step, origins=self.transcript.origins
+            system, tools, history.messages, history.step, options=self.options(), origins=history.origins
         )
         return accepted(await model.reply(request, progress), self.transcript.ids)
 

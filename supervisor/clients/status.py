@@ -155,6 +155,7 @@ def _session(session: extensions.OpenSessionStatus, width: int) -> Iterator[str]
     where = f"{session.profile}{mode} on {session.root}" + (f", {session.model}" if session.model else ", no model")
     yield from _wrapped(where, width, "    ")
     names = [f"{name} {value}" for name, value in session.context.items() if name != "working_directory"]
+    names += [f"{name} {value}" for name, value in session.options.items()]
     yield from _wrapped(", ".join(names), width, "    ")
     who = f"{_count(session.turns, 'turn')}, {_count(session.clients, 'client')}, opened for {session.origin}"
     yield from _wrapped(who, width, "    ")

@@ -3,7 +3,7 @@
 Rule: parameters come in here and results go out; nothing here changes anything.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
@@ -12,6 +12,7 @@ import msgspec
 
 from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.agent.models.providers import fixed_names
+from supervisor.agent.models.reply_options import DEFAULT, OPTIONS, suggested
 from supervisor.config.config_keys import DEFAULT_MODEL
 from supervisor.config.profiles import profiles
 from supervisor.config.settings import Settings
@@ -115,7 +116,10 @@ def new_session(session: OpenSession, settings: Settings, notices: list[str]) ->
 
 
 def config_options(session: OpenSession, settings: Settings) -> list[schema.ConfigOption]:
-    """Return what can be chosen: the model (any name may be set, these are suggestions), the mode, and the profile."""
+    """Return what can be chosen: the model, the mode, the profile, and what the model has of its replies.
+
+    Of models and numbers any may be set; these are suggestions.
+    """
     models = dict.fromkeys((session.model_name, settings.config.model or DEFAULT_MODEL, *fixed_names()))
     model = schema.ConfigOption(
         id="model",
@@ -141,7 +145,20 @@ def config_options(session: OpenSession, settings: Settings) -> list[schema.Conf
             for name, each in profiles(settings).items()
         ],
     )
-    return [model, mode, profile]
+    return [model, mode, profile, *_reply_options(session)]
+
+
+def _reply_options(session: OpenSession) -> Iterator[schema.ConfigOption]:
+    facts, chosen = session.session.model_facts, session.session.reply_options
+    for name, values in suggested(facts).items() if facts is not None else ():
+        current = chosen.get(name, DEFAULT)
+        yield schema.ConfigOption(
+            id=name,
+            name=OPTIONS[name],
+            category="thought_level" if name == "effort" else f"_strongroom/{name}",
+            current_value=current,
+            options=[schema.OptionValue(value=each, name=each) for each in dict.fromkeys((DEFAULT, *values, current))],
+        )
 
 
 def session_info(each: Summary) -> schema.SessionInfo:
@@ -187,6 +204,7 @@ def _facts(session: OpenSession, notices: list[str]) -> dict[str, Any]:
         state=state,
         turns=session.turns,
         mode=session.session.mode,
+        options=dict(session.session.reply_options),
         notices=tuple(notices),
     )
     return {extensions.OPTIONS: facts}

@@ -6,6 +6,7 @@ Rule: nothing of a session is sent before the answer that names it.
 from typing import Final
 
 from supervisor.acp import jsonrpc, schema
+from supervisor.agent.models.reply_options import OPTIONS
 from supervisor.daemon import responses
 from supervisor.daemon.method import MethodContext, method
 from supervisor.daemon.protocol.connection import ClientRequest, RequestError
@@ -105,12 +106,16 @@ async def _set_option(
     context: MethodContext, request: ClientRequest, params: schema.SetOptionParams
 ) -> schema.OptionsResult:
     session = context.session(params.session_id)
-    if params.config_id not in ("model", "mode", "profile"):
-        raise invalid(f"No option {params.config_id[:80]!r}. There is: model, mode, profile.")
+    known = ("model", "mode", "profile", *OPTIONS)
+    if params.config_id not in known:
+        raise invalid(f"No option {params.config_id[:80]!r}. There is: {', '.join(known)}.")
     if not params.value:
         raise invalid("An option needs a value.")
     if params.config_id == "mode":
         await _switch(session, params.value, context, request.client.name)
+    elif params.config_id in OPTIONS:
+        await session.session.choose(params.config_id, checked_text(params.value, "value"), request.client.name)
+        _tell_options(context, session)
     else:
         await _change(context, session, **{params.config_id: checked_text(params.value, "value")})
     return schema.OptionsResult(config_options=responses.config_options(session, context.registry.settings))
@@ -151,5 +156,9 @@ async def _change(
     if session.session.model is None:
         raise invalid("This session has no model, only calls.")
     await context.registry.change(session, profile, model)
+    _tell_options(context, session)
+
+
+def _tell_options(context: MethodContext, session: OpenSession) -> None:
     options = responses.config_options(session, context.registry.settings)
     session.subscribers.tell([schema.ConfigOptions(config_options=options)])

@@ -96,6 +96,7 @@ def _session(session: OpenSession) -> extensions.OpenSessionStatus:
         cache_possible=session.subscribers.cache.possible,
         cache_reused=session.subscribers.cache.reused,
         cache_miss=session.subscribers.cache.last_miss,
+        options=dict(session.session.reply_options),
     )
 
 

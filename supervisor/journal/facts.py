@@ -88,6 +88,19 @@ class ModeChanged(_Fact, frozen=True):
     by: str = ""
 
 
+OptionName = Literal["effort", "max_tokens", "temperature"]
+"""What can be chosen of a model's replies."""
+
+
+class OptionChosen(_Fact, frozen=True):
+    """The person chose how the model replies; it counts from the next request on, also within a turn."""
+
+    option: OptionName
+    value: str
+    """Empty: as the configuration and the catalogue say, again."""
+    by: str = ""
+
+
 class SessionDeleted(_Fact, frozen=True):
     """The person deleted the session: no listing shows it any more. The journal forgets nothing."""
 
@@ -310,6 +323,7 @@ Fact = (
     SessionOpened
     | SessionChanged
     | ModeChanged
+    | OptionChosen
     | SessionDeleted
     | BatchStarted
     | FaultsAllowed

@@ -27,6 +27,7 @@ from supervisor.journal.facts import (
     Fact,
     ModeChanged,
     ModelRetried,
+    OptionChosen,
     Replied,
     RuleRevoked,
     SessionChanged,
@@ -156,7 +157,7 @@ def _notes(fact: Fact) -> list[str]:
             return ["deleted: no listing shows this session"]
         case TurnResumed():
             return ["interrupted, and resumed"]
-        case ToolsChanged() | ModeChanged() | ModelRetried() | RuleRevoked() | TurnQuestioned():
+        case ToolsChanged() | ModeChanged() | OptionChosen() | ModelRetried() | RuleRevoked() | TurnQuestioned():
             return [_besides(fact)]
         case TurnEnded() if fact.status != "ok":
             why = f", {fact.kind}: {one_line(fact.message, _WIDTH)}" if fact.message else ""
@@ -165,14 +166,15 @@ def _notes(fact: Fact) -> list[str]:
             return []
 
 
-def _besides(fact: ToolsChanged | ModeChanged | ModelRetried | RuleRevoked | TurnQuestioned) -> str:
+def _besides(fact: ToolsChanged | ModeChanged | OptionChosen | ModelRetried | RuleRevoked | TurnQuestioned) -> str:
     if isinstance(fact, TurnQuestioned):
         chose = "let the turn go on" if fact.approved else "stopped the turn"
         return one_line(f"{fact.decided_by or 'the person'} {chose}, after {fact.rejected} rejections", _WIDTH * 2)
     if isinstance(fact, RuleRevoked):
         return one_line(f"the rule {fact.rule}, made in {fact.call}, was revoked by {fact.by}", _WIDTH * 2)
-    if isinstance(fact, ModeChanged):
-        return f"from here on the mode {fact.mode}"
+    if isinstance(fact, ModeChanged | OptionChosen):
+        name, value = ("mode", fact.mode) if isinstance(fact, ModeChanged) else (fact.option, fact.value or "default")
+        return one_line(f"from here on the {name} {value}", _WIDTH)
     if isinstance(fact, ToolsChanged):
         return one_line(availability_notice(fact), _WIDTH * 4)
     return f"asked the model again after {fact.kind}: {one_line(fact.message, _WIDTH)}"

@@ -9,7 +9,15 @@ SessionDeleted, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted, Unreadable.
 
 from typing import Final
 
-from supervisor.journal.facts import Fact, Replied, ReplyOrigin, SessionChanged, SessionOpened, ToolsChanged
+from supervisor.journal.facts import (
+    Fact,
+    OptionChosen,
+    Replied,
+    ReplyOrigin,
+    SessionChanged,
+    SessionOpened,
+    ToolsChanged,
+)
 
 _READ: Final = "cache_read_input_tokens"
 _WRITTEN: Final = "cache_creation_input_tokens"
@@ -47,6 +55,8 @@ class PromptCache:
                 self._changed = ""
             case SessionChanged():
                 self._changed = "the profile or the model was changed"
+            case OptionChosen(option="effort"):
+                self._changed = "how much the model thinks was changed"
             case ToolsChanged():
                 what = "failed" if fact.because else "is back"
                 self._changed = f"the list of tools was changed: {fact.category} {what}"

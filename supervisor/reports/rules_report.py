@@ -3,8 +3,9 @@
 Rule: rules and journal are only read, except by `revoke`. A command whose effects the journal holds only in part is
 never judged as if they were all.
 
-Facts ignored: BatchStarted, CallEnded, FaultsAllowed, ModeChanged, ModelRetried, Replied, RuleRevoked, SessionChanged,
-SessionDeleted, SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted, Unreadable.
+Facts ignored: BatchStarted, CallEnded, FaultsAllowed, ModeChanged, ModelRetried, OptionChosen, Replied, RuleRevoked,
+SessionChanged, SessionDeleted, SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted,
+Unreadable.
 """
 
 import datetime as dt

@@ -2,8 +2,8 @@
 
 Rule: reading changes nothing, and the account is a pure function of a session's entries.
 
-Facts ignored: BatchStarted, FaultsAllowed, ModeChanged, ModelRetried, RuleRevoked, SessionDeleted, ToolsChanged,
-TurnEnded, TurnQuestioned, TurnResumed, Unreadable.
+Facts ignored: BatchStarted, FaultsAllowed, ModeChanged, ModelRetried, OptionChosen, RuleRevoked, SessionDeleted,
+ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, Unreadable.
 """
 
 from collections.abc import Callable, Sequence

@@ -10,7 +10,7 @@ from supervisor.agent.transcript import STOPPED, Transcript
 from supervisor.agent.turn import Event
 from supervisor.config.profiles import Profile
 from supervisor.errors import ConfigError
-from supervisor.journal.facts import CallEnded, CallStarted, ModeChanged, SessionChanged, SessionOpened
+from supervisor.journal.facts import CallEnded, CallStarted, ModeChanged, OptionChosen, SessionChanged, SessionOpened
 from supervisor.journal.journal import Journal, JournalEntry
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.pool.pools import Pools
@@ -41,6 +41,12 @@ class EarlierSession:
         """The mode that was chosen last."""
         chosen = (entry.fact.mode for entry in reversed(self.entries) if isinstance(entry.fact, ModeChanged))
         return next(chosen, self.opened.mode)
+
+    @property
+    def reply_options(self) -> dict[str, str]:
+        """What was chosen last of the model's replies, by the option's name; without those that are as by default."""
+        facts = (entry.fact for entry in self.entries if isinstance(entry.fact, OptionChosen))
+        return {name: value for name, value in {fact.option: fact.value for fact in facts}.items() if value}
 
     @property
     def settings(self) -> list[SessionOpened | SessionChanged]:

@@ -11,11 +11,22 @@ from typing import Final
 import msgspec
 
 from supervisor.agent.conversation import Conversation
-from supervisor.agent.models.model import Model
+from supervisor.agent.models.model import Model, ModelOptions
+from supervisor.agent.models.model_facts import ModelFacts
+from supervisor.agent.models.reply_options import checked_choice, request_options
 from supervisor.agent.prompt import system_prompt
 from supervisor.agent.turn import CallOutput, Event
 from supervisor.config.profiles import Profile
-from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, ModeChanged, SessionChanged
+from supervisor.errors import ConfigError
+from supervisor.journal.facts import (
+    CallDecided,
+    CallEnded,
+    CallStarted,
+    Fact,
+    ModeChanged,
+    OptionChosen,
+    SessionChanged,
+)
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.pool.pools import Pools
 from supervisor.rules.rule import Mode
@@ -49,6 +60,7 @@ class Session:
         approve: asks a person; None where nobody is there.
         max_steps: model requests a turn may take.
         services: what approving and undoing changes needs.
+        facts_of: what holds of a model, by its name; without it, replies are as a model has them by default.
     """
 
     def __init__(
@@ -63,6 +75,7 @@ class Session:
         approve: Approve | None = None,
         max_steps: int = 50,
         services: ChangeServices = _NO_SERVICES,
+        facts_of: Callable[[str], ModelFacts] | None = None,
     ) -> None:
         self.profile = profile
         self.model = model
@@ -72,7 +85,10 @@ class Session:
         self._approve = approve
         self._services = services
         self._show = show
+        self._facts_of = facts_of
         self._calls = 0
+        self.reply_options = earlier.reply_options
+        """What was chosen of the model's replies, by the option's name."""
         self.id, self.opened, self._taken = earlier.id, earlier.opened, earlier.calls
         self._router = Router(profile, pools, approve, self.id, services)
         self._router.rules.mode = earlier.mode
@@ -82,7 +98,7 @@ class Session:
         if model is not None:
             prompt = system_prompt(profile)
             self._conversation = Conversation(
-                self.id, writer, model, self._router, prompt, show, max_steps, earlier.transcript
+                self.id, writer, model, self._router, prompt, show, max_steps, earlier.transcript, self._request_options
             )
 
     @property
@@ -116,6 +132,31 @@ class Session:
             if self._conversation is not None:
                 self._conversation.transcript.apply(chosen)
         await self._router.rules.wait_for_plan()
+
+    @property
+    def model_facts(self) -> ModelFacts | None:
+        """What holds of its model; None where it has none, or that is not known."""
+        return None if self.model is None or self._facts_of is None else self._facts_of(self.model.name)
+
+    def _request_options(self) -> ModelOptions:
+        facts = self.model_facts
+        return ModelOptions() if facts is None else request_options(facts, self.reply_options)
+
+    async def choose(self, option: str, value: str, by: str) -> None:
+        """Choose how the model replies from its next request on, also while a turn runs.
+
+        Raises:
+            ConfigError: the model has no such option, or not with this value.
+            JournalError: it cannot be recorded; everything stays as it was.
+        """
+        facts = self.model_facts
+        if facts is None:
+            raise ConfigError(f"This session has no option {option[:80]!r}.")
+        name, kept = checked_choice(facts, option, value)
+        if kept == self.reply_options.get(name, ""):
+            return
+        await self._writer.append(self.id, OptionChosen(name, kept, by))
+        self.reply_options = {each: chosen for each, chosen in {**self.reply_options, name: kept}.items() if chosen}
 
     def change(
         self, profile: Profile, pools: Pools, model: Model, services: ChangeServices | None = None

@@ -38,6 +38,8 @@ class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     efforts: tuple[Effort, ...] = ()
     temperature: bool = True
     """It takes one, where it does not think."""
+    steered: bool = True
+    """Its replies can be chosen at all."""
     prices: Price | None = None
     checked: date
     source: str

@@ -46,6 +46,8 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     thinks: bool
     efforts: tuple[Effort, ...]
     takes_temperature: bool
+    steered: bool
+    """Its replies can be chosen at all."""
     effort: Effort
     """As configured; "" leaves it to the provider."""
     temperature: float | None
@@ -101,6 +103,7 @@ def model_facts(name: str, settings: Settings, learned: ServerLimits = NOTHING_L
         thinks=known.thinks,
         efforts=known.efforts,
         takes_temperature=known.temperature,
+        steered=known.steered,
         effort=own.effort or "",
         temperature=own.temperature,
         prices=prices,

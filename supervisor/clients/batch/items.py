@@ -3,8 +3,8 @@
 Rule: a result line is written whole and synced before the next; a torn last line (the process was killed) is cut
 off on resume, never repaired by guessing. Bad input is refused with its line before anything runs.
 
-Facts ignored: BatchStarted, CallDecided, FaultsAllowed, ModeChanged, ModelRetried, RuleRevoked, SessionChanged,
-SessionDeleted, SessionOpened, ToolsChanged, TurnQuestioned, TurnResumed, TurnStarted, Unreadable.
+Facts ignored: BatchStarted, CallDecided, FaultsAllowed, ModeChanged, ModelRetried, OptionChosen, RuleRevoked,
+SessionChanged, SessionDeleted, SessionOpened, ToolsChanged, TurnQuestioned, TurnResumed, TurnStarted, Unreadable.
 """
 
 import errno

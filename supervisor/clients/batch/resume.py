@@ -2,8 +2,8 @@
 
 Rule: an item that was started is resumed only with the same prompts, schema, root, profile, model and mode.
 
-Facts ignored: CallDecided, CallEnded, CallStarted, FaultsAllowed, ModeChanged, ModelRetried, Replied, RuleRevoked,
-SessionChanged, SessionDeleted, ToolsChanged, TurnQuestioned, TurnResumed, Unreadable.
+Facts ignored: CallDecided, CallEnded, CallStarted, FaultsAllowed, ModeChanged, ModelRetried, OptionChosen, Replied,
+RuleRevoked, SessionChanged, SessionDeleted, ToolsChanged, TurnQuestioned, TurnResumed, Unreadable.
 """
 
 import secrets

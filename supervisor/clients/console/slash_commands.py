@@ -119,7 +119,10 @@ def _choose(option: str) -> Callable[[SessionController, str], Awaitable[None]]:
             controller.say(f"The {option} is {argument} now.")
             return
         found = controller.state.option(option)
-        current = getattr(controller.state.facts, option)
+        current = found.current_value if found else getattr(controller.state.facts, option, "")
+        if not current:
+            controller.say(f"This model has no {option}.", error=True)
+            return
         rows = [
             ("*" if choice.value == current else " ", choice.value, choice.description or "")
             for choice in (found.options if found else ())
@@ -269,6 +272,9 @@ COMMANDS: Final[Mapping[str, SlashCommand]] = {
     "model": SlashCommand("[NAME]", "list the models, or switch to another", _choose("model")),
     "mode": SlashCommand("[NAME]", "which changes are asked about: list the modes, or switch", _choose("mode")),
     "profile": SlashCommand("[NAME]", "list the profiles, or switch to another", _choose("profile")),
+    "effort": SlashCommand("[LEVEL]", "how much the model thinks: list the levels, or choose one", _choose("effort")),
+    "max_tokens": SlashCommand("[NUMBER]", "the longest reply, in tokens, or `default`", _choose("max_tokens")),
+    "temperature": SlashCommand("[NUMBER]", "how freely the model writes, or `default`", _choose("temperature")),
     "tools": SlashCommand("", "list the agent's tools", _tools),
     "show": SlashCommand("[N]", "the last tool call, or the N-th, in full", _show),
     "undo": SlashCommand(ARGUMENT, "undo the last change, or the named ones", undo),

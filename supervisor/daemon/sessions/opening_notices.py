@@ -5,6 +5,7 @@ Rule: pure. Each says first, in capitals, what somebody who reads nothing else m
 
 from typing import Final
 
+from supervisor.agent.models.model_facts import ModelFacts
 from supervisor.config.profiles import Profile
 from supervisor.display.escape import one_line
 
@@ -32,12 +33,24 @@ _KEEPS: Final = (
 )
 
 
-def opening_notices(substituted: str, profile: Profile, *, keeps: bool = False) -> list[str]:
-    """Return what to tell of a session; `substituted` says why it has no language model.
+_UNKNOWN_MODEL: Final = (
+    "THE MODEL {name} IS NOT KNOWN: it is counted on for a context of {window} tokens and replies of {longest}, and "
+    'what it costs is not counted. Set `window`, `max_tokens` and `prices` in [models."{name}"]; `strongroom models` '
+    "shows what is known."
+)
+
+
+def opening_notices(
+    substituted: str, profile: Profile, facts: ModelFacts | None = None, *, keeps: bool = False
+) -> list[str]:
+    """Return what to tell of a session; `substituted` says why it has no language model, `facts` are its model's.
 
     With `keeps`, it has the programs of another client than the one that is told.
     """
     model = [_NO_MODEL.format(why=substituted)] if substituted else []
+    if facts is not None and not facts.known:
+        name = one_line(facts.name, 100)
+        model.append(_UNKNOWN_MODEL.format(name=name, window=facts.window, longest=facts.max_tokens))
     has = profile.surroundings
     broken = [_BROKEN.format(why=has.venv_problem)] if has and has.venv_problem else []
     copies = [_COPIES] * profile.copies

@@ -99,7 +99,7 @@ class SessionRegistry:
                 await self.resources.writer.append(begun.id, begun.opened)
                 subscribers = Subscribers(self._nursery, begun.id, projection)
                 session = self._start(subscribers, profile, model, opened_at, begun, attended=options.attended)
-        return session, opening_notices(why, profile)
+        return session, opening_notices(why, profile, session.session.model_facts)
 
     async def reopen(
         self, session_id: str, options: extensions.SessionOptions, *, recorded: bool = False
@@ -120,7 +120,9 @@ class SessionRegistry:
             keeps = await self._has_other_programs(session_id, person_of(options))
             if (session := self.sessions.get(session_id)) is not None:  # it may have been closed meanwhile
                 if not keeps or session.busy or session.subscribers.clients:
-                    return session, opening_notices(session.substituted, session.profile, keeps=keeps)
+                    return session, opening_notices(
+                        session.substituted, session.profile, session.session.model_facts, keeps=keeps
+                    )
                 self.forget(session)
             await self._opening_right.lease(session_id)
             with self._opening_right.released_unless_open(session_id):
@@ -197,7 +199,7 @@ class SessionRegistry:
             subscribers.cache.apply(entry.fact, entry.at)
         await settle_earlier(earlier, self.resources.writer, self.resources.pools(profile), subscribers.show)
         session = self._start(subscribers, profile, model, opened_at, earlier, attended=attended, substituted=why)
-        return session, opening_notices(why, profile)
+        return session, opening_notices(why, profile, session.session.model_facts)
 
     async def settle(self, session_id: str) -> None:
         """Settle the commits of a session that no process saw end, unless it is open here; it is not opened.
@@ -237,6 +239,7 @@ class SessionRegistry:
             approve=subscribers.request_approval if attended else None,
             max_steps=self.settings.config.max_steps,
             services=self.resources.services,
+            facts_of=self.resources.model_facts,
         )
         started = OpenSession(
             self._nursery, session, subscribers, opened_at, attended=attended, substituted=substituted

@@ -14,6 +14,7 @@ from supervisor.journal.facts import (
     CallEnded,
     CallStarted,
     Fact,
+    OptionChosen,
     SessionChanged,
     SessionDeleted,
     SessionOpened,
@@ -140,6 +141,8 @@ SPOKEN: Final[list[Fact]] = [
     CallEnded(1, "b", "write_file", False, "It was not run.", kind="denied"),
     TurnEnded(1, "ok", "done"),
     SessionChanged("reader", "other", Context("/y"), ("read_file",)),
+    OptionChosen("effort", "high"),
+    OptionChosen("effort", ""),
     SessionDeleted(),
 ]
 
@@ -165,6 +168,8 @@ def test_a_history_shows_what_people_said_and_changed(journal: Journal, settings
         "    denied: It was not run.",
         "(from here on profile reader, model other)",
         "(and the root /y)",
+        "(from here on the effort high)",
+        "(from here on the effort default)",
         "(deleted: no listing shows this session)",
     ]
 

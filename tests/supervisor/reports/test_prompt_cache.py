@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.journal.facts import Fact, Replied, ReplyOrigin, SessionChanged, ToolsChanged, TurnStarted
+from supervisor.journal.facts import Fact, OptionChosen, Replied, ReplyOrigin, SessionChanged, ToolsChanged, TurnStarted
 from supervisor.reports.prompt_cache import PromptCache
 from workers.wire.messages import Context
 
@@ -49,6 +49,18 @@ CAUSES: Final[dict[str, tuple[list[tuple[Fact, float]], Replied, float, str]]] =
         replied(9, 0, 5000),
         9.0,
         "the list of tools was changed: web is back",
+    ),
+    "other thinking": (
+        [(OptionChosen("effort", "high"), 1.0), (OptionChosen("max_tokens", "9"), 2.0)],
+        replied(9, 0, 5000),
+        9.0,
+        "how much the model thinks was changed",
+    ),
+    "another length": (
+        [(OptionChosen("max_tokens", "9"), 1.0)],
+        replied(9, 0, 5000),
+        9.0,
+        "the provider has not kept it",
     ),
     "a pause": (
         [(TurnStarted(1, "x"), 700.0)],

@@ -33,6 +33,7 @@ OPTIONS: Final = [
     for name, category, values in (
         ("model", "model", ("offline", "claude-haiku-5-5")),
         ("profile", "mode", ("vault", "project")),
+        ("effort", "thought_level", ("default", "high")),
     )
 ]
 

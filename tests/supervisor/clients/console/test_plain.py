@@ -83,6 +83,13 @@ def test_a_key_that_the_daemon_does_not_have_is_explained(run: Run, daemon: Fake
     assert "`strongroom daemon --stop` ends it." in console.result(HANG_GUARD).err
 
 
+def test_a_model_s_options_are_listed_and_chosen(run: Run, daemon: FakeDaemon) -> None:
+    done = run("/effort\n/effort high\n/temperature\n").result(HANG_GUARD)
+    assert done.out == "*  default\n   high\n"
+    assert "The effort is high now." in done.err
+    assert "This model has no temperature." in done.err
+
+
 def test_quit_ends_it(run: Run) -> None:
     console = run("/quit\nnever\n")
     assert console.result(HANG_GUARD).code == 0
