@@ -15,26 +15,18 @@ from supervisor.agent.models.model import Model, ModelOptions
 from supervisor.agent.models.model_facts import ModelFacts
 from supervisor.agent.models.reply_options import checked_choice, request_options
 from supervisor.agent.prompt import system_prompt
-from supervisor.agent.turn import CallOutput, Event
+from supervisor.agent.turn import Event
 from supervisor.config.profiles import Profile
 from supervisor.errors import ConfigError
-from supervisor.journal.facts import (
-    CallDecided,
-    CallEnded,
-    CallStarted,
-    Fact,
-    ModeChanged,
-    OptionChosen,
-    SessionChanged,
-)
+from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, ModeChanged, OptionChosen, SessionChanged
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.pool.pools import Pools
 from supervisor.rules.rule import Mode
 from supervisor.session.earlier_session import EarlierSession
+from supervisor.session.single_call import SingleCallContext
 from supervisor.tools.approval import Approve
 from supervisor.tools.catalog import unoffered
 from supervisor.tools.outcomes import abandoned
-from supervisor.tools.partial_output import PartialOutput
 from supervisor.tools.router import Router
 from supervisor.tools.services import ChangeServices
 from supervisor.undo.undo_plan import TOOL, UndoStep
@@ -228,7 +220,7 @@ class Session:
         )
         execution = self._router.execution
 
-        async def run(context: _SingleCallContext) -> CallEnded:
+        async def run(context: SingleCallContext) -> CallEnded:
             ended = await execution.run(started, offer, context, undoes=step.call)
             if ended.ok and context.decided is None:  # nothing had to be restored, and so it is taken back too
                 await context.record(CallDecided(0, started.call, "allow", reason, committed=False, undoes=step.call))
@@ -243,12 +235,12 @@ class Session:
     async def _run(
         self,
         started: CallStarted,
-        run: Callable[["_SingleCallContext"], Awaitable[CallEnded]],
+        run: Callable[[SingleCallContext], Awaitable[CallEnded]],
         tell: Callable[[CallEnded], None] = lambda _ended: None,
     ) -> tuple[CallEnded, CallDecided | None]:
         """Record a call, run it, and record its end."""
         await self._writer.append(self.id, started)
-        context = _SingleCallContext(self._writer, self.id, started, self._show)
+        context = SingleCallContext(self._writer, self.id, started, self._show)
         context.partial_output.begin(started.call)
         try:
             ended = await run(context)
@@ -270,38 +262,6 @@ class Session:
         if self._conversation is not None:
             taken.add(call)
         return call
-
-
-class _SingleCallContext:
-    """What becomes of what happens on the way of a single call."""
-
-    def __init__(
-        self, writer: JournalWriter, session: str, started: CallStarted, show: Callable[[Event], None]
-    ) -> None:
-        self.started = started
-        self.decided: CallDecided | None = None
-        self.partial_output = PartialOutput()
-        self._writer = writer
-        self._session = session
-        self._show = show
-
-    async def record(self, *facts: Fact) -> None:
-        await self._writer.append(self._session, *facts)
-        for fact in facts:
-            match fact:
-                case CallStarted():
-                    self.started, self.decided = fact, None
-                case CallDecided():
-                    self.decided = fact
-                case _:
-                    pass
-
-    def output(self, call: str, text: str) -> None:
-        self.partial_output.add(call, text)
-        self._show(CallOutput(call, text))
-
-    def awaiting_approval(self, *, begins: bool) -> None:
-        """Nobody watches the state of a single call."""
 
 
 def _warm(router: Router, pools: Pools) -> None:

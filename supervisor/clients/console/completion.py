@@ -37,6 +37,7 @@ class Completions(Completer):
         choices = {option.id: [choice.value for choice in option.options] for option in state.options}
         choices["undo"] = ["turn", "session", "force"]
         choices["rules"] = ["revoke"]
+        choices["show"] = ["thinking"]
         choices["resume"] = [info.session_id for info in self._controller.known_sessions]
         yield from offers(
             document.text_before_cursor,

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from supervisor.acp import extensions, schema
-from supervisor.clients.connection.requests import call_facts
+from supervisor.clients.console.call_updates import fill
 from supervisor.clients.console.shown import (
     AnswerEnds,
     Entry,
@@ -20,16 +20,15 @@ from supervisor.clients.console.shown import (
     ShownAnswer,
     ShownCall,
     ShownPrompt,
+    ShownThought,
     Tone,
     entry_keys,
 )
-from supervisor.display import changes
 
 IDLE: Final = "Input"
-_CUT: Final = ("cancelled", "outcome_unknown")
-"""Kinds of a call's end that may not say what it had printed."""
 _DIGITS: Final = 6
 _THOUGHT: Final = 400
+"""Characters of what the model thinks that the progress line is made of."""
 _STEPS: Final = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 _AGAIN: Final = "The answer starts again."
 
@@ -55,6 +54,8 @@ class SessionState:
         self.commands: list[schema.AvailableCommand] = []
         self.options: list[schema.ConfigOption] = []
         self._answer: ShownAnswer | None = None
+        self._thought: ShownThought | None = None
+        """What is being thought; an entry when that ends."""
         self._carry = ""
         """What of the answer stands on the screen already, where it is told again."""
         self._by_id: dict[str, ShownCall] = {}
@@ -74,6 +75,18 @@ class SessionState:
         """Return the call of a number that a person has typed."""
         wanted = int(number) if number.isdecimal() and len(number) <= _DIGITS else 0
         return next((call for call in self.calls if call.number == wanted), None)
+
+    @property
+    def last_thought(self) -> ShownThought | None:
+        """What the model thinks, or thought last."""
+        thoughts = (entry for entry in reversed(self.entries) if isinstance(entry, ShownThought))
+        return self._thought or next(thoughts, None)
+
+    @property
+    def newest(self) -> ShownCall | ShownThought | None:
+        """What the model thinks, or else what it called or thought last."""
+        entries = (entry for entry in reversed(self.entries) if isinstance(entry, ShownCall | ShownThought))
+        return self._thought or next(entries, None)
 
     @property
     def prompt_count(self) -> int:
@@ -107,7 +120,7 @@ class SessionState:
 
     def finished(self, summary: extensions.TurnSummary | None, usage: schema.TokenUsage | None = None) -> list[Item]:
         """Take note of a turn's end; `summary` is None where none ran."""
-        items = self._end_answer()
+        items = self._end_said()
         self.turn_state, self.retry, self.thought = IDLE, "", ""
         for call in self.calls:
             call.status = "failed" if call.status in ("pending", "in_progress") else call.status
@@ -140,7 +153,7 @@ class SessionState:
                 return self._take_call(update)
             case schema.Plan():
                 steps = [f"{_STEPS[each.status]} {each.content}" for each in update.entries]
-                return [*self._end_answer(), self._noted("\n".join(("Plan:", *steps)), "info")]
+                return [*self._end_said(), self._noted("\n".join(("Plan:", *steps)), "info")]
             case _:
                 self._take_settings(update)
                 return []
@@ -157,7 +170,7 @@ class SessionState:
                 self.facts = msgspec.structs.replace(self.facts, mode=update.current_mode_id)
 
     def _take_prompt(self, text: str, message: str) -> list[Item]:
-        items = self._end_answer()
+        items = self._end_said()
         self._failed = False
         asked = ShownPrompt(text, message)
         self.entries.append(asked)
@@ -165,14 +178,26 @@ class SessionState:
 
     def _take_thought(self, text: str, message: str) -> list[Item]:
         if message.endswith("-end"):  # how the daemon tells a history's reader that a turn has failed
-            return [*self._end_answer(), self._failure(_unwrapped(text))]
+            return [*self._end_said(), self._failure(_unwrapped(text))]
         if message.endswith("-note"):  # what the person is to know of it
-            return [*self._end_answer(), self._noted(_unwrapped(text), "notice")]
+            return [*self._end_said(), self._noted(_unwrapped(text), "notice")]
         if "-tools-" in message:  # and that tools are gone, or back
             self.tools_note = _unwrapped(text)
-            return [*self._end_answer(), self._noted(self.tools_note, "notice")]
+            return [*self._end_said(), self._noted(self.tools_note, "notice")]
         self.thought = (self.thought + text)[-_THOUGHT:]
-        return []
+        items: list[Item] = []
+        if self._thought is None or self._thought.id != message:
+            items = self._end_thought() + (self._end_answer() if self._answer is not None else [])
+            self._thought = ShownThought(message)
+        self._thought.text += text
+        return items
+
+    def _end_thought(self) -> list[Item]:
+        thought, self._thought = self._thought, None
+        if thought is None or not thought.text.strip():
+            return []
+        self.entries.append(thought)
+        return [thought]
 
     def _failure(self, text: str) -> Note:
         self._failed = True
@@ -185,10 +210,10 @@ class SessionState:
 
     def _take_answer(self, text: str, message: str) -> list[Item]:
         self.thought = ""
-        items: list[Item] = []
+        items = self._end_thought()
         answer = self._answer
         if answer is not None and message and answer.id and message != answer.id and not self._carry:
-            items, answer = self._end_answer(), None
+            items, answer = items + self._end_answer(), None
         if answer is None:
             answer = self._answer = ShownAnswer(message)
             self.entries.append(answer)
@@ -207,50 +232,34 @@ class SessionState:
             return [Said(answer.text[len(carry) :])]
         return [AnswerEnds(), Note(_AGAIN), Said(answer.text)]
 
+    def _end_said(self) -> list[Item]:
+        """End what is being thought or said."""
+        return self._end_answer() + self._end_thought()
+
     def _end_answer(self) -> list[Item]:
         was, self._answer = self._answer or self._carry, None
         self._carry = ""
         return [AnswerEnds()] if was else []
 
     def _take_call(self, update: schema.ToolCall | schema.ToolCallUpdate) -> list[Item]:
-        items = self._end_answer()
+        items = self._end_said()
         call = self._by_id.get(update.tool_call_id)
         if call is None:
             call = ShownCall(update.tool_call_id, len(self.calls) + 1, update.title or update.tool_call_id)
             self._by_id[call.id] = call
             self.calls.append(call)
             self.entries.append(call)
-        self._fill(call, update)
+        fill(call, update)
         if update.status in ("completed", "failed") and not call.ended:
             call.ended = True
             items.append(call)
         return items
 
-    def _fill(self, call: ShownCall, update: schema.ToolCall | schema.ToolCallUpdate) -> None:
-        facts = call_facts(update.meta) or extensions.CallFacts(tool="")
-        call.title = update.title or call.title
-        call.tool = facts.tool or call.tool or call.title.split(" ", 1)[0]
-        call.status = update.status or call.status
-        call.command = call.command or update.kind == "execute"
-        call.arguments = facts.arguments or call.arguments
-        if not call.arguments and update.raw_input is not None:
-            call.arguments = msgspec.json.encode(update.raw_input).decode()
-        if facts.edited is not None and facts.edited != call.edited:
-            call.edited, call.output = facts.edited, ""  # what it printed before, it printed with other arguments
-        call.reason = facts.reason or call.reason
-        call.kind, call.note, call.seconds = facts.kind or call.kind, facts.note or call.note, facts.seconds
-        if facts.decided is not None and update.status == "completed":
-            call.outcome = changes.outcome(facts.decided)
-        texts = [each.content.text for each in update.content or () if isinstance(each, schema.Content)]
-        if texts and not _proposes(update, facts):
-            shown = call.output.rstrip()
-            cut = facts.kind in _CUT and not call.ended and shown not in texts[0]
-            call.output = f"{shown}\n{texts[0]}" if cut else texts[0]  # the rest we say ourselves
-
     # --- interruptions ----------------------------------------------------------------------------------------------
 
     def rewind_answer(self, shown: int) -> None:
-        """Let the answer be told again from its start; its first `shown` characters are on the screen."""
+        """Let the reply be told again from its start; the first `shown` characters of its text are on the screen."""
+        self._thought = None
         if self._answer is None:
             return
         self._carry = self._answer.text[:shown]
@@ -278,14 +287,9 @@ class SessionState:
                     else:
                         self._carry = ""
                         items.append(AnswerEnds())
-                case ShownPrompt() | Note() if key not in known:
+                case ShownPrompt() | ShownThought() | Note() if key not in known:
                     items.append(entry)
         return items
-
-
-def _proposes(update: schema.ToolCall | schema.ToolCallUpdate, facts: extensions.CallFacts) -> bool:
-    """Say whether an update shows what a call would change, and not what it has printed."""
-    return update.status == "pending" or (facts.decided is not None and update.status not in ("completed", "failed"))
 
 
 def _unwrapped(text: str) -> str:

@@ -37,6 +37,13 @@ class AnswerEnds(msgspec.Struct, frozen=True):
     """No more of this answer comes."""
 
 
+class ShownThought(msgspec.Struct):
+    """What the model has thought, shown when it goes on to something else."""
+
+    id: str
+    text: str = ""
+
+
 class ShownCall(msgspec.Struct):
     """A tool call, shown when it has ended. `number` counts from 1 within the session; `seconds`: how long it took."""
 
@@ -79,10 +86,10 @@ class Document(msgspec.Struct, frozen=True):
     text: str
 
 
-Entry = ShownPrompt | ShownAnswer | ShownCall | Note
+Entry = ShownPrompt | ShownAnswer | ShownThought | ShownCall | Note
 """An entry of a conversation."""
 
-Lines = ShownPrompt | ShownCall | ShownProposal | Note | Document
+Lines = ShownPrompt | ShownThought | ShownCall | ShownProposal | Note | Document
 """An item that is shown as whole lines."""
 
 Item = Said | AnswerEnds | Lines
@@ -117,15 +124,18 @@ class Screen(Protocol):
 def entry_keys(entries: Iterable[Entry]) -> list[tuple[Any, ...]]:
     """Return what tells an entry from others, in a history that was heard live and in the same one loaded."""
     keys: list[tuple[Any, ...]] = []
-    turn = answers = 0
+    turn = answers = thoughts = 0
     for entry in entries:
         match entry:
             case ShownPrompt():
-                turn, answers = turn + 1, 0
+                turn, answers, thoughts = turn + 1, 0, 0
                 keys.append(("asked", turn))
             case ShownAnswer():
                 answers += 1
                 keys.append(("answer", turn, answers))
+            case ShownThought():
+                thoughts += 1
+                keys.append(("thought", turn, thoughts))
             case ShownCall():
                 keys.append(("call", entry.id))
             case Note():

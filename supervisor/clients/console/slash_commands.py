@@ -15,7 +15,7 @@ from supervisor.clients.connection.requests import absolute_model
 from supervisor.clients.console.session_controller import SessionController
 from supervisor.clients.console.shown import AnswerEnds, Document, Item, Note, Said, ShownAnswer, ShownCall, ShownPrompt
 from supervisor.clients.console.status_bar import money, tokens
-from supervisor.clients.console.styled_text import call_document, leading_object
+from supervisor.clients.console.styled_text import call_document, full_document, leading_object
 from supervisor.clients.console.undo_command import ARGUMENT, undo
 from supervisor.display.columns import cut, table
 from supervisor.display.escape import visible
@@ -25,6 +25,7 @@ _LISTED: Final = 20
 _REVOKE_N: Final = 2
 """Words of `revoke N`."""
 _TITLE: Final = 60
+_THINKING: Final = "thinking"
 _FENCE: Final = "```"
 _KEYS: Final = (
     ("Enter", "send the line, or run the call that is shown, once that could be read"),
@@ -33,7 +34,7 @@ _KEYS: Final = (
     ("Tab", "complete a command, a tool, or a path beneath the root; edit the call that is shown"),
     ("Shift-Tab", "switch to the next mode, also while a turn runs"),
     ("Ctrl-C", "cancel the turn, or clear the line; twice: leave"),
-    ("Ctrl-O", "show the approval request, or the last tool call, in full"),
+    ("Ctrl-O", "show the approval request, or the last tool call or thinking, in full"),
     ("Alt-S, Alt-A", "approve for this session, or always; the rule is shown before it is made"),
     ("Escape", "reject the call that is shown; on an empty line: leave"),
 )
@@ -251,6 +252,10 @@ def _fenced(text: str, language: str) -> str:
 
 
 async def _show(controller: SessionController, argument: str) -> None:
+    if argument == _THINKING:
+        thought = controller.state.last_thought
+        controller.screen.show(Document(full_document(thought) if thought else "The model has shown no thinking yet."))
+        return
     count = len(controller.state.calls)
     call = controller.state.numbered(argument or str(count))
     if not count:
@@ -276,7 +281,7 @@ COMMANDS: Final[Mapping[str, SlashCommand]] = {
     "max_tokens": SlashCommand("[NUMBER]", "the longest reply, in tokens, or `default`", _choose("max_tokens")),
     "temperature": SlashCommand("[NUMBER]", "how freely the model writes, or `default`", _choose("temperature")),
     "tools": SlashCommand("", "list the agent's tools", _tools),
-    "show": SlashCommand("[N]", "the last tool call, or the N-th, in full", _show),
+    "show": SlashCommand("[N|thinking]", "the last tool call, the N-th, or what was thought last, in full", _show),
     "undo": SlashCommand(ARGUMENT, "undo the last change, or the named ones", undo),
     "rules": SlashCommand("[revoke N]", "the rules that count here, or revoke one that you made", _rules),
     "status": SlashCommand("", "daemon, sessions and workers", _status),

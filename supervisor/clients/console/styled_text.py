@@ -9,7 +9,16 @@ from typing import Final
 
 import msgspec
 
-from supervisor.clients.console.shown import Document, Lines, Note, ShownCall, ShownPrompt, ShownProposal, Tone
+from supervisor.clients.console.shown import (
+    Document,
+    Lines,
+    Note,
+    ShownCall,
+    ShownPrompt,
+    ShownProposal,
+    ShownThought,
+    Tone,
+)
 from supervisor.display.columns import broken, cut, off_frame, width, wrapped
 from supervisor.display.command_text import title_of
 from supervisor.display.escape import document, visible
@@ -76,6 +85,8 @@ def _lines_of(item: Lines, columns: int, *, wrap: bool) -> list[Fragments]:
             begins = [("> ", first), *(("  ", line) for line in rest)]
             lines = [wrapped(line, columns, begin, "  ") if wrap else [begin + line] for begin, line in begins]
             return [[("bold", piece)] for pieces in lines for piece in pieces]
+        case ShownThought():
+            return [[("dim", line)] for line in _thought_lines(item.text, columns, wrap=wrap)]
         case ShownCall():
             return call_lines(item, columns, wrap=wrap)
         case ShownProposal():
@@ -85,6 +96,20 @@ def _lines_of(item: Lines, columns: int, *, wrap: bool) -> list[Fragments]:
             return [[(tone, line)] for line in _sentence(f"{begin}{item.text}", columns, wrap=wrap)]
         case Document():
             return [[("", line)] for line in visible(item.text).rstrip("\n").split("\n")]
+
+
+def _thought_lines(thought: str, columns: int, *, wrap: bool) -> list[str]:
+    """Return the first lines of what was thought, and how to see the others."""
+    first, *rest = visible(thought.strip()).split("\n")
+    begun = [("∴ ", first), *((_FURTHER, line) for line in rest if line.strip())]
+    lines = [
+        piece
+        for begin, line in begun
+        for piece in (wrapped(line, columns, begin, _FURTHER) if wrap else [begin + line])
+    ]
+    left = len(lines) - _HEAD
+    more = f"{_FURTHER}... {left} more line{'s' * (left > 1)}; /show thinking"
+    return [*lines[:_HEAD], more] if left > 1 else lines
 
 
 def _sentence(sentence: str, columns: int, *, wrap: bool) -> list[str]:
@@ -160,6 +185,11 @@ def leading_object(text: str) -> dict[str, object]:
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def full_document(shown: ShownCall | ShownThought) -> str:
+    """Return all that is known of a call, its head if it is long, or all that was thought."""
+    return call_document(shown) if isinstance(shown, ShownCall) else shown.text.strip()
 
 
 def call_document(call: ShownCall) -> str:

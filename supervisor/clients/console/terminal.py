@@ -276,10 +276,9 @@ class Terminal:
             self._switching = asyncio.get_running_loop().create_task(self._controller.switch_mode())
 
     def expand(self) -> None:
-        """Show what is asked about, or the last call, in full."""
-        calls = self._controller.state.calls
-        if not self._approvals.expand() and calls:
-            self.show(Document(styled_text.call_document(calls[-1])))
+        """Show what is asked about, or what the model thinks or did last, in full."""
+        if not self._approvals.expand() and (newest := self._controller.state.newest) is not None:
+            self.show(Document(styled_text.full_document(newest)))
 
     def request_approval(self, question: PermissionPrompt) -> None:
         """Let the person decide, after the questions that wait."""

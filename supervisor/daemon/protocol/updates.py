@@ -7,13 +7,15 @@ Facts ignored: BatchStarted, FaultsAllowed, ModeChanged, OptionChosen, RuleRevok
 Unreadable.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
 from supervisor.acp import schema
-from supervisor.agent.models.model import Retrying, TextDelta, ThoughtDelta, message_text
+from supervisor.agent.models.model import Retrying, TextDelta, ThoughtDelta
 from supervisor.agent.models.model_cost import COUNTED, cost
 from supervisor.agent.models.model_facts import ModelFacts
 from supervisor.agent.turn import CallOutput, Event
@@ -40,6 +42,10 @@ from workers.catalog import offered_tools
 _OUTPUT_LIMIT: Final = 16 * 1024
 """Characters of a running tool's output that are shown: its end."""
 _PLAN: Final = "plan"
+_SAID: Final[Mapping[str, type[schema.AgentMessageChunk] | type[schema.AgentThoughtChunk]]] = MappingProxyType(
+    {"text": schema.AgentMessageChunk, "thinking": schema.AgentThoughtChunk}
+)
+"""Blocks of a reply that are told; the text of each stands under its type's name."""
 
 
 class Projection:
@@ -57,6 +63,8 @@ class Projection:
         """Tokens in the model's context, as of its last reply."""
         self._pieces: list[str] = []
         """Of the reply that is just coming in: joined only for somebody who asks, for there may be very many."""
+        self._thought = False
+        """Thinking of that reply has been told."""
         self.facts_of = facts_of
         self._model = ""
         self._currency = ""
@@ -97,17 +105,18 @@ class Projection:
                 self._pieces.append(text)
                 return [schema.AgentMessageChunk.of(text, self.message_id)]
             case ThoughtDelta(text=text):
+                self._thought = True
                 return [schema.AgentThoughtChunk.of(text, self.message_id)]
             case Retrying():  # what was said cannot be taken back: what comes now is another message
                 self._attempt += 1
-                self._pieces.clear()
+                self._clear_reply()
                 return []
             case CallOutput():
                 return self._output_of(event.call, event.text)
             case Replied():
-                streamed = bool(self._pieces)
-                self._pieces.clear()
-                return [] if streamed else self._said(event)
+                streamed = {schema.AgentMessageChunk: bool(self._pieces), schema.AgentThoughtChunk: self._thought}
+                self._clear_reply()
+                return [told for told in self._said(event) if not streamed[type(told)]]
             case _:
                 return list(self._of_call(event))
 
@@ -134,7 +143,7 @@ class Projection:
             case TurnStarted(text=text):
                 updates: list[schema.Update] = [schema.UserMessageChunk.of(text, f"turn-{fact.turn}")]
             case Replied():
-                updates = self._said(fact)
+                updates = [*self._said(fact)]
             case ModelRetried():
                 self._attempt += 1
                 updates = []
@@ -154,11 +163,15 @@ class Projection:
 
     def _forget(self) -> None:
         """Forget what is half said and half done: a turn that begins or ends has neither."""
-        self._pieces.clear()
+        self._clear_reply()
         self._output.clear()
         self._known.clear()
         self._decided.clear()
         self._started.clear()
+
+    def _clear_reply(self) -> None:
+        self._pieces.clear()
+        self._thought = False
 
     def knows(self, call: str) -> bool:
         """Say whether clients have been told of a call that has not ended."""
@@ -176,9 +189,14 @@ class Projection:
         tail = self._output[call] = (self._output.get(call, "") + text)[-_OUTPUT_LIMIT:]
         return [schema.ToolCallUpdate(tool_call_id=call, status="in_progress", content=tool_calls.text(tail))]
 
-    def _said(self, fact: Replied) -> list[schema.Update]:
-        text = message_text(fact.content)
-        return [schema.AgentMessageChunk.of(text, self.message_id)] if text.strip() else []
+    def _said(self, fact: Replied) -> "list[schema.AgentMessageChunk | schema.AgentThoughtChunk]":
+        """Return a reply's thinking and text in their order, what belongs together as one."""
+        told: list[schema.AgentMessageChunk | schema.AgentThoughtChunk] = []
+        for kind, blocks in groupby(fact.content, lambda block: block["type"]):
+            text = "".join(str(block.get(kind, "")) for block in blocks) if kind in _SAID else ""
+            if text.strip():
+                told.append(_SAID[kind].of(text, self.message_id))
+        return told
 
     def _count(self, usage: dict[str, int]) -> None:
         used = sum(usage.get(name, 0) for name in COUNTED)

@@ -5,9 +5,8 @@ Rule: pure. Each says first, in capitals, what somebody who reads nothing else m
 
 from typing import Final
 
-from supervisor.agent.models.model_facts import ModelFacts
-from supervisor.config.profiles import Profile
 from supervisor.display.escape import one_line
+from supervisor.session.session import Session
 
 _NO_MODEL: Final = (
     "NO LANGUAGE MODEL: {why} Until then the offline model answers: it turns plain commands such as "
@@ -40,13 +39,12 @@ _UNKNOWN_MODEL: Final = (
 )
 
 
-def opening_notices(
-    substituted: str, profile: Profile, facts: ModelFacts | None = None, *, keeps: bool = False
-) -> list[str]:
-    """Return what to tell of a session; `substituted` says why it has no language model, `facts` are its model's.
+def opening_notices(substituted: str, session: Session, *, keeps: bool = False) -> list[str]:
+    """Return what to tell of a session; `substituted` says why it has no language model.
 
     With `keeps`, it has the programs of another client than the one that is told.
     """
+    profile, facts = session.profile, session.model_facts
     model = [_NO_MODEL.format(why=substituted)] if substituted else []
     if facts is not None and not facts.known:
         name = one_line(facts.name, 100)

@@ -99,7 +99,7 @@ class SessionRegistry:
                 await self.resources.writer.append(begun.id, begun.opened)
                 subscribers = Subscribers(self._nursery, begun.id, projection)
                 session = self._start(subscribers, profile, model, opened_at, begun, attended=options.attended)
-        return session, opening_notices(why, profile, session.session.model_facts)
+        return session, opening_notices(why, session.session)
 
     async def reopen(
         self, session_id: str, options: extensions.SessionOptions, *, recorded: bool = False
@@ -107,9 +107,8 @@ class SessionRegistry:
         """Return a session, opened again if it is not open; and what the person should know.
 
         It has the programs of the client that opens it. One that is open keeps those that it has while somebody is
-        there or something runs, and the person is told.
-
-        With `recorded`, the daemon itself reopens it: whether people can be asked is as it was.
+        there or something runs, and the person is told. With `recorded`, the daemon itself reopens it: whether people
+        can be asked is as it was.
 
         Raises:
             RequestError: there is none of that id, or another process has it.
@@ -120,9 +119,7 @@ class SessionRegistry:
             keeps = await self._has_other_programs(session_id, person_of(options))
             if (session := self.sessions.get(session_id)) is not None:  # it may have been closed meanwhile
                 if not keeps or session.busy or session.subscribers.clients:
-                    return session, opening_notices(
-                        session.substituted, session.profile, session.session.model_facts, keeps=keeps
-                    )
+                    return session, opening_notices(session.substituted, session.session, keeps=keeps)
                 self.forget(session)
             await self._opening_right.lease(session_id)
             with self._opening_right.released_unless_open(session_id):
@@ -199,7 +196,7 @@ class SessionRegistry:
             subscribers.cache.apply(entry.fact, entry.at)
         await settle_earlier(earlier, self.resources.writer, self.resources.pools(profile), subscribers.show)
         session = self._start(subscribers, profile, model, opened_at, earlier, attended=attended, substituted=why)
-        return session, opening_notices(why, profile, session.session.model_facts)
+        return session, opening_notices(why, session.session)
 
     async def settle(self, session_id: str) -> None:
         """Settle the commits of a session that no process saw end, unless it is open here; it is not opened.

@@ -29,7 +29,7 @@ def ignored(tree: ast.Module) -> set[str]:
 
 FOLLOWING: Final = {
     SUPERVISOR / name
-    for name in ("session/session.py", "daemon/sessions/open_session.py", "daemon/sessions/subscribers.py")
+    for name in ("session/single_call.py", "daemon/sessions/open_session.py", "daemon/sessions/subscribers.py")
 }
 """They follow one call or one turn while it happens, and are no folds."""
 TEXTS: Final = {path: path.read_text("utf-8") for path in sorted(set(SUPERVISOR.rglob("*.py")) - FOLLOWING)}

@@ -11,7 +11,16 @@ from supervisor.acp import extensions, schema
 from supervisor.clients.console.plain import PlainScreen
 from supervisor.clients.console.proposal_pages import ProposalPages
 from supervisor.clients.console.session_state import SessionState
-from supervisor.clients.console.shown import Document, Item, Note, Said, ShownCall, ShownPrompt, ShownProposal
+from supervisor.clients.console.shown import (
+    Document,
+    Item,
+    Note,
+    Said,
+    ShownCall,
+    ShownPrompt,
+    ShownProposal,
+    ShownThought,
+)
 from supervisor.clients.console.status_bar import bar, money, progress, tokens
 from supervisor.clients.console.styled_text import call_document, lines_of, plain, styled
 from supervisor.display.columns import width
@@ -44,6 +53,23 @@ def test_the_bar_shows_what_fits_and_is_never_too_wide() -> None:
         for columns in range(3, 120):
             assert len(plain(bar(view, columns))) <= columns
             assert len(plain(progress(view, max(columns, 20), 12.0))) <= max(columns, 20)
+
+
+def test_thinking_is_dimmed_and_folded() -> None:
+    short = lines_of(ShownThought("1", "One.\n\nTwo.\n"), 40, wrap=True)
+    assert [plain(line) for line in short] == ["∴ One.", "  Two."]
+    assert {tone for line in short for tone, _ in line} == {"dim"}
+    long = ShownThought("1", "\n".join(f"line {number} \x1b[31m" for number in range(9)))
+    assert [plain(line) for line in lines_of(long, 40)] == [
+        "∴ line 0 \\x1b[31m",
+        "  line 1 \\x1b[31m",
+        "  line 2 \\x1b[31m",
+        "  ... 6 more lines; /show thinking",
+    ]
+    for columns in (20, 30, 80):
+        assert all(
+            width(plain(line)) <= columns for line in lines_of(ShownThought("1", "word " * 99), columns, wrap=True)
+        )
 
 
 def test_progress_says_what_goes_on() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from supervisor.acp import extensions, schema
 from supervisor.clients.console.session_state import SessionState
-from supervisor.clients.console.shown import AnswerEnds, Item, Note, Said, ShownCall, ShownPrompt
+from supervisor.clients.console.shown import AnswerEnds, Item, Note, Said, ShownCall, ShownPrompt, ShownThought
 from supervisor.journal.facts import ToolsChanged
 from supervisor.tools.outcomes import availability_notice
 from tests.supervisor.clients.console.fake_daemon import called, ended, heard, said
@@ -21,6 +21,8 @@ def shown(items: Sequence[Item]) -> list[str]:
         match item:
             case Said() | ShownPrompt() | Note():
                 words.append(item.text)
+            case ShownThought():
+                words.append(f"({item.text})")
             case ShownCall():
                 words.append(f"{item.tool} {item.kind or item.status}")
             case _:
@@ -115,6 +117,44 @@ def test_a_turn_s_end_is_told(summary: extensions.TurnSummary | None, words: lis
     view.sent("go")
     assert shown(view.finished(summary)) == words
     assert view.turn_state == "Input"
+
+
+def thinks(text: str, message: str = "turn-1-step-0") -> schema.AgentThoughtChunk:
+    return schema.AgentThoughtChunk(content=schema.Text(text=text), message_id=message)
+
+
+def test_what_was_thought_is_shown_whole_where_the_model_goes_on_to_something_else() -> None:
+    view = SessionState()
+    assert take(view, thinks("Let me "), thinks("see.")) == []
+    assert view.thought == "Let me see."
+    assert take(view, said("So."), said(" It is.")) == ["(Let me see.)", "So.", " It is."]
+    assert take(view, thinks("And?"), called(1, "read_file", "{}")) == ["|", "(And?)"]
+    assert take(view, ended(1, "read_file", "x"), thinks("Hm.", "2")) == ["read_file completed"]
+    assert shown(view.finished(None)) == ["(Hm.)"]
+    assert [entry.text for entry in view.entries if isinstance(entry, ShownThought)] == ["Let me see.", "And?", "Hm."]
+
+
+def test_thinking_of_a_try_that_failed_is_not_shown_with_the_next_one_s() -> None:
+    view = loaded(thinks("First."))
+    view.rewind_answer(0)
+    assert take(view, thinks("Second.", "turn-1-step-0-2"), said("So.", "turn-1-step-0-2")) == ["(Second.)", "So."]
+
+
+def test_an_answer_goes_on_where_it_was_though_its_next_try_thinks_first() -> None:
+    view = loaded(said("One. Two."))
+    view.rewind_answer(len("One."))
+    assert take(view, thinks("Hm.", "2"), said("One. Two.", "2")) == ["(Hm.)", " Two."]
+
+
+def test_of_a_history_no_thought_is_shown_twice() -> None:
+    history = (heard("go"), thinks("Hm."), said("So."), thinks("Yes."), said("It is."))
+    old, fresh = loaded(*history), loaded(*history, thinks("New.", "3"), called(1, "read_file", "{}"))
+    assert shown(fresh.since(old)) == ["(New.)"]
+    assert shown(loaded(*history).since(SessionState())) == ["go", "(Hm.)", "So.", "|", "(Yes.)", "It is."]
+
+
+def test_empty_thinking_is_none() -> None:
+    assert take(SessionState(), thinks(""), thinks("\n"), said("So.")) == ["So."]
 
 
 def test_a_failure_is_told_once() -> None:

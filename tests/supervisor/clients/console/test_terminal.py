@@ -136,6 +136,19 @@ def test_a_tool_call_is_one_line_that_can_be_expanded(console: Terminal, daemon:
     console.type("\x0f", "#2 read_file  failed  path_escape")
 
 
+def test_thinking_is_folded_until_it_is_asked_for(console: Terminal, daemon: FakeDaemon) -> None:
+    thought = "\n".join(f"step {number} of it" for number in range(9))
+    update = schema.AgentThoughtChunk(content=schema.Text(text=thought), message_id="turn-1-step-0")
+    daemon.tell(update)
+    console.until("Thinking step 8 of it")
+    daemon.reply("So it is.")
+    screen = idle(console, "So it is.")
+    assert "∴ step 0 of it\n  step 1 of it\n  step 2 of it\n  ... 6 more lines; /show thinking" in screen
+    assert "step 3 of it" not in screen
+    console.type("\x0f", "step 3 of it")
+    console.type("/show thinking" + ENTER, lambda screen: screen.count("step 7 of it") == 2)
+
+
 def test_output_of_a_command_is_shown(console: Terminal, daemon: FakeDaemon) -> None:
     daemon.state("Executing")
     daemon.tell(called(1, "run_cmd", '{"command": "ls"}', "execute"))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,7 @@ from supervisor.acp.schema import (
     Update,
     UsageUpdate,
 )
-from supervisor.agent.models.model import Retrying, TextDelta
+from supervisor.agent.models.model import Retrying, TextDelta, ThoughtDelta
 from supervisor.agent.models.model_facts import model_facts
 from supervisor.agent.turn import CallOutput, Event
 from supervisor.config.config_keys import Config
@@ -42,6 +43,7 @@ from tests.supervisor.changes import effects
 from workers.wire.messages import Context
 
 of_default: Final = partial(model_facts, settings=Settings(Config(), Path("config.toml"), Path("/nonexistent")))
+Chunk = AgentMessageChunk | AgentThoughtChunk
 Message = tuple[str | None, str]
 """An id and a text."""
 
@@ -203,6 +205,46 @@ def test_people_are_told_which_tools_are_gone_and_which_are_back() -> None:
     assert told(Projection(of_default), *facts) == [
         each for each in loaded(*facts) if isinstance(each, AgentThoughtChunk)
     ]
+
+
+# --- thinking ---------------------------------------------------------------------------------------------------------
+
+THOUGHTFUL: Final = Replied(
+    1,
+    0,
+    [
+        {"type": "thinking", "thinking": "Hm.", "signature": "s"},
+        {"type": "redacted_thinking", "data": "x"},
+        {"type": "text", "text": "One"},
+        {"type": "text", "text": " two."},
+        {"type": "thinking", "thinking": "", "signature": "s"},
+        {"type": "thinking", "thinking": "Yes.", "signature": "s"},
+        {"type": "tool_use", "id": "a", "name": "read_file", "input": {}},
+    ],
+    "tool_use",
+    {},
+)
+STREAMED: Final = (ThoughtDelta("Hm."), TextDelta("One"), TextDelta(" two."), ThoughtDelta("Yes."))
+
+
+def parts(updates: Sequence[Update]) -> list[tuple[str, str]]:
+    """Return what was said and thought, pieces of one thing joined."""
+    told = [(type(each).__name__, each.content.text) for each in updates if isinstance(each, Chunk)]
+    return [(kind, "".join(text for _, text in pieces)) for kind, pieces in groupby(told, lambda each: each[0])]
+
+
+@pytest.mark.parametrize("streamed", [(), STREAMED, STREAMED[:1]], ids=["told whole", "streamed", "only thought of"])
+def test_thinking_is_told_once_and_in_its_order(projection: Projection, streamed: tuple[Event, ...]) -> None:
+    whole = [("AgentThoughtChunk", "Hm."), ("AgentMessageChunk", "One two."), ("AgentThoughtChunk", "Yes.")]
+    expected = whole[:2] if len(streamed) == 1 else whole
+    assert parts(told(projection, TurnStarted(1, "go"), *streamed, THOUGHTFUL)) == expected
+    assert parts(loaded(TurnStarted(1, "go"), THOUGHTFUL)) == whole
+
+
+def test_a_try_s_thinking_does_not_stand_for_the_next_one_s(projection: Projection) -> None:
+    again = Retrying(1, "overloaded", "", 0.0)
+    heard = told(projection, TurnStarted(1, "go"), ThoughtDelta("No."), again, replied(1, "Yes."))
+    assert parts(heard) == [("AgentThoughtChunk", "No."), ("AgentMessageChunk", "Yes.")]
 
 
 # --- tokens and money -------------------------------------------------------------------------------------------------
