@@ -22,6 +22,7 @@ _MODULES: Final = (
     "batch_call",
     "console_acp_daemon",
     "init_completion",
+    "models",
     "prompt",
     "sessions_history_why_verify",
     "status_tools_doctor",

@@ -1,12 +1,10 @@
 """Anthropic as a provider: claude-..., or any model of a server that speaks the Messages API."""
 
 from typing import Final
-from urllib.parse import urlsplit
 
 from supervisor.agent.models.model import Model
 from supervisor.agent.models.provider import Provider, ProviderCheck
-from supervisor.agent.models.retry import without_key
-from supervisor.agent.models.server import Server, basic, configured, server_at, tls
+from supervisor.agent.models.server import configured, server_at
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 
@@ -37,7 +35,10 @@ def _open(name: str, settings: Settings) -> Model:
 
 def _check(settings: Settings) -> ProviderCheck:
     """Ask the server for one model, which costs nothing. The key goes to that server, and no redirect is followed."""
-    import http.client
+    from http.client import HTTPException
+
+    from supervisor.agent.models.server_listing import messages_headers
+    from supervisor.agent.models.server_request import ask_server, failure_words
 
     key = settings.variable(_KEY)
     if not key:
@@ -48,47 +49,15 @@ def _check(settings: Settings) -> ProviderCheck:
         return ProviderCheck("missing", str(error), f"See {_SERVER}.")
     base = server.shown
     try:
-        status = _status(server, key)
-    except (OSError, ValueError, http.client.HTTPException) as error:
-        why = without_key(getattr(error, "strerror", None) or str(error) or type(error).__name__, key, *server.secrets)
+        status = ask_server(server, "/v1/models?limit=1", messages_headers(key), _CHECK_S).status
+    except (OSError, ValueError, HTTPException) as error:
+        why = failure_words(error, server, key)
         return ProviderCheck("missing", f"{base} cannot be reached: {why}", f"See network, [network], {_SERVER}.")
     if status in _REFUSED:
         return ProviderCheck("missing", f"{base} refuses the key ({status})", f"See {_KEY}.")
     if status not in (_OK, _NOT_FOUND):
         return ProviderCheck("degraded", f"{base} answers with {status}", "It may be busy: try again later.")
     return ProviderCheck("ok", f"{base} answers" + (" and takes the key" if status == _OK else ""))
-
-
-def _status(server: Server, key: str) -> int:
-    """Return the status of an answer.
-
-    Raises:
-        OSError: no connection.
-        ValueError: this is no address of a server.
-        HTTPException: what answers speaks no HTTP.
-    """
-    import http.client
-
-    url, by = urlsplit(server.url), urlsplit(server.proxy)
-    host, port = (by.hostname or "", by.port or 80) if server.proxy else (url.hostname or "", url.port)
-    path = f"{url.path.rstrip('/')}/v1/models?limit=1"
-    headers = {"x-api-key": key, "anthropic-version": "2023-06-01", "authorization": server.authorization}
-    to_proxy = {"proxy-authorization": basic(server.proxy)} if basic(server.proxy) else {}
-    connection: http.client.HTTPConnection
-    if url.scheme == "https":
-        connection = http.client.HTTPSConnection(host, port, timeout=_CHECK_S, context=tls(server.ca_file))
-        if server.proxy:
-            connection.set_tunnel(url.hostname or "", url.port, to_proxy)
-    else:
-        connection = http.client.HTTPConnection(host, port, timeout=_CHECK_S)
-        if server.proxy:
-            path, headers = f"http://{url.netloc}{path}", headers | to_proxy
-    try:
-        connection.request("GET", path, headers={name: value for name, value in headers.items() if value})
-        status: int = connection.getresponse().status
-        return status
-    finally:
-        connection.close()
 
 
 PROVIDER: Final = Provider(
@@ -100,5 +69,7 @@ PROVIDER: Final = Provider(
     server=_SERVER,
     any_name=True,
     speaks="the Messages API",
+    format="messages",
+    base_url=DEFAULT_BASE_URL,
     check=_check,
 )

@@ -64,8 +64,7 @@ def key_of(name: str, settings: Settings | None = None) -> str:
     row = provider_of(name, settings)
     if row is None:
         return name
-    provider = row.prefix.rstrip("/:")
-    return provider if row.is_file or not row.rest else f"{provider}/{name.removeprefix(row.prefix)}"
+    return row.label if row.is_file or not row.rest else f"{row.label}/{name.removeprefix(row.prefix)}"
 
 
 def model_facts(name: str, settings: Settings, learned: ServerLimits = NOTHING_LEARNED) -> ModelFacts:
@@ -88,6 +87,8 @@ def model_facts(name: str, settings: Settings, learned: ServerLimits = NOTHING_L
     longest = figure("max_tokens", own.max_tokens, learned.max_tokens, entry and entry.max_tokens, _LONGEST)
     longest = min(longest, window)
     prices = figure("prices", own.prices, None, entry and entry.prices, None)
+    if prices is None:
+        del sources["prices"]
     known = entry or _UNLISTED
     usual = _USUAL_THINKING if known.thinks else _USUAL
     return ModelFacts(

@@ -6,15 +6,17 @@ configuration, and is sent to that provider's server alone.
 
 from functools import partial
 from importlib import import_module
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from supervisor.agent.models.model import Model
 from supervisor.agent.models.provider import Provider
 from supervisor.agent.models.server import configured
-from supervisor.agent.models.wire_format import WireFormat
 from supervisor.config.config_keys import ProviderConfig
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
+
+if TYPE_CHECKING:
+    from supervisor.agent.models.wire_format import WireFormat  # it needs trio
 
 FORMATS: Final = {"messages": "messages_api"}
 """The module of each format, which holds it as FORMAT."""
@@ -24,10 +26,20 @@ NO_KEY: Final = "no-key-given"
 
 def row_of(name: str, config: ProviderConfig) -> Provider:
     """Return the row of the provider that the operator calls `name`."""
-    return Provider(prefix=f"{name}/", rest="...", open=partial(_open, name, config), key=config.key_env)
+    return Provider(
+        prefix=f"{name}/",
+        rest="...",
+        open=partial(_open, name, config),
+        key=config.key_env,
+        needs_key=bool(config.key_env),
+        format=config.format,
+        base_url=config.base_url,
+        headers=config.headers,
+        ca_file=config.ca_file,
+    )
 
 
-def wire_format(name: str) -> WireFormat:
+def wire_format(name: str) -> "WireFormat":
     """Return the format of a name that stands in `[providers.NAME]` as `format`."""
     return cast("WireFormat", import_module(f"supervisor.agent.models.{FORMATS[name]}").FORMAT)
 

@@ -3,12 +3,13 @@
 Rule: imports light, and not trio: clients and doctor read the rows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from supervisor.agent.models.model import Model
+from supervisor.config.config_keys import Format
 from supervisor.config.settings import Settings
 
 
@@ -39,6 +40,16 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Such a server may call its models anything: every name that no other row answers to is one of theirs."""
     speaks: str = ""
     """The protocol of such a server."""
+    format: Format | None = None
+    """In which its server can be asked for its models; None where there is no server."""
+    base_url: str = ""
+    """The address of that server, unless the environment names another."""
+    headers: Mapping[str, str] = {}
+    """What requests to it carry besides."""
+    ca_file: str | None = None
+    """Certificates that are trusted for it besides; None for those of all."""
+    needs_key: bool = True
+    """It cannot be used without, unless the environment names a server of one's own."""
     check: Callable[[Settings], ProviderCheck] | None = None
     """Asks the provider's server whether it answers and takes the key, for `strongroom doctor --model`."""
     is_file: bool = False
@@ -51,6 +62,16 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
             return False
         rest = name.removeprefix(beginning)
         return bool(rest) == bool(self.rest) and "\n" not in rest
+
+    def is_available(self, settings: Settings) -> bool:
+        """Say whether what it needs is set."""
+        has_key = self.format is None or not self.needs_key or bool(settings.variable(self.key))
+        return has_key or bool(self.server and settings.variable(self.server))
+
+    @property
+    def label(self) -> str:
+        """Its name alone."""
+        return self.prefix.rstrip("/:")
 
     @property
     def names(self) -> str:
