@@ -136,7 +136,8 @@ def _tools(context: click.Context) -> _Words:
 
 
 @_completing
-def _models(_context: click.Context) -> _Words:
+def complete_models(_context: click.Context) -> _Words:
+    """Offer names of models."""
     from supervisor.agent.models.providers import rows
     from supervisor.config.config_keys import DEFAULT_MODEL
 
@@ -213,7 +214,7 @@ class _ModelOption(click.Option):
         return super().get_help_record(ctx)
 
 
-model_option = click.option("--model", metavar="MODEL", shell_complete=_models, cls=_ModelOption)
+model_option = click.option("--model", metavar="MODEL", shell_complete=complete_models, cls=_ModelOption)
 mode_option = click.option("--mode", type=click.Choice(("ask", "edits", "plan")), help="Which changes are asked about.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 schema_option = click.option(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from supervisor.cli.shared import (
+    complete_models,
     json_option,
     named,
     on_terminal,
@@ -108,12 +109,19 @@ def tools(as_json: bool, profile: str | None, names: "Names") -> None:
 
 
 @click.command()
-@click.option("--model", is_flag=True, help="Also check that the model's server answers and accepts the key.")
+@click.option(
+    "--model",
+    metavar="[NAME]",
+    is_flag=False,
+    flag_value="",
+    shell_complete=complete_models,
+    help="Also check that the models' servers answer and accept the key; with a NAME, try a tiny turn of that model.",
+)
 @click.option(
     "--root", metavar="DIR", help="List the programs that a command in DIR finds, and those that it does not."
 )
 @json_option
-def doctor(as_json: bool, model: bool, root: str | None) -> int:
+def doctor(as_json: bool, model: str | None, root: str | None) -> int:
     """Try every protection and dependency for real, in throw-away workers.
 
     It ends with 1 where something that Strongroom needs is missing.
@@ -122,6 +130,7 @@ def doctor(as_json: bool, model: bool, root: str | None) -> int:
       strongroom doctor
       strongroom doctor --root .
       strongroom doctor --model
+      strongroom doctor --model claude-haiku-5-5       # two requests, with a tool that does nothing
       strongroom doctor --json
     """
     import shutil
@@ -136,7 +145,7 @@ def doctor(as_json: bool, model: bool, root: str | None) -> int:
     from supervisor.errors import ConfigError
 
     problem = ""
-    if root is not None and model:
+    if root is not None and model is not None:
         raise click.UsageError("Use --root or --model, not both.")
     try:
         here = settings()

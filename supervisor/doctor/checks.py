@@ -26,14 +26,14 @@ from supervisor.pool.cgroup import CONTROLLERS, CgroupInfo, inspect_cgroup, prob
 
 
 def run_checks(
-    settings: Settings, *, problem: str = "", model: bool = False, tell: Callable[[str], None] = lambda _: None
+    settings: Settings, *, problem: str = "", model: str | None = None, tell: Callable[[str], None] = lambda _: None
 ) -> list[CheckResult]:
     """Try everything; needs no model and no network, but for the `model`'s server where that is asked for.
 
     Args:
         settings: what is tried with.
         problem: why the configuration does not count, where `settings` are those without one.
-        model: whether to ask the model's server.
+        model: of which to try a turn; with "", the servers of models are asked whether they take the key.
         tell: is told what is being tried.
     """
     tell("the system")
@@ -50,11 +50,16 @@ def run_checks(
     libraries = [*core, *trying]
     results = [*_system(), *check_libraries(libraries), *places, *registries.results()]
     results += explain_missing_libraries(tried, libraries)
-    if model and without:
+    if model is not None and without:
         results.append(CheckResult("model", "missing", f"no model can be used without {without}", "See above."))
-    elif model:
+    elif model == "":
         tell("the model's server")
         results += check_models(settings)
+    elif model:
+        from supervisor.doctor.model_trial import try_model  # it needs trio
+
+        tell(f"a turn with {model}")
+        results += try_model(settings, model)
     return [as_unicode(each) for each in results]
 
 

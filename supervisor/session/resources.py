@@ -15,7 +15,8 @@ import trio
 
 from supervisor.agent.models.model import Model
 from supervisor.agent.models.model_facts import ModelFacts, model_facts
-from supervisor.agent.models.providers import open_model, provider_of
+from supervisor.agent.models.model_opening import opened_model
+from supervisor.agent.models.providers import provider_of
 from supervisor.agent.models.server_limits import NOTHING_LEARNED, LearningModel, ServerLimits
 from supervisor.broker.broker import Broker
 from supervisor.categories.restore import UndoConfig
@@ -238,7 +239,7 @@ class SessionResources:
         """
         key = (name or "", _changed_at(name or ""))
         if key not in self._models:
-            model = self._models[key] = open_model(name, self.settings)
+            model = self._models[key] = opened_model(name, self.settings)
             self._adopted.append(model)
             self._nursery.start_soon(_warm, model)
         return self._models[key]

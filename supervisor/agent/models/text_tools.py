@@ -26,6 +26,7 @@ from supervisor.agent.models.model import (
     TextDelta,
     ToolUse,
 )
+from supervisor.agent.models.server_limits import NOTHING_LEARNED, LearningModel, ServerLimits
 from supervisor.agent.models.written_calls import CallReader
 from supervisor.journal.facts import ReplyOrigin
 
@@ -45,6 +46,11 @@ class TextToolsModel:
     def __init__(self, inner: Model) -> None:
         self.name = inner.name
         self._inner = inner
+
+    @property
+    def learned(self) -> ServerLimits:
+        """What the model's server has said of itself so far."""
+        return self._inner.learned if isinstance(self._inner, LearningModel) else NOTHING_LEARNED
 
     async def warm(self) -> None:
         """Do what the first reply would wait for.
