@@ -14,7 +14,7 @@ import trio
 from supervisor.agent.models.model import Message, Model, ModelOptions, ModelRequest, Progress, Reply, Retrying, Usage
 from supervisor.agent.models.model_cost import COUNTED, cost
 from supervisor.agent.models.model_facts import ModelFacts, model_facts
-from supervisor.agent.models.model_opening import opened_model
+from supervisor.agent.models.model_opening import learn_limits, opened_model
 from supervisor.agent.models.reply_options import request_options
 from supervisor.agent.models.server_limits import NOTHING_LEARNED, LearningModel, ServerLimits
 from supervisor.config.settings import Settings
@@ -74,6 +74,7 @@ async def _tried(settings: Settings, model: Model) -> list[CheckResult]:
     try:
         with trio.fail_after(_TIME_S):
             await model.warm()
+            await learn_limits(model, settings)
             tried.append(await _request(model, messages, 0, options))
             if calls := tried[0].reply.calls:
                 results = [{"type": "tool_result", "tool_use_id": call.id, "content": _SUM} for call in calls]

@@ -15,7 +15,7 @@ import trio
 
 from supervisor.agent.models.model import Model
 from supervisor.agent.models.model_facts import ModelFacts, model_facts
-from supervisor.agent.models.model_opening import opened_model
+from supervisor.agent.models.model_opening import learn_limits, opened_model
 from supervisor.agent.models.providers import provider_of
 from supervisor.agent.models.server_limits import NOTHING_LEARNED, LearningModel, ServerLimits
 from supervisor.broker.broker import Broker
@@ -241,7 +241,7 @@ class SessionResources:
         if key not in self._models:
             model = self._models[key] = opened_model(name, self.settings)
             self._adopted.append(model)
-            self._nursery.start_soon(_warm, model)
+            self._nursery.start_soon(_warm, model, self.settings)
         return self._models[key]
 
     def model_facts(self, name: str) -> ModelFacts:
@@ -275,9 +275,10 @@ class SessionResources:
         self._agent_files.close()
 
 
-async def _warm(model: Model) -> None:
+async def _warm(model: Model, settings: Settings) -> None:
     try:
         await model.warm()
+        await learn_limits(model, settings)
     except ModelError:
         pass  # the first reply says it to somebody who listens
     except Exception:  # noqa: BLE001 - a library's; it ends a turn, not the daemon

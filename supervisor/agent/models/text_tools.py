@@ -52,6 +52,11 @@ class TextToolsModel:
         """What the model's server has said of itself so far."""
         return self._inner.learned if isinstance(self._inner, LearningModel) else NOTHING_LEARNED
 
+    @learned.setter
+    def learned(self, told: ServerLimits) -> None:
+        if isinstance(self._inner, LearningModel):
+            self._inner.learned = told
+
     async def warm(self) -> None:
         """Do what the first reply would wait for.
 
