@@ -19,9 +19,6 @@ from supervisor.config.settings import Settings
 _WINDOW: Final = 32_768
 _LONGEST: Final = 8_192
 """Of a model of which nothing is known: servers of one's own hold little, and more would be cut or refused."""
-_USUAL: Final = 8_192
-_USUAL_THINKING: Final = 32_000
-"""Tokens of a reply that are asked for where nobody chose: room for an answer, and for thinking before it."""
 _UNLISTED: Final = CatalogEntry(begins="", window=_WINDOW, max_tokens=_LONGEST, checked=date.min, source="")
 CONFIGURED: Final = "configuration"
 LEARNED: Final = "server"
@@ -37,8 +34,8 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     window: int
     max_tokens: int
     """The longest reply that can be asked for."""
-    usual_tokens: int
-    """The longest reply that is asked for where nobody chose."""
+    reply_tokens: int | None
+    """The longest reply that is asked for, as configured."""
     tools: ToolUseForm
     images: bool
     documents: bool
@@ -90,13 +87,12 @@ def model_facts(name: str, settings: Settings, learned: ServerLimits = NOTHING_L
     if prices is None:
         del sources["prices"]
     known = entry or _UNLISTED
-    usual = _USUAL_THINKING if known.thinks else _USUAL
     return ModelFacts(
         name=name,
         key=key,
         window=window,
         max_tokens=longest,
-        usual_tokens=min(longest, own.max_tokens or usual),
+        reply_tokens=own.max_tokens,
         tools=own.tools or ("native" if known.tools else "text"),
         images=known.images,
         documents=known.documents,

@@ -17,6 +17,9 @@ DEFAULT: Final = "default"
 """Stands for no choice."""
 OPTIONS: Final[Mapping[str, str]] = {"effort": "Effort", "max_tokens": "Longest reply", "temperature": "Temperature"}
 """The options by name, as people read them."""
+_USUAL: Final = 8_192
+_USUAL_THINKING: Final = 32_000
+"""Tokens of a reply that are asked for where nobody chose: room for an answer, and for thinking before it."""
 _LENGTHS: Final = (2_048, 4_096, 8_192, 16_384, 32_000, 64_000, 128_000)
 _TEMPERATURES: Final = ("0", "0.3", "0.7", "1")
 _HOTTEST: Final = 2.0
@@ -65,9 +68,11 @@ def request_options(facts: ModelFacts, chosen: Mapping[str, str]) -> ModelOption
     usual: Effort = ""
     wanted = (chosen.get("effort", ""), facts.effort)
     effort = next((each for want in wanted if want for each in efforts if each == want), usual)
+    thinks = facts.thinks if not effort else effort != "none"
+    longest = int(chosen.get("max_tokens", facts.reply_tokens or (_USUAL_THINKING if thinks else _USUAL)))
     temperature = chosen.get("temperature")
     return ModelOptions(
-        max_tokens=min(int(chosen.get("max_tokens", facts.usual_tokens)), facts.max_tokens),
+        max_tokens=min(longest, facts.max_tokens),
         effort=effort,
         temperature=facts.temperature if temperature is None else float(temperature),
     )

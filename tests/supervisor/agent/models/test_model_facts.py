@@ -45,7 +45,7 @@ def test_the_catalogue_says_what_is_known() -> None:
 
 def test_an_unknown_model_is_counted_on_for_little() -> None:
     facts = model_facts("gateway/llama", settings())
-    assert (facts.window, facts.max_tokens, facts.usual_tokens, facts.known) == (32_768, 8_192, 8_192, False)
+    assert (facts.window, facts.max_tokens, facts.known) == (32_768, 8_192, False)
     assert (facts.prices, facts.efforts, facts.images, facts.tools) == (None, (), False, "native")
     assert set(facts.sources.values()) == {"assumed"}
 
@@ -62,7 +62,7 @@ def test_a_server_s_own_word_wins_over_the_catalogue_and_the_operator_s_over_bot
 
 def test_no_reply_is_longer_than_the_window() -> None:
     facts = model_facts("claude-haiku-5-5", settings(), ServerLimits(window=4_096))
-    assert (facts.max_tokens, facts.usual_tokens) == (4_096, 4_096)
+    assert facts.max_tokens == 4_096
 
 
 def test_another_server_s_model_of_a_known_name_has_its_abilities_and_no_price() -> None:

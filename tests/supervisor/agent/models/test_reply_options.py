@@ -51,6 +51,12 @@ def test_the_session_s_choice_wins_over_the_configured_one(
     assert request_options(facts(**own), chosen) == expected
 
 
+def test_there_is_room_to_think_where_a_model_does() -> None:
+    assert request_options(facts("claude-haiku-4-5"), {}) == ModelOptions(8_192)
+    assert request_options(facts("claude-haiku-4-5"), {"effort": "high"}) == ModelOptions(32_000, "high")
+    assert request_options(facts(), {"effort": "none"}) == ModelOptions(8_192, "none")
+
+
 def test_a_choice_that_another_model_had_stands_by() -> None:
     chosen = {"effort": "xhigh", "max_tokens": "64000"}
     assert request_options(facts("claude-haiku-4-5", effort="low"), chosen) == ModelOptions(64_000, "low")
