@@ -29,6 +29,7 @@ LOCKS: Final[Mapping[str, Locks]] = {
     "files": ("landlock", "seccomp", "capabilities"),
     "search": ("landlock", "seccomp", "namespaces", "capabilities"),
     "web": ("landlock", "seccomp", "namespaces", "capabilities"),
+    "media": ("landlock", "seccomp", "namespaces", "capabilities"),
     "restore": ("landlock", "seccomp", "namespaces", "capabilities"),
     "shell": ("landlock", "seccomp", "capabilities"),
     "proxy": ("landlock", "seccomp", "capabilities"),
@@ -51,6 +52,11 @@ class Held(NamedTuple):
     restore: Locks | None = None
     shell: Locks | None = None
     proxy: Locks | None = None
+
+    @property
+    def media(self) -> Locks | None:
+        """Those of the web worker, without its broker: it may do less."""
+        return self.web
 
 
 class Door(NamedTuple):

@@ -41,6 +41,7 @@ FROM_WORKERS: Final = {
     "workers.shell.command_line",
     "workers.shell.no_input",
     "workers.errors",
+    "workers.wire.media_types",
     "workers.restore.restore_inputs",
     "workers.search.search_inputs",
     "workers.shell.cache_table",
@@ -82,11 +83,15 @@ LIBRARIES: Final = {
     "supervisor.acp": {"msgspec"},
     "supervisor": {"msgspec", "outcome", "trio"},
     "workers.web": {"certifi", "httpcore", "markdownify", "bs4", "msgspec"},
+    "workers.media": {"PIL", "pypdf", "msgspec"},
     "workers": {"msgspec"},
 }
 """What besides the standard library a module may use: the first row that is it, or a package it is in."""
 
 PREPARED: Final = {
+    "workers.media.converter",
+    "workers.media.documents",
+    "workers.media.images",
     "workers.shell.package_index",
     "workers.web.http_client",
     "workers.web.transport",
@@ -295,9 +300,9 @@ def test_a_worker_loads_nothing_of_the_supervisor(tmp_path: Path) -> None:
     assert found & {"msgspec", *others} == {"msgspec"}
 
 
-@pytest.mark.parametrize("category", ["files", "search", "web", "shell", "restore"])
+@pytest.mark.parametrize("category", ["files", "search", "web", "shell", "restore", "media"])
 def test_a_worker_loads_the_tools_of_its_own_category_alone(category: str, tmp_path: Path) -> None:
-    known = {"workers.files", "workers.search", "workers.web", "workers.shell", "workers.restore"}
+    known = {f"workers.{each}" for each in ("files", "search", "web", "shell", "restore", "media")}
     code = f"from workers.__main__ import CATEGORIES\nCATEGORIES[{category!r}]"
     assert loaded(code, tmp_path) & known == {f"workers.{category}"}
 

@@ -146,8 +146,21 @@ def _restore() -> Category:
     return Category("restore", TOOLS, confinement, offered=False, inputs=RestoreInputs, late=late, prepare=prepare)
 
 
+def _media() -> Category:
+    from workers.media import TOOLS, prepare
+
+    def confinement() -> "Confinement":
+        from workers.confine.confinements import MEDIA
+
+        return MEDIA
+
+    return Category("media", TOOLS, confinement, offered=False, prepare=prepare)
+
+
 CATEGORIES: Final = Catalog(
-    MappingProxyType({"files": _files, "search": _search, "web": _web, "shell": _shell, "restore": _restore})
+    MappingProxyType(
+        {"files": _files, "search": _search, "web": _web, "shell": _shell, "restore": _restore, "media": _media}
+    )
 )
 
 

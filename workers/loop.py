@@ -14,7 +14,7 @@ import msgspec
 from workers import kernel
 from workers.confine.probe import try_doors
 from workers.errors import RehearsalRefused, ToolError
-from workers.tool import Proposal, Result, ResultWithNote, Tool, ToolContext
+from workers.tool import ContentResult, Proposal, Result, ResultWithNote, Tool, ToolContext
 from workers.wire import frames, messages
 
 _CHUNK = 2**16
@@ -176,6 +176,7 @@ def _answer(
         unlisted=call.unlisted,
         upload=call.upload,
         places=call.places,
+        content=call.content,
     )
     answer: messages.Up | Proposal
     try:
@@ -251,10 +252,11 @@ def _send(pipe: Pipe, call: messages.Call, answer: messages.Up | Proposal) -> No
 def _done(call: messages.Call, result: Result) -> messages.Up:
     if isinstance(result, str):
         return messages.Done(call.id, result)
-    value, note, lacked = result if isinstance(result, ResultWithNote) else ResultWithNote(result, "")
+    given, data = result if isinstance(result, ContentResult) else (result, b"")
+    value, note, lacked = given if isinstance(given, ResultWithNote) else ResultWithNote(given, "")
     if isinstance(value, str):
-        return messages.Done(call.id, value, "text", note, lacked)
-    return messages.Done(call.id, msgspec.json.encode(value).decode(), "json", note, lacked)
+        return messages.Done(call.id, value, "text", note, lacked, data)
+    return messages.Done(call.id, msgspec.json.encode(value).decode(), "json", note, lacked, data)
 
 
 def _declined(call: messages.Call, error: Exception) -> messages.Up:

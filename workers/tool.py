@@ -52,6 +52,8 @@ class ToolContext(msgspec.Struct, frozen=True):
     """Bytes that it may send there."""
     places: tuple[str, ...] = ()
     """The part of that network that it may reach; all of it if empty."""
+    content: bytes = b""
+    """What the call is about, where its tool reads no file."""
 
 
 class ResultWithNote(NamedTuple):
@@ -63,7 +65,14 @@ class ResultWithNote(NamedTuple):
     """What a command was refused by its sandbox."""
 
 
-Result = str | list[Any] | dict[str, Any] | ResultWithNote
+class ContentResult(NamedTuple):
+    """A result with content that is no text: an image, a document; or, of one, what it says."""
+
+    value: str | dict[str, Any]
+    content: bytes
+
+
+Result = str | list[Any] | dict[str, Any] | ResultWithNote | ContentResult
 
 
 class Proposal:

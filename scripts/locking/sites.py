@@ -27,7 +27,8 @@ _WHERE: Final = _of(_CONFINE, "namespaces")
 _RESTORE: Final = _of("workers/restore", "doors", "undo", "private_tree")
 _SEARCH: Final = _of("workers/search", "doors")
 _WEB: Final = _of("workers/web", "doors")
-_OTHERS: Final = (*_SEARCH, *_WEB, *_RESTORE[:1], *_SHELL[:1])
+_MEDIA: Final = _of("workers/media", "doors")
+_OTHERS: Final = (*_SEARCH, *_WEB, *_MEDIA, *_RESTORE[:1], *_SHELL[:1])
 _BROKER: Final = _of("supervisor/broker", "broker", "dialog", "allowlist", "addresses", "network")
 _SPAWNED: Final = (
     *_of("supervisor/pool", "worker_process"),

@@ -70,6 +70,7 @@ class Pool:
         output: Output | None = None,
         network: bool = False,
         unlisted: bool = False,
+        content: bytes = b"",
     ) -> messages.Done | messages.Failed:
         """Run one tool on some worker; one that has an effect changes the root at once, without a rehearsal.
 
@@ -88,6 +89,7 @@ class Pool:
             without_rehearsal=effect,
             network=network,
             unlisted=unlisted,
+            content=content,
         )
         answer = await self._run(call, timeout, output, _CALLED, retries=0 if effect else 1)
         assert isinstance(answer, _CALLED)

@@ -220,6 +220,20 @@ WEB: Final = Confinement(
 )
 """No file at all, no socket of its own, no way to another address: only what the broker hands over."""
 
+MEDIA: Final = Confinement(
+    read_access=0,
+    write_access=0,
+    read_calls=(
+        *PYTHON,
+        # Its own alarm, for content that takes too long to decode.
+        Allow("setitimer", (Only(0, (_ITIMER_REAL,)),)),
+    ),
+    write_calls=(),
+    namespaces=WEB.namespaces,
+    optional_protections=("namespaces",),
+)
+"""No file, no socket, nothing to wait for but its pipe: bytes come with a call, and go with its answer."""
+
 PROXY: Final = Confinement(
     read_access=0,
     write_access=0,

@@ -14,8 +14,8 @@ from bs4 import BeautifulSoup
 from bs4.element import PageElement, PreformattedString, Tag
 from markdownify import MarkdownConverter
 
+from workers.libraries.alarm import within
 from workers.url import Url, UrlError, join
-from workers.web.deadline import within
 from workers.web.html_to_flat_text import ENDS, LOOK_BACK, flat_text, tidy
 from workers.web.visibility import Look, Visibility
 

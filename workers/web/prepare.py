@@ -4,13 +4,10 @@ Rule: afterwards no file can be opened, so nothing may be left for later: librar
 context that is built too late trusts nobody and does not say so; here, that there is somebody is checked.
 """
 
-import sys
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from workers.confine.steps import Prepared
+from workers.libraries.unimported import without
 from workers.web.web_inputs import WebInputs
 from workers.wire import messages
 
@@ -32,7 +29,7 @@ def prepare(start: messages.Start, inputs: WebInputs) -> Prepared:
         OSError: a file of certificates cannot be read.
         ValueError: one holds no certificate.
     """
-    with _without(_UNUSED):
+    with without(_UNUSED):
         from workers.web.broker_client import BrokerClient
         from workers.web.charset import load_codecs
         from workers.web.fetcher import Fetcher
@@ -71,17 +68,3 @@ def tls_context(ca_file: str) -> "ssl.SSLContext":
         if context.cert_store_stats()["x509_ca"] <= before and path != ca_file:
             raise ValueError(f"the file {path!r} holds no certificate of an authority")
     return context
-
-
-@contextmanager
-def _without(names: tuple[str, ...]) -> Iterator[None]:
-    """Let imports of `names` fail for a while; what is there already stays."""
-    absent = [name for name in names if name not in sys.modules]
-    vars(sys)["modules"].update(dict.fromkeys(absent))
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for name in absent:
-            del sys.modules[name]

@@ -181,6 +181,8 @@ class Call(_Message, frozen=True):
     """The part of that network that it may reach, each "host:port"; all of it if empty."""
     unlisted: bool = False
     """A person has said that it may start a program that is not listed."""
+    content: bytes = b""
+    """What it is about, where its tool reads no file."""
     fault: Fault | None = None
     """What happens to this call; a breach of the contract where `Start` did not allow faults."""
 
@@ -242,6 +244,8 @@ class Done(_Message, frozen=True):
     note: str = ""
     lacked: tuple[str, ...] = ()
     """What a command seems to have been refused by its sandbox, in words."""
+    data: bytes = b""
+    """Content that is no text, as `content` describes it."""
 
 
 class Failed(_Message, frozen=True):

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 
+from supervisor.categories.media import MediaConfig
 from supervisor.categories.registries import RegistriesConfig
 from supervisor.categories.restore import UndoConfig
 from supervisor.categories.row import CategoryLimits
@@ -101,6 +102,8 @@ call_mb = 2
 total_mb = 0
 days = 0.5
 small_percent = 10
+[media]
+total_mb = 3
 [librarian]
 repos_path = "/srv/repos"
 environment = "staging"
@@ -171,6 +174,7 @@ def test_every_key_is_taken(home: Path) -> None:
                 env={"GREETING": "hi"},
             ),
             UndoConfig(1, 2, 0, 0.5, 10),
+            MediaConfig(3),
         ),
         providers={
             "gateway": ProviderConfig(
@@ -203,6 +207,7 @@ def test_every_key_there_is_stands_in_that_test() -> None:
         LibrarianConfig,
         ShellConfig,
         UndoConfig,
+        MediaConfig,
         Rule,
     )
     for struct in (CONFIG_FILE, CategoryLimits, ProfileConfig, *sections):

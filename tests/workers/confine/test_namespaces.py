@@ -43,17 +43,24 @@ def open_web(root: Path, **more: object) -> Iterator[RawWorker]:
         yield worker
 
 
+def open_media(root: Path, **more: object) -> AbstractContextManager[RawWorker]:
+    """Start a worker that decodes images and documents."""
+    return open_worker(root, category="media", **more)  # type: ignore[arg-type]
+
+
 OPEN: Mapping[str, Callable[..., AbstractContextManager[RawWorker]]] = {
     "shell": open_shell,
     "search": open_search,
     "web": open_web,
     "restore": open_restore,
+    "media": open_media,
 }
 OWN: Mapping[str, set[str]] = {
     "shell": {"user", "mnt", "pid", "net", "ipc", "uts"},
     "search": {"user", "mnt", "pid", "net", "ipc"},
     "web": {"user", "net", "ipc", "uts"},
     "restore": {"user", "mnt", "net", "ipc", "uts"},
+    "media": {"user", "net", "ipc", "uts"},
 }
 
 

@@ -8,7 +8,7 @@ from tests.supervisor.command import CODE, HANG_GUARD
 
 AGAIN: Final = """
 import os, signal, sys
-from workers.web import deadline
+from workers.libraries import alarm
 
 interrupted = False
 
@@ -26,8 +26,8 @@ def work():
 
 sys.settrace(trace)
 try:
-    deadline.within(60, work)
-except deadline.TooSlow:
+    alarm.within(60, work)
+except alarm.TooSlow:
     print(signal.getitimer(signal.ITIMER_REAL), signal.getsignal(signal.SIGALRM) == signal.SIG_DFL)
 """
 

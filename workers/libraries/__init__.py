@@ -1,0 +1,1 @@
+"""Manners with libraries: imports that they do without, and alarms for their work."""
