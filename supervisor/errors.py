@@ -53,7 +53,10 @@ class JournalError(StrongroomError):
 
 
 class KeptError(StrongroomError):
-    """The old content cannot be kept for undo; the call must not be committed. `kind` is the call's."""
+    """Content cannot be kept, or is not there any more; `kind` is the call's.
+
+    A call that would replace it must not be committed, and no fact may name it.
+    """
 
     def __init__(self, kind: Literal["disk_full", "too_large", "conflict", "internal"], message: str) -> None:
         super().__init__(message)

@@ -32,7 +32,8 @@ def refuse_own_places(settings: Settings, root: str, *, writable: bool) -> None:
     Raises:
         ConfigError: it holds what it must not, or lies in it.
     """
-    for kept in (settings.home, settings.config_file.parent, settings.packs, settings.logs, settings.socket):
+    own = (settings.home, settings.config_file.parent, settings.packs, settings.contents, settings.logs)
+    for kept in (*own, settings.socket):
         folder = kept.parent if kept == settings.socket and kept.parent.name == "strongroom" else kept
         real = os.path.realpath(kept)
         within = _lies_in(root, real if folder == kept else os.path.realpath(folder))

@@ -84,6 +84,11 @@ class Settings:
         return self.home / "kept"
 
     @property
+    def contents(self) -> Path:
+        """The directory of images and documents that models were shown."""
+        return self.home / "content"
+
+    @property
     def rules_file(self) -> Path:
         """The file of the rules that people made with approvals."""
         return self.home / "rules.json"

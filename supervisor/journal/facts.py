@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from supervisor.journal.kept_content import KeptContent
 from supervisor.rules.rule import Mode, Rule
 from workers.changes.effects import Effects
 from workers.wire.messages import Context, ErrorKind
@@ -130,6 +131,10 @@ class TurnStarted(_TurnFact, frozen=True):
     """Of its parts one after the other, where not all of it was typed; their sizes add up to its length."""
     answer_schema: dict[str, Any] | None = None
     """The JSON Schema that the final answer must be valid by; None where it may be anything."""
+    contents: tuple[KeptContent, ...] = ()
+    """Images and documents that came with it."""
+    refused: bool = False
+    """One of those could not be taken: the turn ends without the model being asked."""
 
 
 class TurnResumed(_TurnFact, frozen=True):
@@ -290,6 +295,8 @@ class CallEnded(_CallFact, frozen=True):
     seconds: float = 0.0
     sources: tuple[Source, ...] = ()
     """Of what it says: the first of all of it, the others of lines of files within. None for our own words."""
+    contents: tuple[KeptContent, ...] = ()
+    """Images and documents that it has found."""
 
 
 class TurnQuestioned(_TurnFact, frozen=True):

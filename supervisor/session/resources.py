@@ -19,6 +19,7 @@ from supervisor.agent.models.model_opening import learn_limits, opened_model
 from supervisor.agent.models.providers import provider_of
 from supervisor.agent.models.server_limits import NOTHING_LEARNED, LearningModel, ServerLimits
 from supervisor.broker.broker import Broker
+from supervisor.categories.media import MediaConfig
 from supervisor.categories.restore import UndoConfig
 from supervisor.categories.shell import ShellConfig, package_caches
 from supervisor.categories.web import WebConfig
@@ -27,6 +28,7 @@ from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
 from supervisor.errors import ModelError
 from supervisor.journal.agent_files import AgentFiles
+from supervisor.journal.contents import ContentStore
 from supervisor.journal.facts import FaultsAllowed
 from supervisor.journal.journal import Journal
 from supervisor.journal.journal_writer import JournalWriter
@@ -124,6 +126,8 @@ class SessionResources:
         self._facts: dict[tuple[str, ServerLimits], ModelFacts] = {}
         self._agent_files = AgentFiles(journal.path)
         self._surveys = Surveys()
+        self.contents = ContentStore(settings.contents, settings.config.section(MediaConfig))
+        """Images and documents that models were shown."""
         self.use_settings(settings)
 
     def use_settings(self, settings: Settings) -> None:
@@ -134,6 +138,7 @@ class SessionResources:
         self._broker = Broker(settings.config.section(WebConfig))
         self.packs = PackStore(settings.packs, settings.config.section(UndoConfig))
         """What commits have replaced."""
+        self.contents.limits = settings.config.section(MediaConfig)
         shell = settings.config.section(ShellConfig)
         self.services = ChangeServices(
             settings.config.rules,
@@ -148,6 +153,7 @@ class SessionResources:
             shell.programs,
             package_caches(settings.config, settings.home),
             self._agent_files,
+            self.contents,
         )
         """What decisions about changes, and undo, stand on."""
         self._current.clear()

@@ -11,6 +11,7 @@ import msgspec
 
 from supervisor.categories.web import WebConfig
 from supervisor.journal.agent_files import AgentFiles
+from supervisor.journal.contents import ContentStore
 from supervisor.rules.rule import Rule
 from supervisor.rules.store import RuleStore
 from supervisor.system.descendants import Orphans
@@ -54,6 +55,8 @@ class ChangeServices:
     """What approved installs have fetched."""
     agent_files: AgentFiles | None = None
     """The files that agents wrote, in any session."""
+    contents: ContentStore | None = None
+    """Where images and documents go that models are shown."""
 
     def call_s(self, tool: str, arguments: bytes, *, installs: bool = False) -> float | None:
         """Return the seconds that a command's call may take where it asks for more than the usual; None where not.

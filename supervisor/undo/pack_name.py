@@ -1,11 +1,8 @@
 """The name of a pack: the session and the call that it is of, and something that nobody can guess."""
 
 import re
-from typing import Final
 
-_UNPLAIN: Final = re.compile(r"[^A-Za-z0-9_-]")
-_PART: Final = 64
-"""Characters of a session's or a call's id in a pack's name."""
+from supervisor.system.plain_name import plain
 
 
 def is_pack(name: str) -> bool:
@@ -15,4 +12,4 @@ def is_pack(name: str) -> bool:
 
 def beginning_of(session: str, call: str) -> str:
     """Return how the names of a call's packs begin."""
-    return "".join(f"{_UNPLAIN.sub('_', part)[:_PART]}." for part in (session, call))
+    return "".join(f"{plain(part)}." for part in (session, call))

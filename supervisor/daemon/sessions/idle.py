@@ -1,6 +1,6 @@
 """Closes what is unused: sessions without clients, workers without sessions, models without either.
 
-It sweeps the home, too: old undo packs, and copies of commands whose worker was killed.
+It sweeps the home, too: old undo packs, contents that no session names, and copies of commands whose worker was killed.
 
 Rule: what is closed is first taken out of everybody's reach, and only then waited for. Meanwhile the index of sessions
 is kept up with the journal, so that nobody waits for it who lists them; and while nobody works, the chain is compared,
@@ -54,6 +54,7 @@ class IdleCloser:
         if trio.current_time() >= self._next_look:
             resources = self._registry.resources
             await trio.to_thread.run_sync(resources.packs.tidy)  # fails where no thread can be started
+            await trio.to_thread.run_sync(resources.contents.tidy)
             await trio.to_thread.run_sync(sweep_copies, resources.settings.home)
             self._next_look = trio.current_time() + _KEPT
 

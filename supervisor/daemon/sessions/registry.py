@@ -268,6 +268,7 @@ class SessionRegistry:
                 if (made := self.resources.services.rule_store) is not None:
                     with suppress(ConfigError):  # then they stay listed, and count in no session
                         made.end(session_id)
+                await trio.to_thread.run_sync(self.resources.contents.forget, session_id)
 
     async def close(self, session_id: str) -> None:
         """Cancel what runs in a session and close it; what it said stays in the journal.
