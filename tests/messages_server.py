@@ -30,6 +30,7 @@ its requests can do either.
 """
 
 import argparse
+import base64
 import contextlib
 import itertools
 import json
@@ -46,6 +47,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.loopback import Loopback
+from workers.wire.media_types import type_of
 
 Response = str | Mapping[str, Any]
 Call = tuple[str, Mapping[str, Any] | str]
@@ -53,6 +55,7 @@ Call = tuple[str, Mapping[str, Any] | str]
 
 USAGE: Final[Mapping[str, int]] = {"input_tokens": 1, "output_tokens": 5}
 _MAX_MARKS: Final = 4
+_MOST_DATA: Final = 10 * 2**20
 _ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
 _TOOL_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 
@@ -141,7 +144,7 @@ def fault_in(body: Any, headers: Mapping[str, str] = {}) -> str | None:
         _judge_thinking(body, headers.get("anthropic-beta", "").split(","))
     except _RefusedError as refused:
         return str(refused)
-    except (AttributeError, KeyError, TypeError) as odd:
+    except (AttributeError, KeyError, TypeError, ValueError) as odd:
         return f"malformed: {odd!r}"
     return None
 
@@ -274,6 +277,19 @@ def _judge_content(where: str, content: Any, allowed: set[str] | None) -> None:
         if one["type"] == "thinking":
             signed = isinstance(one.get("thinking"), str) and isinstance(one.get("signature"), str)
             _must(signed, f"{where}: thinking needs its text and its signature")
+        if one["type"] in {"image", "document"}:
+            _judge_source(where, one)
+
+
+def _judge_source(where: str, shown: dict[str, Any]) -> None:
+    """Check that an image or a document is one, by how it begins and ends."""
+    source = shown["source"]
+    _must(set(source) == {"type", "media_type", "data"} and source["type"] == "base64", f"{where}: a base64 source")
+    types = {"document": ["application/pdf"], "image": ["image/png", "image/jpeg", "image/gif", "image/webp"]}
+    _must(source["media_type"] in types[shown["type"]], f"{where}: no {source['media_type']} in a {shown['type']}")
+    data = base64.b64decode(source["data"], validate=True)
+    _must(type_of(data) == source["media_type"], f"{where}: the data are no {source['media_type']}")
+    _must(len(source["data"]) <= _MOST_DATA, f"{where}: more data than an image or a document may have")
 
 
 def _judge_use(where: str, use: dict[str, Any], used: set[str]) -> str:

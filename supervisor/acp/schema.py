@@ -6,19 +6,12 @@ specification wants it, and every object may carry `_meta`.
 Source: https://agentclientprotocol.com, schema v1.19.
 """
 
-import re
-from typing import Any, Final, Literal, NamedTuple, Self
+from collections.abc import Sequence
+from typing import Any, Final, Literal, Self
 
 import msgspec
 
 VERSION: Final = 1
-
-_UNFIT_LABEL: Final = re.compile(r"[^\w .,@+~/-]")
-"""What a label of a link may not have, or it could end it, or stand on a line of its own."""
-_LABEL: Final = 200
-_UNFIT_ADDRESS: Final = re.compile(r"[^!-~]|[()<>\[\]\\\"'`]")
-_MARK: Final = 16
-"""Hexadecimal digits of a digest in the frame of a file: to hold its own one, a file would be made 2^63 times."""
 
 
 class Object(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -95,7 +88,7 @@ class SessionParams(OfSession, frozen=True):
 
 
 class PromptParams(OfSession, frozen=True):
-    """`session/prompt`. The blocks are read by `prompt_text`."""
+    """`session/prompt`. The blocks are read by `prompt_parts`."""
 
     prompt: list[dict[str, Any]]
 
@@ -212,10 +205,27 @@ class Text(Object, frozen=True, tag_field="type", tag="text"):
     text: str
 
 
+class Image(Object, frozen=True, tag_field="type", tag="image"):
+    """An image, in base64."""
+
+    data: str
+    mime_type: str
+    uri: str | None = None
+
+
+class ResourceLink(Object, frozen=True, tag_field="type", tag="resource_link"):
+    """A file that can be looked at where it lies; `size` in bytes."""
+
+    uri: str
+    name: str
+    mime_type: str | None = None
+    size: int | None = None
+
+
 class Content(Object, frozen=True, tag_field="type", tag="content"):
     """What a tool call shows."""
 
-    content: Text
+    content: Text | Image | ResourceLink
 
 
 class DiffContent(Object, frozen=True, tag_field="type", tag="diff"):
@@ -224,6 +234,12 @@ class DiffContent(Object, frozen=True, tag_field="type", tag="diff"):
     path: str
     new_text: str
     old_text: str | None = None
+
+
+def texts_of(shown: Sequence[Content | DiffContent] | None) -> list[str]:
+    """Return the texts that a tool call shows."""
+    contents = (each.content for each in shown or () if isinstance(each, Content))
+    return [each.text for each in contents if isinstance(each, Text)]
 
 
 class Location(Object, frozen=True):
@@ -411,48 +427,3 @@ class ElicitationResult(Object, frozen=True):
 
     action: str
     content: dict[str, Any] | None = None
-
-
-class PromptPart(NamedTuple):
-    """A part of a prompt, as the model is shown it; `uri` says where it comes from, "" where the person typed it."""
-
-    text: str
-    uri: str = ""
-
-
-def prompt_parts(blocks: list[dict[str, Any]]) -> list[PromptPart]:
-    """Return a prompt as parts that together are the text that the model is asked.
-
-    Text stays as it is; an embedded text resource stands under its address, in a frame with a digest of it, so that
-    nothing in it can end the frame; a link stays a link, for the agent to read with its own tools.
-
-    Raises:
-        ValueError: a block that this agent does not take (it announces neither images nor audio).
-    """
-    parts = [_part(number, block) for number, block in enumerate(blocks, 1)]
-    return [part._replace(text=f"{part.text}\n\n") for part in parts[:-1]] + parts[-1:]
-
-
-def prompt_text(blocks: list[dict[str, Any]]) -> str:
-    """Return a prompt as the text that the model is asked; raises like `prompt_parts`."""
-    return "".join(part.text for part in prompt_parts(blocks))
-
-
-def _part(number: int, block: dict[str, Any]) -> PromptPart:
-    match block:
-        case {"type": "text", "text": str(text)}:
-            return PromptPart(text)
-        case {"type": "resource_link", "uri": str(uri)}:
-            label = _UNFIT_LABEL.sub("_", str(block.get("name") or "file"))[:_LABEL]
-            return PromptPart(f"[{label}]({_UNFIT_ADDRESS.sub(_percent, uri)})", uri or "?")
-        case {"type": "resource", "resource": {"text": str(text), "uri": str(uri)}}:
-            import hashlib  # which takes 2 ms, and few need it
-
-            mark = hashlib.sha256(f"{uri}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()[:_MARK]
-            return PromptPart(f"<resource uri={uri!r} id={mark}>\n{text}\n</resource id={mark}>", uri or "?")
-        case _:
-            raise ValueError(f"block {number} of the prompt has a type that this agent does not take")
-
-
-def _percent(found: re.Match[str]) -> str:
-    return "".join(f"%{byte:02X}" for byte in found[0].encode("utf-8", "surrogatepass"))

@@ -3,16 +3,18 @@
 Rule: pure; the words are for the model.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
 
-from supervisor.agent.models.model import Block
+from supervisor.agent.models.model import CONTENTS, Block
 from supervisor.journal.facts import CallEnded
+from supervisor.journal.kept_content import KeptContent
 from supervisor.rules.modes import MODES
 from supervisor.rules.rule import Mode
 from supervisor.tools.outcomes import as_error
+from workers.wire.media_types import DOCUMENT
 
 _UNDONE: Final = 20
 """Names of undone changes that the model is told."""
@@ -31,8 +33,25 @@ def undone_block(names: Sequence[str]) -> Block:
 
 def result_block(fact: CallEnded) -> Block:
     """Return the block of a call's outcome."""
-    block: Block = {"type": "tool_result", "tool_use_id": fact.call, "content": result_text(fact)}
+    said: str | list[Block] = result_text(fact)
+    if fact.contents:
+        said = [{"type": "text", "text": said}, *map(content_block, fact.contents)]
+    block: Block = {"type": "tool_result", "tool_use_id": fact.call, "content": said}
     return block if fact.ok else block | {"is_error": True}
+
+
+def content_block(content: KeptContent) -> Block:
+    """Return the block that names an image or a document; what it stands for is put in by a request."""
+    source = {"type": "content", "digest": content.digest, "media_type": content.media_type}
+    return {"type": "document" if content.media_type == DOCUMENT else "image", "source": source}
+
+
+def holds_contents(blocks: Iterable[Block]) -> bool:
+    """Say whether a message's blocks name images or documents, also within the results of tools."""
+    return any(
+        block["type"] in CONTENTS or (isinstance(within := block.get("content"), list) and holds_contents(within))
+        for block in blocks
+    )
 
 
 def result_text(fact: CallEnded) -> str:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 import msgspec
+import trio
 
 from supervisor.agent.answer_schema import TRIES, InvalidAnswer, answer_in
 from supervisor.agent.models.model import Model, ModelOptions, Reply, ToolUse
@@ -36,6 +37,7 @@ from supervisor.journal.facts import (
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.system.garbage import give_back
 from supervisor.system.off_loop import off_loop
+from supervisor.tools.content_intake import Attached, ContentRefused
 from supervisor.tools.outcomes import not_started
 from supervisor.tools.partial_output import PartialOutput
 from supervisor.tools.router import Router
@@ -88,21 +90,28 @@ class Conversation:
     """Of the session's facts so far."""
     options: Callable[[], ModelOptions] = ModelOptions
     """Gives what the next request asks for of its reply."""
+    sees: Callable[[], frozenset[str]] = frozenset
+    """Says which blocks the model is shown as they are: "image", "document"."""
 
     def __post_init__(self) -> None:
         self._running = False
         self._leave_turn_open = False
         self._partial_output = PartialOutput()
         self._calls = StepCalls(self.transcript, self.show, self._record, self._partial_output)
-        self._requester = Requester(self.session, self.writer, self.transcript, self.show, self._record, self.options)
+        asking = self._record, self.options, self.sees
+        self._requester = Requester(self.session, self.writer, self.transcript, self.show, *asking)
 
     async def run_turn(
-        self, text: str, sources: tuple[Source, ...] = (), answer_schema: dict[str, Any] | None = None
+        self,
+        text: str,
+        sources: tuple[Source, ...] = (),
+        answer_schema: dict[str, Any] | None = None,
+        attached: Sequence[Attached | str] = (),
     ) -> TurnEnded:
         """Run one turn; return how it ended. A turn that was still open is closed as interrupted first.
 
         `sources` are those of the text's parts, where not all of it was typed; with an `answer_schema` (which is one)
-        the final answer is a JSON document that is valid by it.
+        the final answer is a JSON document that is valid by it. `attached` are images and documents, or paths of some.
 
         Raises:
             JournalError: something could not be recorded; nothing was done beyond what is.
@@ -113,8 +122,23 @@ class Conversation:
             self.interrupt()
             if sources:
                 sources = await self.router.told_sources(text, sources)
-            await self._record(TurnStarted(self.transcript.turn + 1, text, sources, answer_schema))
+            started = TurnStarted(self.transcript.turn + 1, text, sources, answer_schema)
+            try:
+                contents = await self.router.intake.take_all(attached)
+            except ContentRefused as refused:
+                end = TurnEnded(started.turn, "error", "", kind=refused.kind, message=str(refused))
+                return await self._refuse(started, end)
+            except trio.Cancelled:
+                if not self._leave_turn_open:
+                    await self._refuse(started, TurnEnded(started.turn, "cancelled", "", kind="cancelled"))
+                raise
+            await self._record(msgspec.structs.replace(started, contents=contents))
             return await self._run(State.THINKING)
+
+    async def _refuse(self, started: TurnStarted, end: TurnEnded) -> TurnEnded:
+        """End a turn of which something that came with it could not be taken; the model is not asked."""
+        await self._record(msgspec.structs.replace(started, refused=True))
+        return await self._end_turn(Turn(), [], end)
 
     async def resume(self) -> TurnEnded | None:
         """Resume a turn that was interrupted; None when none is open.
@@ -162,7 +186,8 @@ class Conversation:
             raise ValueError(f"a turn of session {self.session} runs")
         self._running = True
         try:
-            yield
+            with self.router.intake.in_use():
+                yield
         finally:
             self._running = False
 

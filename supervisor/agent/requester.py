@@ -7,8 +7,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import trio
+
 from supervisor.agent.accepted_reply import accepted
 from supervisor.agent.models.model import Model, ModelOptions, ModelRequest, Progress, Reply, Retrying
+from supervisor.agent.shown_contents import filled
 from supervisor.agent.transcript import Transcript
 from supervisor.agent.turn import Event
 from supervisor.journal.facts import ModelRetried
@@ -32,6 +35,8 @@ class Requester:
     """Makes facts durable, takes them into account and shows them."""
     options: Callable[[], ModelOptions] = ModelOptions
     """Gives what the next request asks for of its reply."""
+    sees: Callable[[], frozenset[str]] = frozenset
+    """Says which blocks the model is shown as they are: "image", "document"."""
 
     async def reply(self, model: Model, router: Router, system: str) -> Reply:
         """Return the model's next reply, as the transcript takes it.
@@ -52,6 +57,9 @@ class Requester:
         request = ModelRequest(
             system, tools, history.messages, history.step, options=self.options(), origins=history.origins
         )
+        if self.transcript.with_contents:
+            store = router.intake.store
+            request = await trio.to_thread.run_sync(filled, request, self.transcript, store, self.sees())
         return accepted(await model.reply(request, progress), self.transcript.ids)
 
     async def _tool_definitions(self, router: Router) -> Sequence[dict[str, Any]]:

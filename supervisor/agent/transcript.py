@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from supervisor.agent.answer_schema import refusal_block, schema_block
-from supervisor.agent.blocks import mode_block, result_block, undone_block
+from supervisor.agent.blocks import content_block, holds_contents, mode_block, result_block, undone_block
 from supervisor.agent.models.model import NO_ANSWER, Block, Message, ToolUse
 from supervisor.display.escape import one_line
 from supervisor.journal.facts import (
@@ -34,6 +34,7 @@ from supervisor.journal.facts import (
     TurnStarted,
     Unreadable,
 )
+from supervisor.journal.kept_content import KeptContent
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.outcomes import abandoned, allowed, availability_notice, is_final, not_started, size_of
 from supervisor.tools.run_notice import will_run
@@ -55,6 +56,10 @@ class Transcript:
         self.messages: list[Message] = []
         self.origins: dict[int, ReplyOrigin] = {}
         """Who wrote a message that is one reply, by its index."""
+        self.with_contents: set[int] = set()
+        """The indices of messages that name images or documents."""
+        self.contents: dict[str, KeptContent] = {}
+        """Those, by their digests."""
         self.turn = 0
         self.replies = 0
         """Replies in the last turn."""
@@ -104,9 +109,8 @@ class Transcript:
                 self.turn, self.open_turn, self.replies, self.resumed, self.results = fact.turn, fact, 0, 0, 0
                 self.rejected, self.questioned, self.refused = 0, False, 0
                 self.will_run = {}
-                said: Block = {"type": "text", "text": fact.text if fact.text.strip() else _NO_TEXT}
                 asked = [schema_block(fact.answer_schema)] if fact.answer_schema is not None else []
-                self._say("user", [*self._mode_notice(), *self._undone_notice(), said, *asked])
+                self._say("user", [*self._mode_notice(), *self._undone_notice(), *self._said(fact), *asked])
             case TurnResumed() | TurnQuestioned():
                 self.resumed += isinstance(fact, TurnResumed)
                 self.questioned |= isinstance(fact, TurnQuestioned)
@@ -127,6 +131,17 @@ class Transcript:
                 self.open_turn = None  # it may have been its end: nothing is asked or run twice
             case _:
                 return
+
+    def _said(self, fact: TurnStarted) -> list[Block]:
+        """Return a person's line, images and documents first: models read them better so."""
+        self._name(fact.contents)
+        said = [content_block(each) for each in fact.contents]
+        if fact.text.strip() or not said:
+            said.append({"type": "text", "text": fact.text if fact.text.strip() else _NO_TEXT})
+        return said
+
+    def _name(self, contents: Iterable[KeptContent]) -> None:
+        self.contents |= {each.digest: each for each in contents}
 
     def _set_up(self, fact: SessionChanged | SessionOpened | ModeChanged) -> None:
         if isinstance(fact, SessionChanged):
@@ -161,6 +176,7 @@ class Transcript:
                 elif decided.committed:
                     self.will_run |= dict.fromkeys(will_run(decided.effects))
                 self.results += size_of(fact)
+                self._name(fact.contents)
                 self._results[fact.call] = result_block(fact)
                 self._append_results()
 
@@ -247,11 +263,12 @@ class Transcript:
             self._awaited = []
 
     def _turn_ended(self, fact: TurnEnded) -> None:
+        asked = self.open_turn is None or not self.open_turn.refused
         self.open_turn = None
         self.resumed = 0
         self.started.clear()
         self.decided.clear()
-        if fact.status == "error" and fact.kind not in _AFTER_A_REPLY:
+        if fact.status == "error" and fact.kind not in _AFTER_A_REPLY and asked:
             self.step += 1
         if self.messages and self.messages[-1]["role"] == "user":
             ending = f"(This turn ended without an answer: {fact.kind or fact.status}.)"
@@ -266,3 +283,5 @@ class Transcript:
             self.messages[-1] = {"role": role, "content": [*last["content"], *content]}
         else:
             self.messages.append({"role": role, "content": content})
+        if self.contents and holds_contents(content):
+            self.with_contents.add(len(self.messages) - 1)

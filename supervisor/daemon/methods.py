@@ -54,7 +54,7 @@ async def _initialize(
     client.capabilities = params.client_capabilities or schema.ClientCapabilities()
     capabilities = {
         "loadSession": True,
-        "promptCapabilities": {"image": False, "audio": False, "embeddedContext": True},
+        "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
         "mcpCapabilities": {"http": False, "sse": False},
         "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}},
         "_meta": {extensions.EXTENSIONS: _EXTENSIONS},

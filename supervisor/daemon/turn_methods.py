@@ -3,14 +3,18 @@
 Rule: nothing of a turn is sent after the answer that ends it.
 """
 
+import binascii
 from collections.abc import Sequence
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 import trio
 
 from supervisor.acp import extensions, schema
+from supervisor.acp.prompt_parts import PromptPart, prompt_parts
 from supervisor.agent.answer_schema import problem_in_schema
+from supervisor.config.profiles import Profile
 from supervisor.daemon import responses
 from supervisor.daemon.method import MethodContext, method
 from supervisor.daemon.protocol.connection import ClientRequest
@@ -18,11 +22,14 @@ from supervisor.daemon.responses import invalid
 from supervisor.daemon.rule_methods import rule_lines
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.errors import ConfigError
+from supervisor.tools.content_intake import Attached
 from supervisor.tools.exfiltration.sources import sources_of_parts
 from supervisor.tools.outcomes import as_answer
 from supervisor.undo.undo_lines import undo_lines
 from supervisor.undo.undo_plan import UndoStep, undo_plan
+from workers.wire.media_types import NAMES, TYPES
 
+_READ: Final = "read_file"
 COMMANDS: Final = (
     schema.AvailableCommand(name="tools", description="What the agent may use in this session."),
     schema.AvailableCommand(name="status", description="Where the session stands: profile, model, root, workers."),
@@ -37,15 +44,21 @@ async def _prompt(context: MethodContext, request: ClientRequest, params: schema
     if session.session.model is None:
         raise invalid("This session has no model, only calls.")
     try:
-        parts = schema.prompt_parts(params.prompt)
+        parts = prompt_parts(params.prompt)
         text = "".join(part.text for part in parts)
         text.encode()
+        attached: list[Attached | str] = [_attached(part) for part in parts if part.data]
     except ValueError as error:
         raise invalid(f"The prompt: {error}.") from error
-    if not text.strip():
+    if not text.strip() and not attached:
         raise invalid("The prompt is empty.")
-    name, *words = text.strip().split()
-    if session.attended and name in (f"/{command.name}" for command in COMMANDS) and (not words or name == "/rules"):
+    name, *words = text.strip().split() or [""]
+    if (
+        session.attended
+        and not attached
+        and name in (f"/{command.name}" for command in COMMANDS)
+        and (not words or name == "/rules")
+    ):
         return await _command(context, request, session, name[1:], words)
     schema_asked = (params.meta or {}).get(extensions.ANSWER_SCHEMA)
     if schema_asked is not None and (why := await trio.to_thread.run_sync(problem_in_schema, schema_asked)):
@@ -53,8 +66,31 @@ async def _prompt(context: MethodContext, request: ClientRequest, params: schema
     session.refuse_if_busy()
     session.subscribers.join(request.client)
     request.cancel = session.cancel
-    turn = session.start_turn(text, request.client, sources_of_parts(parts), schema_asked)
+    sources = sources_of_parts(parts)
+    attached += _linked(parts, session.profile)
+    turn = session.start_turn(text, request.client, sources, schema_asked, attached)
     return responses.turn_result(session, await turn.wait())
+
+
+def _linked(parts: Sequence[PromptPart], profile: Profile) -> list[str]:
+    """Return the paths of images and documents in the root that a prompt links to, where the profile may read them."""
+    if _READ not in profile.tools:
+        return []
+    paths = (unquote(urlsplit(part.uri).path) for part in parts if part.media_type and not part.data)
+    root = f"{profile.root.rstrip('/')}/"
+    return [path.removeprefix(root) for path in paths if path.startswith(root)]
+
+
+def _attached(part: PromptPart) -> Attached:
+    """Return an image or a document of a prompt.
+
+    Raises:
+        ValueError: it is of another type, or its data are no base64.
+    """
+    if part.media_type not in NAMES:
+        raise ValueError(f"content of the type {part.media_type[:80]!r} is not taken, but {TYPES}")
+    name = unquote(urlsplit(part.uri).path).rpartition("/")[2]
+    return Attached(binascii.a2b_base64(part.data, strict_mode=True), part.media_type, name)
 
 
 @method(extensions.CONTINUE_METHOD, schema.SessionParams, schema.PromptResult, starts=True)
@@ -80,7 +116,8 @@ async def _call(context: MethodContext, request: ClientRequest, params: extensio
         raise ConfigError("The tool and its arguments must be UTF-8.") from error
     session.subscribers.join(request.client)
     ended = await session.call(params.tool, params.arguments)
-    return extensions.CallResult(call=ended.call, answer=msgspec.Raw(msgspec.json.encode(as_answer(ended))))
+    answer = as_answer(ended, context.registry.resources.contents.directory)
+    return extensions.CallResult(call=ended.call, answer=msgspec.Raw(msgspec.json.encode(answer)))
 
 
 @method(extensions.UNDO_METHOD, extensions.UndoParams, extensions.UndoResult, starts=True)

@@ -12,14 +12,18 @@ from typing import Any, Final
 import msgspec
 
 from supervisor.agent.blocks import result_text
-from supervisor.agent.models.model import Message, message_text
+from supervisor.agent.models.inline_contents import inlined
+from supervisor.agent.models.model import CONTENTS, ModelRequest, message_text
+from supervisor.agent.shown_contents import filled
 from supervisor.agent.transcript import Transcript
+from supervisor.categories.media import MediaConfig
 from supervisor.categories.restore import UndoConfig
 from supervisor.config.settings import Settings
 from supervisor.display.changes import detailed
 from supervisor.display.escape import document, name, one_line, visible
 from supervisor.display.proposed_effects import presented
 from supervisor.errors import ConfigError
+from supervisor.journal.contents import ContentStore
 from supervisor.journal.facts import (
     CallDecided,
     CallEnded,
@@ -44,6 +48,7 @@ from supervisor.journal.index import SessionIndex, Summary, session_named, utc
 from supervisor.journal.journal import ChainCheck, JournalEntry, open_journal
 from supervisor.reports.call_record import Why
 from supervisor.reports.why import explain
+from supervisor.tools.content_words import described
 from supervisor.tools.outcomes import availability_notice
 from supervisor.undo.packs import PackStore
 
@@ -112,10 +117,10 @@ def history(settings: Settings, wanted: str, form: str) -> str:
         raise ConfigError(f"No session {wanted!r}: there is no journal yet.")
     with open_journal(settings.journal) as journal:
         entries = session_named(journal, wanted)
-    return FORMATS[form](entries)
+    return FORMATS[form](entries, ContentStore(settings.contents, settings.config.section(MediaConfig)))
 
 
-def _as_text(entries: Sequence[JournalEntry]) -> str:
+def _as_text(entries: Sequence[JournalEntry], _store: ContentStore) -> str:
     """Return an account whose lines cannot be mistaken: only what Strongroom says itself stands at the margin."""
     lines: list[str] = []
     running: dict[str, list[str]] = {}
@@ -127,7 +132,8 @@ def _as_text(entries: Sequence[JournalEntry]) -> str:
                 lines.append(f"session {entries[0].session}, {_profile_and_model(fact)}")
                 lines.append(f"root {one_line(fact.context.working_directory, 4096)}")
             case TurnStarted():
-                lines += ["", *_prefixed("> ", fact.text)]
+                lines += ["", *_prefixed("> ", "\n".join(f"[{described(each)}]" for each in fact.contents))]
+                lines += _prefixed("> ", fact.text)
             case Replied():
                 lines += _prefixed("  ", message_text(fact.content).strip())
             case CallStarted():
@@ -222,15 +228,15 @@ def _prefixed(mark: str, text: str) -> list[str]:
     return [mark + line for line in visible(text).split("\n")] if text else []
 
 
-def _messages(entries: Sequence[JournalEntry]) -> list[Message]:
-    """Return the messages as an API takes them: what was left open is shown closed."""
+def _messages(entries: Sequence[JournalEntry], store: ContentStore, sees: frozenset[str]) -> ModelRequest:
+    """Return the messages as an API takes them, for a model that sees so much: what was left open is shown closed."""
     transcript = Transcript(entry.fact for entry in entries)
     for fact in transcript.closing_facts():
         transcript.apply(fact)
-    return transcript.messages
+    return filled(ModelRequest("", (), transcript.messages, 0), transcript, store, sees)
 
 
-def _as_json(entries: Sequence[JournalEntry]) -> str:
+def _as_json(entries: Sequence[JournalEntry], _store: ContentStore) -> str:
     rows = [
         {"seq": entry.seq, "at": entry.at, "session": entry.session, "fact": entry.fact}
         | ({"damage": entry.damage} if entry.damage else {})
@@ -239,15 +245,17 @@ def _as_json(entries: Sequence[JournalEntry]) -> str:
     return document(rows)
 
 
-def _as_anthropic(entries: Sequence[JournalEntry]) -> str:
-    return document(_messages(entries))
+def _as_anthropic(entries: Sequence[JournalEntry], store: ContentStore) -> str:
+    """Return the messages as they would be sent, with the images and documents that are kept."""
+    request = _messages(entries, store, CONTENTS)
+    return document(inlined(request, request.messages))
 
 
-def _as_gemini(entries: Sequence[JournalEntry]) -> str:
+def _as_gemini(entries: Sequence[JournalEntry], store: ContentStore) -> str:
     """Return `contents` as in https://ai.google.dev/api/caching#Content."""
     names: dict[str, str] = {}
     contents = []
-    for message in _messages(entries):
+    for message in _messages(entries, store, frozenset()).messages:
         role = "model" if message["role"] == "assistant" else "user"
         contents.append({"role": role, "parts": [_part(block, names) for block in message["content"]]})
     return document(contents)
@@ -269,7 +277,7 @@ def _part(block: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
             return {"text": f"({other})"}
 
 
-FORMATS: Final[Mapping[str, Callable[[Sequence[JournalEntry]], str]]] = MappingProxyType(
+FORMATS: Final[Mapping[str, Callable[[Sequence[JournalEntry], ContentStore], str]]] = MappingProxyType(
     {"text": _as_text, "json": _as_json, "anthropic": _as_anthropic, "gemini": _as_gemini}
 )
 

@@ -89,8 +89,9 @@ class Session:
         self._conversation: Conversation | None = None
         if model is not None:
             prompt = system_prompt(profile)
+            asking = self._request_options, self._sees
             self._conversation = Conversation(
-                self.id, writer, model, self._router, prompt, show, max_steps, earlier.transcript, self._request_options
+                self.id, writer, model, self._router, prompt, show, max_steps, earlier.transcript, *asking
             )
 
     @property
@@ -133,6 +134,10 @@ class Session:
     def _request_options(self) -> ModelOptions:
         facts = self.model_facts
         return ModelOptions() if facts is None else request_options(facts, self.reply_options)
+
+    def _sees(self) -> frozenset[str]:
+        facts = self.model_facts
+        return frozenset() if facts is None else facts.sees
 
     async def choose(self, option: str, value: str, by: str) -> None:
         """Choose how the model replies from its next request on, also while a turn runs.

@@ -5,6 +5,7 @@ is known: it has changed nothing unless its commit was recorded.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -237,12 +238,14 @@ def as_error(ended: CallEnded) -> dict[str, Any]:
     return {"kind": ended.kind, "message": ended.content, **details}
 
 
-def as_answer(ended: CallEnded) -> dict[str, Any]:
-    """Return a call's outcome as scripts read it."""
+def as_answer(ended: CallEnded, where: Path = Path()) -> dict[str, Any]:
+    """Return a call's outcome as scripts read it; `where` is the directory of contents."""
     if not ended.ok:
         return {"ok": False, "error": as_error(ended)}
     content: Any = msgspec.Raw(ended.content.encode()) if ended.form == "json" else ended.content
-    return {"ok": True, "content": content} | ({"note": ended.note} if ended.note else {})
+    kept = [{"path": str(where / each.digest), **msgspec.to_builtins(each)} for each in ended.contents]
+    named = ("note", ended.note), ("contents", kept)
+    return {"ok": True, "content": content} | {name: value for name, value in named if value}
 
 
 def _is_json(text: str) -> bool:

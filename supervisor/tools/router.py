@@ -16,6 +16,7 @@ import trio
 from supervisor.broker.allowlist import Allowlist
 from supervisor.categories.web import HostPort, WebConfig
 from supervisor.config.profiles import Profile
+from supervisor.display.escape import one_line
 from supervisor.errors import JournalError, WorkerError, WorkerUnavailable
 from supervisor.journal.facts import CallEnded, CallStarted, Source, effective
 from supervisor.pool.pools import Pools
@@ -27,6 +28,8 @@ from supervisor.tools.availability import ToolAvailability, no_answer
 from supervisor.tools.call_context import CallContext
 from supervisor.tools.catalog import Offer, offers
 from supervisor.tools.change_attempt import raw_arguments
+from supervisor.tools.content_intake import ContentIntake, ContentRefused
+from supervisor.tools.content_words import described
 from supervisor.tools.execution import Execution
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.exfiltration.flow_ledger import FlowBudget, fetched_address
@@ -38,6 +41,7 @@ from supervisor.tools.exfiltration.sources import (
     shows_files,
     sources_of,
     sources_of_attachments,
+    subject_of,
 )
 from supervisor.tools.services import ChangeServices
 from supervisor.tools.session_rules import SessionRules
@@ -55,6 +59,8 @@ _UNAVAILABLE: Final = (
 )
 
 
+_NAME: Final = 200
+"""Characters of a file's name that an error repeats."""
 _ALONE: Final = "it sees the root and programs alone"
 _PRIVATE: Final = "it sees the root and programs, and not this machine: that view cannot be had here"
 
@@ -92,6 +98,8 @@ class Router:
         self._services = services
         self._pools = pools
         self._budget = _budget(services.web)
+        self.intake = ContentIntake(pools, services.contents, session)
+        """Takes images and documents into the session."""
         self._foreign_root = pools.root.is_foreign or not profile.trusted
         self._seen = _UNSEEN
         """What the model has been shown, also since its calls were judged."""
@@ -202,19 +210,32 @@ class Router:
             unconfined = self._unconfined.pop(call.call, None)
             ended = await self.execution.run(call, offer, context, unconfined=unconfined, seen=self._seen)
             return await self._with_sources(call, ended)
-        began, content = time.monotonic(), ""
+        began = time.monotonic()
+        content: str | bytes = ""
         try:
             answer = await self._pools.pool(offer.category).call(
                 offer.name, raw_arguments(call), effect=False, output=lambda text: context.output(call.call, text)
             )
-            content = answer.content if isinstance(answer, Done) else ""
-            ended = outcomes.worker_answered(call, answer)
+            if isinstance(answer, Done) and answer.data:
+                content, ended = answer.data, await self._with_content(call, answer)
+            else:
+                content = answer.content if isinstance(answer, Done) else ""
+                ended = outcomes.worker_answered(call, answer)
         except (WorkerError, FrameTooLarge) as error:
             ended = no_answer(call, error, self._pools, offer.category)
         ended = outcomes.with_persons_part(call, await self._with_sources(call, ended, content))
         return msgspec.structs.replace(ended, seconds=round(time.monotonic() - began, 6))
 
-    async def _with_sources(self, call: CallStarted, ended: CallEnded, content: str = "") -> CallEnded:
+    async def _with_content(self, call: CallStarted, answer: Done) -> CallEnded:
+        """Return the end of a call that has found an image or a document."""
+        name = subject_of(call.tool, effective(call))
+        try:
+            content = await self.intake.take(answer.data, answer.content, name)
+        except ContentRefused as refused:
+            return outcomes.failed(call, refused.kind, f'"{one_line(name, _NAME)}": {refused}')
+        return CallEnded(call.turn, call.call, call.tool, True, described(content), contents=(content,))
+
+    async def _with_sources(self, call: CallStarted, ended: CallEnded, content: str | bytes = "") -> CallEnded:
         """Return the end of a call with who wrote what it says; `content` is that as the worker said it."""
         author = await self._author() if shows_files(call.tool) else no_author
         sources = sources_of(effective(call), ended, author, foreign_root=self._foreign_root, content=content)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from supervisor.agent.models.anthropic_sdk import request_head
 from supervisor.agent.models.event_stream import EventDecoder
+from supervisor.agent.models.inline_contents import inlined
 from supervisor.agent.models.messages_options import THOUGHTS, beta_headers, reply_parameters
 from supervisor.agent.models.messages_reader import MessagesReader
 from supervisor.agent.models.model import NO_ANSWER, Block, Message, ModelRequest, Progress
@@ -50,7 +51,12 @@ class MessagesFormat:
         wanted = reply_parameters(request.options, model, messages)
         if not wanted.takes_thinking:
             messages = [_without_thinking(message) for message in messages]
-        body: dict[str, Any] = {"model": model, **wanted.members, "stream": True, "messages": _with_marks(messages)}
+        body: dict[str, Any] = {
+            "model": model,
+            **wanted.members,
+            "stream": True,
+            "messages": _with_marks(inlined(request, messages)),
+        }
         tools = list(request.tools)
         if request.system:
             # tools come before the system prompt in what is cached, so this mark covers both

@@ -19,6 +19,9 @@ from supervisor.journal.facts import ReplyOrigin
 Block = dict[str, Any]
 """One content block: {"type": "text" | "tool_use" | "tool_result" | "thinking" | ..., ...}."""
 
+CONTENTS: Final = frozenset({"image", "document"})
+"""Blocks that name a content by its digest."""
+
 Message = dict[str, Any]
 """{"role": "user" | "assistant", "content": [Block, ...]}."""
 

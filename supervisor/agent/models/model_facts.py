@@ -55,6 +55,11 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     known: bool
     """Its window is not assumed."""
 
+    @property
+    def sees(self) -> frozenset[str]:
+        """Which blocks it is shown as they are: "image", "document"."""
+        return frozenset(each for each, shown in (("image", self.images), ("document", self.documents)) if shown)
+
 
 def key_of(name: str, settings: Settings | None = None) -> str:
     """Return "PROVIDER/MODEL" of a name, or the name of a model that is all of its provider's."""

@@ -29,7 +29,7 @@ def fill(call: ShownCall, update: schema.ToolCall | schema.ToolCallUpdate) -> No
     call.kind, call.note, call.seconds = facts.kind or call.kind, facts.note or call.note, facts.seconds
     if facts.decided is not None and update.status == "completed":
         call.outcome = changes.outcome(facts.decided)
-    texts = [each.content.text for each in update.content or () if isinstance(each, schema.Content)]
+    texts = schema.texts_of(update.content)
     if texts and not _proposes(update, facts):
         shown = call.output.rstrip()
         cut = facts.kind in _CUT and not call.ended and shown not in texts[0]

@@ -63,7 +63,7 @@ class MessageHistory:
     def _change(self, call: dict[str, Any], update: schema.ToolCallUpdate) -> None:
         if update.raw_input is not None:
             call["input"] = update.raw_input
-        texts = [each.content.text for each in update.content or () if isinstance(each, schema.Content)]
+        texts = schema.texts_of(update.content)
         text = texts[0] if texts else ""  # what follows the result is for people
         match update.status:
             case "completed":

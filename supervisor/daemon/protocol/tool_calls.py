@@ -4,7 +4,7 @@ Rule: a person decides by what is shown here, so the input is shown in full; onl
 (`supervisor.display.escape`), and protected paths come first.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -165,10 +165,10 @@ def unannounced(call: CallEnded) -> ToolCall:
     return ToolCall(tool_call_id=call.call, title=one_line(call.tool, _TITLE), kind=_kind(call.tool))
 
 
-def ended(fact: CallEnded, decided: CallDecided | None = None) -> ToolCallUpdate:
+def ended(fact: CallEnded, decided: CallDecided | None = None, contents: Sequence[Content] = ()) -> ToolCallUpdate:
     """Return how a call ended, after what was decided about its effects; what it changed stands in a block of its own.
 
-    The first block is its result, and nothing else.
+    The first block is its result, and nothing else; the last ones are images and documents that it has found.
     """
     said = result_text(fact) if fact.ok else "\n".join([*_written(fact), fact.content])
     changed = decision(decided) if fact.ok and decided is not None and decided.committed else None
@@ -177,7 +177,7 @@ def ended(fact: CallEnded, decided: CallDecided | None = None) -> ToolCallUpdate
     return ToolCallUpdate(
         tool_call_id=fact.call,
         status="completed" if fact.ok else "failed",
-        content=[*text(said), *(text(changes.outcome(changed)) if changed is not None else [])],
+        content=[*text(said), *(text(changes.outcome(changed)) if changed is not None else []), *contents],
         raw_output=None if fact.ok else {"error": as_error(fact)},
         meta={
             extensions.CALL: extensions.CallFacts(

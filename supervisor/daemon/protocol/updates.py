@@ -15,11 +15,14 @@ from typing import Final
 import msgspec
 
 from supervisor.acp import schema
+from supervisor.agent.blocks import content_block
 from supervisor.agent.models.model import Retrying, TextDelta, ThoughtDelta
 from supervisor.agent.models.model_cost import COUNTED, cost
 from supervisor.agent.models.model_facts import ModelFacts
 from supervisor.agent.turn import CallOutput, Event
 from supervisor.daemon.protocol import tool_calls
+from supervisor.daemon.protocol.content_shown import content_shown
+from supervisor.journal.contents import ContentStore
 from supervisor.journal.facts import (
     CallDecided,
     CallEnded,
@@ -36,6 +39,7 @@ from supervisor.journal.facts import (
     effective,
 )
 from supervisor.tools.approval import go_on_id
+from supervisor.tools.content_words import described
 from supervisor.tools.outcomes import allowed, availability_notice
 from workers.catalog import offered_tools
 
@@ -53,10 +57,12 @@ class Projection:
 
     Args:
         facts_of: what holds of a model, by its name.
+        contents: has images at hand, and says where they are kept; no file is touched here.
     """
 
-    def __init__(self, facts_of: Callable[[str], ModelFacts]) -> None:
+    def __init__(self, facts_of: Callable[[str], ModelFacts], contents: ContentStore | None = None) -> None:
         self.root = ""
+        self.contents = contents
         self.cost = 0.0
         """Money spent, in the currency of the last price."""
         self.context = 0
@@ -140,8 +146,8 @@ class Projection:
     def of_fact(self, fact: Fact) -> list[schema.Update]:
         """Return what a client is told of a fact that was not here when it happened."""
         match fact:
-            case TurnStarted(text=text):
-                updates: list[schema.Update] = [schema.UserMessageChunk.of(text, f"turn-{fact.turn}")]
+            case TurnStarted():
+                updates: list[schema.Update] = self.of_prompt(fact)
             case Replied():
                 updates = [*self._said(fact)]
             case ModelRetried():
@@ -151,6 +157,23 @@ class Projection:
                 updates = list(self._of_call(fact))
         self.apply(fact)
         return updates
+
+    def of_prompt(self, fact: TurnStarted) -> list[schema.Update]:
+        """Return a person's line, with the images and documents that came with it in words, a line each."""
+        lines = [f"[{described(each)}]" for each in fact.contents]
+        text = "\n".join([*lines, *([fact.text] if fact.text or not lines else [])])
+        return [schema.UserMessageChunk.of(text, f"turn-{fact.turn}"), *self.unseen(fact)]
+
+    def unseen(self, fact: TurnStarted | CallEnded) -> list[schema.Update]:
+        """Return what people are told where their model is not shown an image or a document."""
+        kinds = {content_block(each)["type"] for each in fact.contents}
+        if not kinds or not (kinds := kinds - self.facts_of(self._model).sees):
+            return []
+        what = " and ".join(f"{each}s" for each in sorted(kinds))
+        said = (
+            f"\n\n(The model {self._model} is not shown {what}: it reads what they are, and the text of documents.)\n"
+        )
+        return [schema.AgentThoughtChunk.of(said, f"turn-{fact.turn}-unseen-{self._step}")]
 
     def usage(self) -> list[schema.Update]:
         """Return the tokens in the context and the cost so far; nothing where no reply has counted any."""
@@ -228,7 +251,9 @@ class Projection:
                     yield tool_calls.unannounced(fact)
                 self._known.discard(fact.call)
                 self._output.pop(fact.call, None)
-                yield tool_calls.ended(fact, self._decided.pop(fact.call, None))
+                shown = [content_shown(each, self.contents) for each in fact.contents]
+                yield tool_calls.ended(fact, self._decided.pop(fact.call, None), shown)
+                yield from self.unseen(fact)
                 yield from self._planned(fact)
             case TurnQuestioned(approved=approved) if (call := go_on_id(fact.turn)) in self._known:
                 self._known.discard(call)

@@ -8,7 +8,7 @@ follows it.
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, TypeVar
 
@@ -19,10 +19,13 @@ from supervisor.agent.models.model_facts import ModelFacts
 from supervisor.daemon.protocol.connection import Connection
 from supervisor.daemon.protocol.updates import Projection
 from supervisor.daemon.sessions.open_session import OpenSession
-from supervisor.errors import JournalError
+from supervisor.errors import JournalError, KeptError
+from supervisor.journal.contents import ContentStore
+from supervisor.journal.facts import CallEnded, Fact
 from supervisor.journal.index import SessionIndex, Summary
 from supervisor.journal.journal import ChainCheck, Journal, JournalEntry
 from supervisor.journal.journal_writer import JournalWriter
+from supervisor.journal.kept_content import KeptContent
 from supervisor.journal.rows import ANCHOR
 from supervisor.session.earlier_session import EarlierSession, read_earlier
 
@@ -129,14 +132,15 @@ async def replay(session: OpenSession, client: Connection, reader: JournalReader
     Raises:
         JournalError: the journal cannot be read.
     """
-    projection = Projection(session.subscribers.projection.facts_of)
+    known = session.subscribers.projection
+    projection = Projection(known.facts_of, known.contents)
     seen = 0
     more = True
     while more:
         entries = await reader.entries(session.id, seen)
         more = len(entries) > _SHORT
         for number, entry in enumerate(entries):
-            for update in projection.of_fact(entry.fact):
+            for update in await _updates_of(entry.fact, projection):
                 client.send(session.subscribers.line(update))
                 await client.outbox.wait_until_read()
             seen = entry.seq
@@ -147,6 +151,22 @@ async def replay(session: OpenSession, client: Connection, reader: JournalReader
     told = [update for entry in rest for update in projection.of_fact(entry.fact)]
     for update in [*told, *_half_said(session), *projection.usage()]:
         client.send(session.subscribers.line(update))
+
+
+async def _updates_of(fact: Fact, projection: Projection) -> list[schema.Update]:
+    """Return what is told of a fact, with the images that a call has found, as when it happened."""
+    store = projection.contents
+    if store is None or not isinstance(fact, CallEnded) or not fact.contents:
+        return projection.of_fact(fact)
+    with store.in_use():
+        await trio.to_thread.run_sync(_have_at_hand, store, fact.contents)
+        return projection.of_fact(fact)
+
+
+def _have_at_hand(store: ContentStore, named: Sequence[KeptContent]) -> None:
+    with suppress(KeptError):
+        for each in named:
+            store.encoded(each.digest)
 
 
 def _half_said(session: OpenSession) -> list[schema.Update]:

@@ -24,6 +24,7 @@ from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.facts import CallEnded, Source, TurnEnded
 from supervisor.pool.pools import Pools
 from supervisor.session.session import Session
+from supervisor.tools.content_intake import Attached
 from supervisor.tools.services import ChangeServices
 from supervisor.undo.undo_plan import UndoStep, undo_outcome
 
@@ -146,6 +147,7 @@ class OpenSession:
         prompter: Connection | None = None,
         sources: tuple[Source, ...] = (),
         answer_schema: dict[str, Any] | None = None,
+        attached: Sequence[Attached | str] = (),
     ) -> RunningTurn:
         """Start a turn: a new one, as `Conversation.run_turn`, or without a text the interrupted one.
 
@@ -156,7 +158,8 @@ class OpenSession:
         self._turn = turn = RunningTurn()
         self.subscribers.prompter, self.subscribers.last_end = prompter, None
         conversation = self.session.conversation
-        run = conversation.resume if text is None else partial(conversation.run_turn, text, sources, answer_schema)
+        begun = () if text is None else (text, sources, answer_schema, attached)
+        run = partial(conversation.run_turn, *begun) if begun else conversation.resume
         self._nursery.start_soon(self._run, turn, run)
         return turn
 

@@ -91,7 +91,7 @@ class SessionRegistry:
         degraded, cwd = self.settings.config.allow_degraded, opened_at.cwd
         attended, mode = options.attended, options.mode or "edits"
         begun = new_session(profile, model, options.origin, degraded=degraded, cwd=cwd, attended=attended, mode=mode)
-        projection = Projection(self.resources.model_facts)
+        projection = Projection(self.resources.model_facts, self.resources.contents)
         projection.apply(begun.opened)
         async with self._opening_right.alone(begun.id):
             await self._opening_right.lease(begun.id)
@@ -171,6 +171,7 @@ class SessionRegistry:
     async def _earlier(self, session_id: str) -> tuple[EarlierSession, Projection]:
         try:
             earlier, projection = await self.reader.earlier(session_id, self.resources.model_facts)
+            projection.contents = self.resources.contents
         except ConfigError as error:
             raise _not_found(session_id) from error
         if any(isinstance(entry.fact, SessionDeleted) for entry in earlier.entries):

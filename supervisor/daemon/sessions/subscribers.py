@@ -101,8 +101,9 @@ class Subscribers:
             case TurnStarted(text=text):
                 self.projection.apply(event)
                 self.title = self.title or one_line(text, _TITLE)
-                said = schema.UserMessageChunk.of(text, f"turn-{event.turn}")
+                said, *notices = self.projection.of_prompt(event)
                 self.tell([said], but=self.prompter)
+                self.tell(notices)
                 self.tell([schema.SessionInfoUpdate(title=self.title)])
                 return
             case TurnEnded():

@@ -203,7 +203,7 @@ class SeenText:
     def _take(self, text: SourcedText, *, private: bool = True, linked: str | None = None) -> None:
         """Take one text; `linked` is what of it has links that are free, where that is not all."""
         source, said = text
-        if not said:
+        if not said and not (source.kind == "attachment" and source.name):  # an image says something, and no text
             return
         self.sources.append(source)
         if source.kind in ("person", "page", "file") and not (source.foreign and source.kind != "page"):

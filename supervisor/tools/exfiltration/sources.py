@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 import msgspec
 
+from supervisor.acp.prompt_parts import PromptPart
 from supervisor.journal.facts import Author, CallEnded, Source
 from supervisor.rules.modes import PLANNED
 from workers.catalog import find_tool
@@ -77,7 +78,7 @@ def sources_of(
     written_by: WrittenBy = no_author,
     *,
     foreign_root: bool = False,
-    content: str = "",
+    content: str | bytes = "",
 ) -> tuple[Source, ...]:
     """Return the sources of what a call has shown; none where that is our own words.
 
@@ -89,8 +90,7 @@ def sources_of(
         content: what a file holds, before anything in it was written out; where it is not what was shown.
     """
     row, text = find_tool(ended.tool), shown_by(ended)
-    given = _object(arguments)
-    name = str(given.get(row.subject, "")) if row is not None and row.subject else ""
+    given, name = _object(arguments), subject_of(ended.tool, arguments)
 
     def source(kind: Any, foreign: bool = False) -> Source:
         return Source(kind, (name or ended.tool)[:_NAME], _digest(text), len(text), foreign=foreign)
@@ -122,6 +122,12 @@ def sources_of(
     return (rest, *(each for each in others if each.kind != "file"))
 
 
+def subject_of(tool: str, arguments: str) -> str:
+    """Return what a call is about, by its arguments, raw JSON; "" where no argument says that."""
+    row = find_tool(tool)
+    return str(_object(arguments).get(row.subject, "")) if row is not None and row.subject else ""
+
+
 def _is_of_strangers(arguments: str, text: str, written_by: WrittenBy) -> bool:
     """Say whether a command, or what it printed, names or holds what strangers wrote."""
     paths = dict.fromkeys((*_WORDS.findall(arguments), *_BEFORE_A_COLON.findall(text)))
@@ -132,19 +138,19 @@ def _is_of_strangers(arguments: str, text: str, written_by: WrittenBy) -> bool:
     return tainted or any(is_foreign_path(each) for each in paths if each not in programs)
 
 
-def sources_of_parts(parts: Sequence[tuple[str, str]]) -> tuple[Source, ...]:
-    """Return the sources of a prompt's parts, each a text and where it comes from; none where all was typed."""
-    if not any(uri or FRAME_BEGINS in text for text, uri in parts):
+def sources_of_parts(parts: Sequence[PromptPart]) -> tuple[Source, ...]:
+    """Return the sources of a prompt's parts; none where all was typed."""
+    if not any(part.uri or FRAME_BEGINS in part.text for part in parts):
         return ()
     return tuple(
         Source(
-            "attachment" if uri else "person",
-            uri[:_NAME],
-            _digest(text),
-            len(text),
-            foreign=uri.casefold().startswith(("http:", "https:")) or is_foreign_path(uri),
+            "attachment" if part.uri else "person",
+            part.uri[:_NAME],
+            _digest(part.text),
+            len(part.text),
+            foreign=part.uri.casefold().startswith(("http:", "https:")) or is_foreign_path(part.uri),
         )
-        for text, uri in parts
+        for part in parts
     )
 
 
@@ -220,5 +226,5 @@ def _object(arguments: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _digest(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+def _digest(text: str | bytes) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text).digest()

@@ -1,6 +1,7 @@
 """The official Python SDK, as it is, drives the daemon: at its socket, and through `strongroom acp`."""
 
 import asyncio
+import base64
 import inspect
 import json
 import subprocess
@@ -21,6 +22,7 @@ from acp.connection import StreamDirection, StreamEvent
 from supervisor.acp import extensions
 from supervisor.journal.facts import CallStarted, TurnEnded
 from tests.daemon_process import ASK, DaemonProcess, Lines, named, scripted
+from tests.media_files import pdf, picture
 from tests.supervisor.command import CODE, HANG_GUARD
 
 CONFIG: Final = """
@@ -315,7 +317,8 @@ async def test_initialize_tells_what_the_agent_can_do(editor: Editor, daemon: Da
     told = (await editor.agent.initialize(protocol_version=1)).model_dump(by_alias=True, exclude_none=True)
     able = told["agentCapabilities"]
     assert (told["protocolVersion"], told["agentInfo"]["name"]) == (1, "strongroom")
-    assert (able["loadSession"], able["promptCapabilities"]["embeddedContext"]) == (True, True)
+    assert able["loadSession"]
+    assert able["promptCapabilities"] == {"image": True, "audio": False, "embeddedContext": True}
     assert {"list", "resume", "close", "delete"} <= able["sessionCapabilities"].keys()
     assert extensions.STATUS_METHOD in able["_meta"][extensions.EXTENSIONS]
     assert told["_meta"][extensions.DAEMON]["pid"] == daemon.pid
@@ -393,6 +396,22 @@ async def test_every_kind_of_text_may_be_in_a_prompt(editor: Editor, session: st
         "a\u2028b \U0001f512\n\n[a.txt](file:///a.txt)\n\n"
         "<resource uri='file:///b.txt' id=4c1d055a31fb3c0d>\nin b\n</resource id=4c1d055a31fb3c0d>"
     )
+
+
+@in_an_editor
+async def test_images_and_documents_may_be_in_a_prompt(editor: Editor, session: str, cwd: Path) -> None:
+    image = sdk.ImageContentBlock(type="image", data=base64.b64encode(picture()).decode(), mime_type="image/png")
+    blob = base64.b64encode(pdf("x")).decode()
+    file = sdk.BlobResourceContents(uri="file:///b.pdf", blob=blob, mime_type="application/pdf")
+    resource = sdk.EmbeddedResourceContentBlock(type="resource", resource=file)
+    text = sdk.TextContentBlock(type="text", text="read a.png")
+    (cwd / "a.png").write_bytes(picture())
+    await editor.agent.prompt(session_id=session, prompt=[image, resource, text])
+    (call,) = editor.calls(session).values()
+    assert [each["content"]["type"] for each in call["content"]] == ["text", "image"]
+    await editor.agent.load_session(session_id=session, cwd=str(cwd))
+    said = editor.updates(session, "user_message_chunk")[0]["content"]["text"].split("\n")
+    assert [each.partition(",")[0] for each in said] == ["[image: PNG image", "[b.pdf: PDF document", "read a.png"]
 
 
 STOPS: Final = {"max_tokens": "max_tokens", "refusal": "refusal", "end_turn": "end_turn", "stop_sequence": "end_turn"}
@@ -920,13 +939,13 @@ async def test_an_error_has_a_code_and_a_kind(
         await editor.raw(method, params)
 
 
-IMAGE: Final = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+SOUND: Final = {"type": "audio", "data": "aGk=", "mimeType": "audio/wav"}
 OPTION: Final = "session/set_config_option"
 
 IN_SESSION: Final[dict[str, Refusal]] = {
     "an empty prompt": ("session/prompt", {"prompt": []}, *WRONG),
     "a prompt of spaces": ("session/prompt", {"prompt": [{"type": "text", "text": " \n"}]}, *WRONG),
-    "an image": ("session/prompt", {"prompt": [IMAGE]}, *WRONG),
+    "a sound": ("session/prompt", {"prompt": [SOUND]}, *WRONG),
     "an unknown mode": ("session/set_mode", {"modeId": "vualt"}, -32602, "config"),
     "an unknown option": (OPTION, {"configId": "x", "value": "y"}, *WRONG),
     "an option that is a boolean": (OPTION, {"configId": "model", "type": "boolean", "value": True}, *WRONG),

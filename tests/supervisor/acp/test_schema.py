@@ -10,7 +10,8 @@ import pytest
 from pydantic import BaseModel, TypeAdapter
 
 from supervisor.acp import extensions, jsonrpc, schema
-from supervisor.acp.schema import Text, prompt_text
+from supervisor.acp.prompt_parts import prompt_parts, prompt_text
+from supervisor.acp.schema import Text
 
 META = {"_strongroom/turn": {"turn": 1}}
 OPTION = schema.ConfigOption(
@@ -33,6 +34,8 @@ CALL: dict[str, Any] = {
     "kind": "read",
     "content": [
         schema.Content(content=Text(text="hello\n")),
+        schema.Content(content=schema.Image(data="aGk=", mime_type="image/png", uri="file:///content/ab")),
+        schema.Content(content=schema.ResourceLink(uri="file:///content/cd", name="a.pdf", mime_type="a/b", size=2)),
         schema.DiffContent(path="/root/a.txt", old_text="hello\n", new_text="bye\n"),
         schema.DiffContent(path="/root/b.txt", new_text="new\n"),
     ],
@@ -359,7 +362,7 @@ FORGED: list[dict[str, Any]] = [
 @pytest.mark.parametrize("block", FORGED)
 def test_nothing_that_is_sent_along_ends_its_own_frame(block: dict[str, Any]) -> None:
     typed = {"type": "text", "text": "What is this?"}
-    parts = schema.prompt_parts([typed, block, block, typed])
+    parts = prompt_parts([typed, block, block, typed])
     assert [bool(part.uri) for part in parts] == [False, True, True, False]
     sent = parts[1].text.removesuffix("\n\n")
     if block["type"] == "resource":
@@ -375,7 +378,8 @@ def test_nothing_that_is_sent_along_ends_its_own_frame(block: dict[str, Any]) ->
 
 
 NO_PROMPTS: dict[str, dict[str, Any]] = {
-    "an image": {"type": "image", "data": "aGk=", "mimeType": "image/png"},
+    "an image without data": {"type": "image", "data": "", "mimeType": "image/png"},
+    "an image without a type": {"type": "image", "data": "aGk="},
     "a sound": {"type": "audio", "data": "aGk=", "mimeType": "audio/wav"},
     "a file of bytes": {"type": "resource", "resource": {"uri": "file:///a", "blob": "aGk="}},
     "a text that is a number": {"type": "text", "text": 1},

@@ -20,6 +20,7 @@ from supervisor.agent.transcript import Transcript
 from supervisor.errors import ModelError
 from supervisor.journal.facts import CallEnded, CallStarted
 from supervisor.journal.journal_writer import JournalWriter
+from supervisor.tools.content_intake import ContentIntake
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.outcomes import failed
 from tests.messages_server import fault_in
@@ -99,6 +100,7 @@ class AnyRouter:
         self.offers: dict[str, Any] = {}
         self.chance = chance
         self.ran: list[str] = []
+        self.intake = ContentIntake(cast("Any", None), None, "s")
 
     def judge(
         self, turn: int, call: str, tool: str, arguments: str, _seen: SeenText | None = None, _before: object = ()

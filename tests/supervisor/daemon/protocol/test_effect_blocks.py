@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.acp.schema import Content, DiffContent
+from supervisor.acp.schema import Content, DiffContent, texts_of
 from supervisor.daemon.protocol.effect_blocks import effects_shown
 from tests.supervisor.changes import effects
 from workers.changes.diff import Budget, unified
@@ -55,25 +55,23 @@ PARTS: Final = [
 @pytest.mark.parametrize("change", [each for _, each in PARTS], ids=[name for name, _ in PARTS])
 def test_everything_else_is_text(change: Change) -> None:
     difference = shown(change)
-    assert isinstance(difference, Content)
-    assert difference.content.text.startswith("```diff\n")
-    assert difference.content.text.endswith("\n```")
-    assert "\x1b" not in difference.content.text
+    (text,) = texts_of([difference])
+    assert text.startswith("```diff\n")
+    assert text.endswith("\n```")
+    assert "\x1b" not in text
 
 
 def test_no_text_ends_its_block() -> None:
     difference = shown(modified(f"{LONG}````\n", f"{LONG}`````\n"))
-    assert isinstance(difference, Content)
-    assert difference.content.text.startswith("``````diff\n")
+    assert texts_of([difference])[0].startswith("``````diff\n")
 
 
 def test_a_protected_path_is_shown_first() -> None:
     hook = Change(".git/hooks/x", "added", None, NodeState("file", 0o755), protected="git runs it", diff="+x\n")
     listing, first, _second = effects_shown(effects(modified("one\n", "two\n", ".a"), hook), ROOT)
-    assert isinstance(listing, Content)
-    assert ".git/hooks/x" in listing.content.text.split("\n")[2]
-    assert isinstance(first, Content)
-    assert ".git/hooks/x" in first.content.text
+    listed, shown_first = texts_of([listing, first])
+    assert ".git/hooks/x" in listed.split("\n")[2]
+    assert ".git/hooks/x" in shown_first
 
 
 def test_a_history_shows_so_much_of_the_differences() -> None:

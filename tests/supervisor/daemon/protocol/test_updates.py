@@ -11,12 +11,12 @@ import pytest
 from supervisor.acp.schema import (
     AgentMessageChunk,
     AgentThoughtChunk,
-    Content,
     Cost,
     ToolCall,
     ToolCallUpdate,
     Update,
     UsageUpdate,
+    texts_of,
 )
 from supervisor.agent.models.model import Retrying, TextDelta, ThoughtDelta
 from supervisor.agent.models.model_facts import model_facts
@@ -164,10 +164,7 @@ def test_a_decision_is_told_live_and_later(facts: list[Fact], seen: list[tuple[s
     for updates in (told(Projection(of_default), first, *facts), loaded(first, *facts)):
         calls = [each for each in updates if isinstance(each, ToolCall | ToolCallUpdate)]
         assert [type(each) for each in calls] == [ToolCall] + [ToolCallUpdate] * (len(calls) - 1)
-        assert [
-            (each.status, [block.content.text for block in each.content or () if isinstance(block, Content)])
-            for each in calls
-        ] == [("in_progress", []), *seen]
+        assert [(each.status, texts_of(each.content)) for each in calls] == [("in_progress", []), *seen]
 
 
 def test_a_question_about_a_known_call_is_an_update_with_everything_to_be_seen(projection: Projection) -> None:
@@ -175,7 +172,7 @@ def test_a_question_about_a_known_call_is_an_update_with_everything_to_be_seen(p
     _told, call = tool_calls.awaiting_approval(ApprovalQuestion(TOUCH, "effects", "why\n", EFFECTS), projection.root)
     shown = projection.of_question(call)
     assert isinstance(shown, ToolCallUpdate)
-    texts = [block.content.text for block in shown.content or () if isinstance(block, Content)]
+    texts = texts_of(shown.content)
     assert texts[0] == "```\ntouch a\n```"
     assert texts[1] == "```\nwhy\\n\n```"
     assert "  A  a  " in texts[2]

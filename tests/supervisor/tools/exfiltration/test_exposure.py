@@ -1,5 +1,6 @@
 """What a session has seen and who wrote it: flows of texts whose sources are known, against what the tracker says."""
 
+import hashlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
@@ -8,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import pytest
 
-from supervisor.acp.schema import prompt_parts
+from supervisor.acp.prompt_parts import prompt_parts
 from supervisor.journal.facts import Author, CallDecided, CallEnded, CallStarted, Fact, TurnStarted
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.exfiltration.judge import suspicion
@@ -265,3 +266,23 @@ def test_what_a_plan_shows_of_files_is_private_and_its_links_are_not_free(tool: 
         assert seen.has_private
         assert suspicion("https://github.com/?q=the+cat+sleeps+in+the+blue+kitchen", seen) is not None
         assert seen.link(parse(LINK)) is None
+
+
+IMAGE: Final = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+
+
+@pytest.mark.parametrize(
+    ("uri", "foreign"), [("", False), ("file:///home/a.png", False), ("file:///node_modules/a.png", True), (LINK, True)]
+)
+def test_an_image_that_was_sent_along_is_private_and_says_what_its_place_says(uri: str, foreign: bool) -> None:
+    parts = prompt_parts([{**IMAGE, **({"uri": uri} if uri else {})}, {"type": "text", "text": "What is it?"}])
+    seen = session(TurnStarted(1, "".join(part.text for part in parts), sources_of_parts(parts)))
+    assert seen.has_private
+    assert bool(seen.foreign) is foreign
+
+
+def test_an_image_that_was_read_is_a_file_by_its_bytes() -> None:
+    ended = CallEnded(1, "c", "read_file", True, "a.png: PNG image")
+    (source,) = sources_of('{"path": "a.png"}', ended, content=b"the bytes")
+    assert (source.kind, source.name, source.file) == ("file", "a.png", hashlib.sha256(b"the bytes").digest())
+    assert session(msgspec.structs.replace(ended, sources=(source,))).has_private

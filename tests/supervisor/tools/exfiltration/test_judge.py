@@ -10,7 +10,7 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from supervisor.acp.schema import prompt_text
+from supervisor.acp.prompt_parts import prompt_text
 from supervisor.config.profiles import Profile
 from supervisor.journal.facts import CallEnded, TurnStarted
 from supervisor.tools.call_policy import judge
