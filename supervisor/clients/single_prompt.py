@@ -20,6 +20,7 @@ import msgspec
 from supervisor.acp import extensions, schema
 from supervisor.clients.batch.items import Result, summarize
 from supervisor.clients.connection import requests
+from supervisor.clients.connection.attachments import blocks_of, named_in
 from supervisor.clients.connection.link import Link
 from supervisor.clients.connection.link_events import LinkEvent, PermissionPrompt
 from supervisor.clients.connection.spawn import StartingPrivate
@@ -243,7 +244,7 @@ def _blocks(prompt: str, warn: Callable[[str], None]) -> list[dict[str, Any]]:
     """Return the prompt, with what stands in standard input before it.
 
     Raises:
-        ConfigError: one of them is no text, or both are empty.
+        ConfigError: one of them is no text, both are empty, or an image that it names cannot go along.
     """
     context = _context(warn)
     try:
@@ -251,6 +252,7 @@ def _blocks(prompt: str, warn: Callable[[str], None]) -> list[dict[str, Any]]:
     except UnicodeEncodeError as error:
         raise ConfigError("The prompt must be UTF-8.") from error
     given: list[dict[str, Any]] = [{"type": "text", "text": prompt}] if prompt.strip() else []
+    given = [*blocks_of(named_in(prompt)), *given]
     if context.strip() and given:
         resource = {"uri": "stdin:", "mimeType": "text/plain", "text": context}
         return [{"type": "resource", "resource": resource}, *given]

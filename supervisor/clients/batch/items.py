@@ -19,10 +19,12 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from supervisor.clients.connection.attachments import type_at
 from supervisor.errors import ConfigError, OutputError, reason
 from supervisor.journal.facts import CallEnded, CallStarted, Replied, TurnEnded, TurnStarted
 from supervisor.journal.journal import JournalEntry
 from supervisor.rules.modes import PLANNED
+from workers.wire.media_types import TYPES
 
 _LINE_START: Final = b'{"id":'
 """The beginning of each result line, which tells a torn line from somebody else's file."""
@@ -46,6 +48,8 @@ class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     environment: str | None = None
     schema: dict[str, Any] | None = None
     """The JSON Schema that its answers must be valid by."""
+    images: tuple[str, ...] = ()
+    """Paths of images and documents that go along with the first prompt."""
 
     @property
     def turns(self) -> tuple[str, ...]:
@@ -129,6 +133,8 @@ def _json_item(name: str, number: int, line: str) -> Item:
         raise ConfigError(f'{name}, line {number}: {error}. A line is {{"id", "prompt"}}, see --help.') from error
     if (item.prompt is None) == (item.prompts is None) or not all(turn.strip() for turn in item.turns or ("",)):
         raise ConfigError(f"{name}, line {number}: an item has either a `prompt` or `prompts`, and none is empty.")
+    if bad := [path for path in item.images if not type_at(path)]:
+        raise ConfigError(f"{name}, line {number}: {bad[0]!r} is not {TYPES}, or cannot be read.")
     return item
 
 

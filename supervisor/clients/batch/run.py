@@ -21,6 +21,7 @@ from supervisor.acp import extensions, schema
 from supervisor.clients.batch.items import Item, OutputFile, Result, summarize
 from supervisor.clients.batch.resume import Plan, Use, answered, begin, has_failed, origin_of
 from supervisor.clients.connection import requests
+from supervisor.clients.connection.attachments import blocks_of
 from supervisor.clients.connection.link import Link
 from supervisor.clients.connection.link_events import decline
 from supervisor.clients.connection.start import ConnectedDaemon, connect_or_private
@@ -195,7 +196,7 @@ class _Batch:
     _ended: threading.Event = field(default_factory=threading.Event)
     """No item is left, or one has failed."""
     _read: dict[str, list[JournalEntry]] = field(default_factory=dict)
-    """What was read so far of the sessions that are open."""
+    """Read so far of the sessions that are open."""
     _talking: set[str] = field(default_factory=set)
     """Sessions that may have a turn under way."""
 
@@ -269,10 +270,12 @@ class _Batch:
         """Go on with what was begun, and ask what was not; a turn that fails is the last."""
         if begun:
             self._turn(session, extensions.CONTINUE_METHOD, schema.SessionParams(session_id=session))
-        for text in item.turns[answered(self._entries(session)) :]:
+        done = answered(self._entries(session))
+        for number, text in enumerate(item.turns[done:], done):
             if has_failed(self._entries(session)):
                 return
-            self._turn(session, "session/prompt", requests.prompt(session, text, item.schema))
+            asked = requests.prompt(session, text, item.schema, [] if number else blocks_of(item.images))
+            self._turn(session, "session/prompt", asked)
 
     def _turn(self, session: str, method: str, params: schema.SessionParams | schema.PromptParams) -> None:
         """Wait for a turn's end; how it ended is in the journal."""

@@ -38,9 +38,14 @@ def absolute_model(name: str) -> str:
     return f"{row.prefix}{absolute(name.removeprefix(row.prefix))}" if row is not None and row.is_file else name
 
 
-def prompt(session: str, text: str, answer_schema: dict[str, Any] | None = None) -> schema.PromptParams:
-    """Return what asks for a turn, with a JSON Schema that its final answer must be valid by, if any."""
-    blocks = [{"type": "text", "text": text}]
+def prompt(
+    session: str, text: str, answer_schema: dict[str, Any] | None = None, attached: Sequence[dict[str, Any]] = ()
+) -> schema.PromptParams:
+    """Return what asks for a turn, with a JSON Schema that its final answer must be valid by, if any.
+
+    `attached` are blocks that come before the text.
+    """
+    blocks = [*attached, {"type": "text", "text": text}]
     return schema.PromptParams(session_id=session, prompt=blocks, meta=schema_meta(answer_schema))
 
 

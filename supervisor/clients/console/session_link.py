@@ -13,6 +13,7 @@ import msgspec
 
 from supervisor.acp import extensions, schema
 from supervisor.clients.connection import requests
+from supervisor.clients.connection.attachments import blocks_of, named_in
 from supervisor.clients.connection.link import Link, decoded
 from supervisor.clients.connection.link_events import ConnectionLost, LinkEvent, PermissionPrompt, PromptWithdrawn
 from supervisor.clients.connection.start import ConnectedDaemon
@@ -53,6 +54,8 @@ class SessionLink:
         self._following = False
         """Whether a turn is followed to its end."""
         self._loading: SessionState | None = None
+        self._attached: list[dict[str, Any]] = []
+        """What goes along with the line that was typed last."""
 
     @property
     def session(self) -> str:
@@ -201,6 +204,12 @@ class SessionLink:
     async def prompt(self, text: str) -> None:
         """Send the person's line, and follow the turn to its end."""
         text = text.encode("utf-8", "replace").decode()
+        try:
+            self._attached = await asyncio.to_thread(lambda: blocks_of(named_in(text)))
+        except ConfigError as error:
+            self.failed = True
+            self.say(str(error), error=True)
+            return
         before = self.state.prompt_count
         self.screen.show(self.state.sent(text))
         self.screen.refresh()
@@ -251,7 +260,7 @@ class SessionLink:
         else:
             if self.state.prompt_count == before:  # the last daemon ended before it had recorded the line
                 self.state.sent(text)
-            answer = link.submit("session/prompt", requests.prompt(self.session, text))
+            answer = link.submit("session/prompt", requests.prompt(self.session, text, attached=self._attached))
         if self.cancelling:  # what the person wanted of the last daemon
             link.cancel(self.session)
         result = await asyncio.wrap_future(answer)

@@ -54,6 +54,7 @@ BAD: Final[list[tuple[bytes, str]]] = [
     (b'{"id": "a", "prompt": "x", "mode": "y"}', "unknown field `mode`"),
     (b'{"id": "1", "prompt": "x"}\n{"id": 1, "prompt": "y"}', "the id 1 occurs twice"),
     (b'{"id": "a", "prompt": "\\ud800"}', "line 1: "),
+    (b'{"id": "a", "prompt": "x", "images": ["/none.png"]}', "line 1: '/none.png' is not PNG, JPEG, GIF, WebP or PDF"),
 ]
 
 
