@@ -72,6 +72,10 @@ class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ToolUseForm | None,
         Meta(description='"text": it has no tool use of its own, and calls tools in its text.', examples=["text"]),
     ] = None
+    images: Annotated[bool | None, Meta(description="Whether it can see images.", examples=[True])] = None
+    documents: Annotated[
+        bool | None, Meta(description="Whether it takes PDF as it is; else it is given the text.", examples=[True])
+    ] = None
     prices: Annotated[
         Price | None, Meta(description="What a million tokens cost.", examples=[{"input": 1.0, "output": 5.0}])
     ] = None

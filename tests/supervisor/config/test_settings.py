@@ -67,6 +67,8 @@ effort = "xhigh"
 temperature = 0.5
 prices = { input = 2, output = 4 }
 tools = "text"
+images = true
+documents = false
 [web]
 allow = ["example.org", "*.example.org"]
 ports = [443, 80]
@@ -158,7 +160,7 @@ def test_every_key_is_taken(home: Path) -> None:
         },
         daemon=DaemonConfig(0, float("inf"), 1.5, 1, 2, 3),
         prices={"offline-2.5": Price(1, 5, 0.1, 1.25, "EUR", LongPromptPrice(100, 2, 10))},
-        models={"claude-x": ModelConfig(4096, 2048, "xhigh", 0.5, "text", Price(2, 4))},
+        models={"claude-x": ModelConfig(4096, 2048, "xhigh", 0.5, "text", True, False, Price(2, 4))},
         sections=(
             WebConfig(
                 *(("example.org", "*.example.org"), (443, 80), True, {"example.org:443": "127.0.0.1:8443"}, "ca.pem"),

@@ -6,6 +6,7 @@ from typing import Any, Final
 import pytest
 
 from supervisor.agent.models.messages_api import messages_model
+from supervisor.agent.models.model import CONTENTS
 from supervisor.agent.models.model_facts import key_of, model_facts
 from supervisor.agent.models.remote_model import RemoteModel
 from supervisor.agent.models.server_limits import LearningModel, ServerLimits
@@ -85,3 +86,12 @@ def test_a_model_behind_http_may_learn_and_others_do_not() -> None:
     assert isinstance(model, RemoteModel)
     assert isinstance(model, LearningModel)
     assert model.learned == ServerLimits()
+
+
+def test_whether_a_model_sees_is_the_operators_to_say() -> None:
+    assert model_facts("gateway/llama", settings()).sees == frozenset()
+    for own, sees in ((ModelConfig(images=True), {"image"}), (ModelConfig(images=True, documents=True), CONTENTS)):
+        assert model_facts("gateway/llama", settings(models={"gateway/llama": own})).sees == sees
+    blind = ModelConfig(images=False, documents=False)
+    assert model_facts("claude-haiku-5-5", settings()).sees == CONTENTS
+    assert model_facts("claude-haiku-5-5", settings(models={"claude-haiku-5-5": blind})).sees == frozenset()
