@@ -29,7 +29,8 @@ from supervisor.daemon.protocol.connection import REQUEST_LIMIT
 from supervisor.journal.facts import CallEnded, TurnEnded, TurnStarted
 from tests.corpus_rows import rows, value
 from tests.daemon_process import DaemonProcess, Lines, release, scripted
-from tests.messages_server import MessagesServer, Recorded, reply
+from tests.messages_server import MessagesServer, reply
+from tests.script_server import Recorded
 from tests.supervisor.command import HANG_GUARD, wait_until
 from tests.supervisor.histories import ASKING, DONE, call, fault_in_facts
 

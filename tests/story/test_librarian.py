@@ -16,7 +16,8 @@ import pytest
 
 from supervisor.journal.facts import CallEnded, SessionOpened, TurnResumed
 from tests.daemon_process import DaemonProcess
-from tests.messages_server import Call, MessagesServer, Recorded, Response, reply
+from tests.messages_server import Call, MessagesServer, reply
+from tests.script_server import Recorded, Response
 from tests.story.test_daemon_crash import at_rest
 from tests.supervisor.command import HANG_GUARD, finished
 from tests.supervisor.histories import fault_in_facts

@@ -4,7 +4,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from click.shell_completion import ShellComplete
@@ -13,9 +13,12 @@ from supervisor.cli.main import _sentence, main
 from supervisor.journal.facts import SessionOpened
 from supervisor.journal.journal import open_journal
 from tests.forked import ForkedStrongroom
-from tests.messages_server import MessagesServer, Response, error, reply
+from tests.messages_server import MessagesServer, error, reply
 from tests.supervisor.command import LOOKS_IN, Strongroom, answer_to, finished, workers
 from workers.wire.messages import Context
+
+if TYPE_CHECKING:
+    from tests.script_server import Response
 
 COMMANDS: Final = [
     *("console", "batch", "call", "acp", "daemon"),

@@ -12,7 +12,8 @@ from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.journal.journal import JournalEntry
 from tests.daemon_process import DaemonProcess
 from tests.forked import ForkedStrongroom
-from tests.messages_server import MessagesServer, Recorded, Response
+from tests.messages_server import MessagesServer
+from tests.script_server import Recorded, Response
 
 Begun = SimpleQueue[subprocess.Popen[bytes]]
 """Has a process for who hears of its deeds: that may be before it is known here that it was started."""

@@ -11,7 +11,8 @@ import pytest
 
 from supervisor.journal.facts import Replied, SessionOpened, TurnEnded, TurnStarted
 from tests.forked import ForkedStrongroom
-from tests.messages_server import error, reply, silent_port
+from tests.messages_server import error, reply
+from tests.script_server import silent_port
 from tests.supervisor.clients.shared import Guest
 from tests.supervisor.command import LOOKS_IN, Strongroom, finished, wait_until
 

@@ -14,7 +14,8 @@ from supervisor.config.settings import Settings
 from supervisor.doctor.model_trial import _context, _tokens, try_model
 from supervisor.doctor.table import CheckResult
 from tests.forked import ForkedStrongroom
-from tests.messages_server import MessagesServer, Response, error, reply
+from tests.messages_server import MessagesServer, error, reply
+from tests.script_server import Response
 
 HAIKU: Final = "claude-haiku-5-5"
 SUM: Final = ("add_numbers", {"a": 17, "b": 25})

@@ -30,21 +30,8 @@ from supervisor.config.settings import load
 from supervisor.errors import ConfigError, ModelError
 from supervisor.journal.facts import ReplyOrigin
 from tests.loopback import Loopback
-from tests.messages_server import (
-    MessagesServer,
-    Recorded,
-    Response,
-    block,
-    end,
-    error,
-    event,
-    fault_in,
-    refusing_port,
-    reply,
-    silent_port,
-    start,
-    text_block,
-)
+from tests.messages_server import MessagesServer, block, end, error, event, fault_in, reply, start, text_block
+from tests.script_server import Recorded, Response, refusing_port, silent_port
 from tests.supervisor.command import CODE, HANG_GUARD
 
 KEY: Final = "sk-ant-secret-CANARY-1"

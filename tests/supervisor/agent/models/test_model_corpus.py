@@ -19,7 +19,8 @@ from supervisor.agent.models.messages_api import messages_model
 from supervisor.agent.models.retry import RetryPolicy
 from supervisor.journal.facts import CallEnded, Fact, ModelRetried, TurnEnded
 from tests.forked import ForkedStrongroom
-from tests.messages_server import MessagesServer, Recorded, Response, error, fault_in, reply, start, text_block
+from tests.messages_server import MessagesServer, error, fault_in, reply, start, text_block
+from tests.script_server import Recorded, Response
 from tests.supervisor.bench import Bench, kinds
 from tests.supervisor.command import HANG_GUARD, finished
 from tests.supervisor.histories import fault_in_facts

@@ -17,7 +17,7 @@ from supervisor.agent.models.server_limits import ServerLimits
 from supervisor.agent.models.server_listing import ServerListing, server_listings
 from supervisor.config.config_keys import Config, Format, ProviderConfig
 from supervisor.config.settings import Settings
-from tests.messages_server import silent_port
+from tests.script_server import silent_port
 
 KEY: Final = "sk-CANARY-secret"
 

@@ -284,7 +284,7 @@ def test_a_reply_is_complete_with_message_stop_only() -> None:
         ({"type": "invalid_request_error", "message": "no"}, "invalid_request", "no"),
         ({"type": "never_seen_error", "message": "new"}, "api_error", "new"),
         ({"message": "no type"}, "api_error", "no type"),
-        ("just text", "api_error", "without a message"),
+        ("just text", "api_error", "just text"),
         (None, "api_error", "without a message"),
     ],
 )

@@ -14,7 +14,8 @@ from supervisor.agent.models.retry import RetryPolicy
 from supervisor.agent.models.text_tools import TextToolsModel
 from supervisor.agent.transcript import Transcript
 from supervisor.journal.facts import CallEnded, CallStarted, Fact, Replied, ReplyOrigin, TurnEnded, TurnStarted
-from tests.messages_server import MessagesServer, Response, reply, start, text_block
+from tests.messages_server import MessagesServer, reply, start, text_block
+from tests.script_server import Response
 from tests.supervisor.command import HANG_GUARD
 
 TOOL: Final = {

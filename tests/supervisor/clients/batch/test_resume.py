@@ -10,7 +10,8 @@ import pytest
 
 from supervisor.journal.facts import SessionOpened
 from tests.forked import ForkedStrongroom
-from tests.messages_server import Recorded, Response, reply
+from tests.messages_server import reply
+from tests.script_server import Recorded, Response
 from tests.supervisor.clients.shared import Begun, Guest
 from tests.supervisor.command import Done, Strongroom, finished
 from tests.supervisor.histories import call, script

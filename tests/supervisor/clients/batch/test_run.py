@@ -11,7 +11,8 @@ import pytest
 from supervisor.journal.facts import BatchStarted, CallEnded, SessionOpened
 from tests.daemon_process import DaemonProcess
 from tests.forked import ForkedStrongroom
-from tests.messages_server import MessagesServer, Recorded, Response, reply
+from tests.messages_server import MessagesServer, reply
+from tests.script_server import Recorded, Response
 from tests.supervisor.clients.shared import Begun, Guest
 from tests.supervisor.command import Done, Family, Strongroom, children, finished
 from tests.supervisor.histories import Line, call, fault_in_facts, script

@@ -17,7 +17,8 @@ from supervisor.clients.repl.dialogue import Printer, decide
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.facts import SessionOpened, TurnEnded
 from tests.daemon_process import DaemonProcess, scripted
-from tests.messages_server import MessagesServer, Recorded
+from tests.messages_server import MessagesServer
+from tests.script_server import Recorded
 from tests.supervisor.clients.shared import asked
 from tests.supervisor.histories import call
 
