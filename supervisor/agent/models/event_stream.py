@@ -29,9 +29,14 @@ class Event:
 
 
 class EventDecoder:
-    r"""Cuts a stream of bytes into events, wherever the bytes were cut. Lines end in \n, \r\n or \r."""
+    r"""Cuts a stream of bytes into events, wherever the bytes were cut. Lines end in \n, \r\n or \r.
+
+    What begins with a brace is no such stream but one JSON object, which is an event: so errors come from servers that
+    were to stream, and whole answers from those that cannot.
+    """
 
     def __init__(self) -> None:
+        self._begun = self._plain = False
         self._line: list[bytes] = []
         self._after_return = False
         self._name = b""
@@ -47,6 +52,11 @@ class EventDecoder:
         self._size += len(chunk)
         if self._size > MAX_STREAM:
             raise ModelError("bad_response", f"the reply is larger than {MAX_STREAM} bytes")
+        if not self._begun and (start := chunk.lstrip()):
+            self._begun, self._plain = True, start.startswith(b"{")
+        if self._plain:
+            self._line.append(chunk)
+            return []
         if not chunk:
             return []
         if self._after_return:
@@ -58,6 +68,10 @@ class EventDecoder:
             self._line = []
         self._line.append(rest)
         return [event for line in lines if (event := self._take(line))]
+
+    def end(self) -> list[Event]:
+        """Return what only the end of the answer completes; an event that was not ended is none."""
+        return [Event("", b"".join(self._line))] if self._plain else []
 
     def _take(self, line: bytes) -> Event | None:
         if line:
@@ -95,6 +109,10 @@ class LineDecoder:
             self._rest = []
         self._rest.append(rest)
         return [Event("", stripped) for line in lines if (stripped := line.strip())]
+
+    def end(self) -> list[Event]:
+        """Return nothing: a line that was not ended may be cut."""
+        return []
 
 
 def json_object(event: Event) -> dict[str, Any]:

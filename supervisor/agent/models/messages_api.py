@@ -39,6 +39,7 @@ class MessagesFormat:
 
     content_type = "text/event-stream"
     answers = "a stream of events"
+    adjustments = ()
 
     def head(self, http: "httpx2.AsyncClient", server: Server, api_key: str, model: str) -> RequestHead:
         """Return the SDK's headers, and those that the model's thinking needs; the model itself stands in the body."""

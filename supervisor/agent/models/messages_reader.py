@@ -19,7 +19,7 @@ import msgspec
 
 from supervisor.agent.models.event_stream import Event, json_object, parsed_object
 from supervisor.agent.models.model import Block, Progress, Reply, TextDelta, ThoughtDelta, ToolUse, Usage
-from supervisor.agent.models.retry import TYPE_KINDS
+from supervisor.agent.models.server_errors import reported_error
 from supervisor.errors import ModelError
 
 _KNOWN: Final = frozenset(
@@ -77,7 +77,7 @@ class MessagesReader:
             case {"type": "message_stop"} if self.started:
                 self.complete = True
             case {"type": "error"}:
-                raise _reported(told)
+                raise reported_error(told)
             case {"type": name} if name in _KNOWN:
                 raise ModelError("bad_response", f"a {name} event came without what belongs to it")
 
@@ -129,15 +129,6 @@ class MessagesReader:
     def _count(self, holder: dict[str, Any]) -> None:
         if isinstance(usage := holder.get("usage"), dict):
             self._usage.update({name: n for name, n in usage.items() if type(n) is int})
-
-
-def _reported(payload: dict[str, Any]) -> ModelError:
-    """Return the error that an error event tells of."""
-    match payload.get("error"):
-        case {"message": str(message), **rest}:
-            return ModelError(TYPE_KINDS.get(str(rest.get("type")), "api_error"), message)
-        case _:
-            return ModelError("api_error", "an error without a message")
 
 
 def _finished(part: _ArrivingBlock) -> Block | None:

@@ -97,6 +97,11 @@ class Requests:
     faults: tuple[type[Exception], ...]
     """Every exception that an attempt can end in."""
 
+    @property
+    def breaks(self) -> tuple[type[Exception], ...]:
+        """Every exception of a connection that ends within an answer."""
+        return tuple(fate for fate, _, _ in self.fates)
+
     @asynccontextmanager
     async def client(self) -> AsyncIterator[HttpClient]:
         """Yield an HTTP client for one request; afterwards the last that have had none for long are closed."""

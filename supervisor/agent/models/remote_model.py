@@ -10,28 +10,21 @@ an answer look like is the wire format's to say (`wire_format.py`).
 
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import trio
 
 from supervisor.agent.models.model import ModelRequest, Progress, Reply, Retrying
 from supervisor.agent.models.model_http import HttpClient, RefusedError, RequestHead, Requests, UnansweredError, connect
-from supervisor.agent.models.retry import (
-    HINTS,
-    RequestFailure,
-    RetryPolicy,
-    is_retried,
-    kind_of_status,
-    requested_delay,
-    without_key,
-)
+from supervisor.agent.models.retry import HINTS, RequestFailure, RetryPolicy, is_retried, requested_delay, without_key
 from supervisor.agent.models.server import server_at
+from supervisor.agent.models.server_errors import kind_of_refusal, words_of
 from supervisor.agent.models.server_limits import NOTHING_LEARNED, ServerLimits
-from supervisor.agent.models.wire_format import WireFormat
+from supervisor.agent.models.wire_format import Adjustment, Decoder, ReplyReader, WireFormat
 from supervisor.errors import ConfigError, ModelError
 from supervisor.journal.facts import ReplyOrigin
 
@@ -39,6 +32,10 @@ if TYPE_CHECKING:
     import httpx2
 
 DEFAULT_RETRIES: Final = RetryPolicy()
+_UNACCEPTABLE: Final = frozenset({400, 422})
+"""Statuses of answers to requests that the server may take in another form."""
+_WORDS_READ: Final = 20_000
+"""Characters of a refusal in which it is looked for what the server does not take."""
 DRAIN_TIMEOUT: Final = 0.1
 """Seconds to wait for the end of a body whose reply is complete, so that the connection can be used again."""
 
@@ -95,6 +92,7 @@ class RemoteModel:
         self._model = self.served_as or self.name
         self._loading = trio.Lock()
         self._requests: Requests | None = None
+        self._adjustments: Sequence[Adjustment] = ()
 
     def __repr__(self) -> str:
         return f"<RemoteModel {self.name} at {self._host}>"
@@ -154,36 +152,77 @@ class RemoteModel:
     async def _attempt(
         self, requests: Requests, client: HttpClient, request: ModelRequest, show: Callable[[Progress], None]
     ) -> Reply:
-        """Make the request once. Cancelled, it closes the connection before it returns."""
+        """Make the request once, and again at once in the form that the server takes, which is then remembered."""
+        body, made = self.wire.body(request, self._model, self.provider), self._adjustments
+        for each in made:
+            body = each.adjusted(body)
+        while True:
+            try:
+                reply = await self._ask(requests, client, body, show)
+            except RefusedError as refused:
+                found = None if refused.status not in _UNACCEPTABLE else self._adjustment(refused, body, made)
+                if found is None:
+                    raise
+                body, made = found.adjusted(body), (*made, found)
+            else:
+                self._adjustments = [each for each in self.wire.adjustments if each in made]
+                return reply
+
+    def _adjustment(self, refused: RefusedError, body: dict[str, Any], made: Sequence[Adjustment]) -> Adjustment | None:
+        """Return what the server may take in place of what it has refused."""
+        said = refused.text[:_WORDS_READ]
+        return next(
+            (
+                each
+                for each in self.wire.adjustments
+                if each not in made and each.refusal.search(said) and each.adjusted(body) is not body
+            ),
+            None,
+        )
+
+    async def _ask(
+        self, requests: Requests, client: HttpClient, body: dict[str, Any], show: Callable[[Progress], None]
+    ) -> Reply:
+        """Send a request and read its answer. Cancelled, it closes the connection before it returns."""
         decoder, reader = self.wire.decoder(), self.wire.reader(show)
         try:
             # As bytes: an SDK would copy and encode a long conversation in ten times the time.
-            content = msgspec.json.encode(self.wire.body(request, self._model, self.provider))
+            content = msgspec.json.encode(body)
         except (ValueError, RecursionError) as error:
             raise ModelError("invalid_request", f"the conversation is not valid JSON ({error})") from error
         answer = await requests.post(client, content)
         async with aclosing(answer):
-            chunks, patience = answer.aiter_bytes(), 0.0
-            try:
-                async for chunk in chunks:
-                    for event in decoder.feed(chunk):
-                        reader.feed(event)
-                    if reader.complete:
-                        patience = DRAIN_TIMEOUT
-                        return self._signed(reader.reply())
-            finally:
-                # Read on to the end: only so does the connection serve the next request, and the generators
-                # beneath leave their tidying to the garbage collector unless they end from within.
-                with trio.move_on_after(patience), suppress(*requests.faults):
-                    async for _ in chunks:
-                        pass
-        reader.end()
+            await self._read(requests, answer, decoder, reader)
         if reader.complete:
             return self._signed(reader.reply())
         content_type = answer.headers.get("content-type", "of no type")
         if reader.started or content_type.startswith(self.wire.content_type):
             raise ModelError("stream_truncated", "the answer ends before it is complete")
         raise ModelError("bad_response", f"the answer is not {self.wire.answers} but {content_type}")
+
+    async def _read(self, requests: Requests, answer: "httpx2.Response", decoder: Decoder, reader: ReplyReader) -> None:
+        """Read an answer until it is complete, or has ended; one that breaks off then may have been complete."""
+        chunks, patience = answer.aiter_bytes(), 0.0
+        try:
+            async for chunk in chunks:
+                for event in decoder.feed(chunk):
+                    reader.feed(event)
+                if reader.complete:
+                    patience = DRAIN_TIMEOUT
+                    return
+            for event in decoder.end():
+                reader.feed(event)
+            reader.end()
+        except requests.breaks:
+            reader.end()
+            if not reader.complete:
+                raise
+        finally:
+            # Read on to the end: only so does the connection serve the next request, and the generators
+            # beneath leave their tidying to the garbage collector unless they end from within.
+            with trio.move_on_after(patience), suppress(*requests.faults):
+                async for _ in chunks:
+                    pass
 
     def _signed(self, reply: Reply) -> Reply:
         """Return a reply with who wrote it."""
@@ -214,15 +253,11 @@ class RemoteModel:
             body = msgspec.json.decode(refused.content)
         except (ValueError, RecursionError):
             body = None
-        match body:
-            case {"error": {"message": str(words)}} | {"error": str(words)} | {"message": str(words)}:
-                said = words
-            case _:
-                said = refused.text
+        said = words_of(body) or refused.text
         said = without_key(said, *self._secrets) or "no reason given"
         if refused.elsewhere:
             said = f"it says to ask {refused.elsewhere} instead, which is not followed, as the key is for this server"
-        kind = kind_of_status(refused.status, said)
+        kind = kind_of_refusal(refused.status, said, body)
         return RequestFailure(
             kind,
             f"{self._host} answered HTTP {refused.status}: {said}",

@@ -48,7 +48,11 @@ TYPE_KINDS: Final[Mapping[str, ModelErrorKind]] = {
 }
 """`error.type` to kind, for errors that come after a status of 200 (https://docs.anthropic.com/en/api/errors)."""
 
-_CONTEXT_FULL: Final = re.compile(r"prompt is too long|exceeds? (the )?context|maximum context length", re.IGNORECASE)
+_CONTEXT_FULL: Final = re.compile(
+    r"prompt is too long|exceeds? (the )?(available )?context|maximum context length|greater than the context length"
+    r"|context_length_exceeded|exceed_context_size",
+    re.IGNORECASE,
+)
 """How servers say that a conversation has outgrown the model; the API has no error type for it."""
 
 HINTS: Final[Mapping[ModelErrorKind, str]] = {
@@ -63,7 +67,7 @@ HINTS: Final[Mapping[ModelErrorKind, str]] = {
     "timeout": "Check the network, then send the line again.",
     "stream_truncated": "Send the line again.",
     "api_error": "Send the line again; if it fails again, see the provider's status page.",
-    "bad_response": "Check that the base URL is a Messages API, and that no proxy or login page answers.",
+    "bad_response": "Check the base URL and what its server is said to speak, and that no proxy or login page answers.",
 }
 """What a person can do about it."""
 

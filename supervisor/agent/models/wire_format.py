@@ -4,8 +4,9 @@ Rule: a format is pure but for `head`. It holds no socket and no state of a conv
 and nothing that a server sends may surprise it: what contradicts the format is a ModelError "bad_response".
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from supervisor.agent.models.event_stream import Event
 from supervisor.agent.models.model import ModelRequest, Progress, Reply
@@ -14,6 +15,15 @@ from supervisor.agent.models.server import Server
 
 if TYPE_CHECKING:
     import httpx2
+
+
+class Adjustment(NamedTuple):
+    """A change of requests for servers that refuse them as they are."""
+
+    refusal: re.Pattern[str]
+    """How they say so."""
+    adjusted: Callable[[dict[str, Any]], dict[str, Any]]
+    """Returns a request's JSON, changed; the same object where there is nothing to change."""
 
 
 class ReplyReader(Protocol):
@@ -57,9 +67,18 @@ class Decoder(Protocol):
         """
         ...
 
+    def end(self) -> list[Event]:
+        """Return the events that only the end of the answer completes."""
+        ...
+
 
 class WireFormat(Protocol):
     """One format of requests and answers."""
+
+    @property
+    def adjustments(self) -> Sequence[Adjustment]:
+        """What is tried, in this order, where a server refuses a request."""
+        ...
 
     @property
     def content_type(self) -> str:

@@ -158,6 +158,13 @@ async def test_a_complete_reply_stays_complete_whatever_follows(then: str) -> No
     assert asked.retries == []
 
 
+async def test_an_error_with_a_status_that_says_all_is_well_is_told_in_its_words() -> None:
+    body = '{"type": "error", "error": {"type": "overloaded_error", "message": "come back later"}}'
+    async with asking([{"status": 200, "body": body}, DONE]) as asked:
+        assert (await asked.reply()).text == "done"
+    assert [(each.kind, "come back later" in each.message) for each in asked.retries] == [("overloaded", True)]
+
+
 async def test_data_after_the_end_is_read_and_ignored() -> None:
     late = "event: ping\ndata: {}\n\n" * 3
     async with asking([{"sse": DONE + late, "gap": 0.001}, DONE]) as asked:

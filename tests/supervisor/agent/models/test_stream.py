@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from supervisor.agent.models import event_stream
-from supervisor.agent.models.event_stream import Event, EventDecoder
+from supervisor.agent.models.event_stream import Event, EventDecoder, json_object
 from supervisor.agent.models.messages_reader import MessagesReader
 from supervisor.agent.models.model import Progress, Reply, TextDelta, ThoughtDelta, ToolUse
 from supervisor.errors import ModelError
@@ -96,6 +96,23 @@ def test_a_line_in_many_pieces_is_not_copied_with_each() -> None:
     tracemalloc.stop()
     assert most < 8 * len(piece)  # of the 256 that it holds at the end
     assert decoder.feed(b"\n\n") == [Event("", piece * pieces)]
+
+
+@pytest.mark.parametrize("blank", ["", "\n ", "\r\n\r\n"])
+def test_an_answer_that_is_one_json_object_is_an_event_as_a_whole(blank: str) -> None:
+    raw = (blank + '{"error":\n\n {"message": "no",\r\n "data": "data: 1"}}\n').encode()
+    for cut in range(len(raw)):
+        decoder = EventDecoder()
+        assert decoder.feed(raw[:cut]) == decoder.feed(raw[cut:]) == []
+        (whole,) = decoder.end()
+        assert json_object(whole) == {"error": {"message": "no", "data": "data: 1"}}
+
+
+@pytest.mark.parametrize("raw", [b"", b"\n\n", b"data: 1\n", b"data: 1\n\n{", b"<html>"])
+def test_the_end_of_a_stream_completes_no_event(raw: bytes) -> None:
+    decoder = EventDecoder()
+    decoder.feed(raw)
+    assert decoder.end() == []
 
 
 # replies ---------------------------------------------------------------------------------------------------
