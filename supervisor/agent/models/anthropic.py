@@ -4,17 +4,14 @@ from typing import Final
 
 from supervisor.agent.models.model import Model
 from supervisor.agent.models.provider import Provider, ProviderCheck
-from supervisor.agent.models.server import configured, server_at
+from supervisor.agent.models.server import NO_KEY, configured
+from supervisor.agent.models.server_check import checked
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 
 DEFAULT_BASE_URL: Final = "https://api.anthropic.com"
 _KEY: Final = "ANTHROPIC_API_KEY"
 _SERVER: Final = "ANTHROPIC_BASE_URL"
-_CHECK_S: Final = 15.0
-_OK: Final = 200
-_NOT_FOUND: Final = 404
-_REFUSED: Final = (401, 403)
 
 
 def _open(name: str, settings: Settings) -> Model:
@@ -30,34 +27,11 @@ def _open(name: str, settings: Settings) -> Model:
     at = server or DEFAULT_BASE_URL
     served_as = name.removeprefix(PROVIDER.prefix)
     more = {"served_as": served_as, "key_variable": _KEY, "proxy": proxy, "ca_file": ca_file}
-    return messages_model(name, key or "no-key-given", at, **more)
+    return messages_model(name, key or NO_KEY, at, **more)
 
 
 def _check(settings: Settings) -> ProviderCheck:
-    """Ask the server for one model, which costs nothing. The key goes to that server, and no redirect is followed."""
-    from http.client import HTTPException
-
-    from supervisor.agent.models.server_listing import messages_headers
-    from supervisor.agent.models.server_request import ask_server, failure_words
-
-    key = settings.variable(_KEY)
-    if not key:
-        return ProviderCheck("missing", "there is no key to ask with", f"Set {_KEY}.")
-    try:
-        server = server_at(settings.variable(_SERVER) or DEFAULT_BASE_URL, *configured(settings))
-    except ConfigError as error:
-        return ProviderCheck("missing", str(error), f"See {_SERVER}.")
-    base = server.shown
-    try:
-        status = ask_server(server, "/v1/models?limit=1", messages_headers(key), _CHECK_S).status
-    except (OSError, ValueError, HTTPException) as error:
-        why = failure_words(error, server, key)
-        return ProviderCheck("missing", f"{base} cannot be reached: {why}", f"See network, [network], {_SERVER}.")
-    if status in _REFUSED:
-        return ProviderCheck("missing", f"{base} refuses the key ({status})", f"See {_KEY}.")
-    if status not in (_OK, _NOT_FOUND):
-        return ProviderCheck("degraded", f"{base} answers with {status}", "It may be busy: try again later.")
-    return ProviderCheck("ok", f"{base} answers" + (" and takes the key" if status == _OK else ""))
+    return checked(PROVIDER, settings)
 
 
 PROVIDER: Final = Provider(

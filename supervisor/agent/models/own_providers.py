@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from supervisor.agent.models.model import Model
 from supervisor.agent.models.provider import Provider
-from supervisor.agent.models.server import configured
+from supervisor.agent.models.server import NO_KEY, configured
 from supervisor.config.config_keys import ProviderConfig
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 FORMATS: Final = {"messages": "messages_api"}
 """The module of each format, which holds it as FORMAT."""
-NO_KEY: Final = "no-key-given"
-"""Is sent where none is set: servers of one's own often need none."""
 
 
 def row_of(name: str, config: ProviderConfig) -> Provider:

@@ -13,6 +13,8 @@ from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 
 _SCHEMES: Final = {"http", "https"}
+NO_KEY: Final = "no-key-given"
+"""Stands for a key where none is set: servers of one's own often need none."""
 
 
 class Server(NamedTuple):
@@ -49,6 +51,12 @@ def server_at(base_url: str, proxy: str = "", ca_file: str = "") -> Server:
     url = parts._replace(netloc=place).geturl()
     secrets = (*secrets_in(base_url), *secrets_in(proxy))
     return Server(url, f"{parts.scheme}://{place}", basic(base_url), proxy, ca_file, secrets)
+
+
+def below(url: str, path: str) -> str:
+    """Return the address of a path below another, whose query stays at the end."""
+    parts = urlsplit(url)
+    return parts._replace(path=f"{parts.path.rstrip('/')}/{path}").geturl()
 
 
 def basic(url: str) -> str:

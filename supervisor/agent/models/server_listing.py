@@ -38,7 +38,9 @@ class ServerListing(NamedTuple):
     problem: str = ""
 
 
-class _ListForm(NamedTuple):
+class ListForm(NamedTuple):
+    """Where a server of a format lists its models, and what it says of each."""
+
     path: str
     headers: Callable[[str], Mapping[str, str]]
     entries: str
@@ -49,7 +51,7 @@ class _ListForm(NamedTuple):
     longest: Sequence[str]
 
 
-def messages_headers(key: str) -> Mapping[str, str]:
+def _anthropic(key: str) -> Mapping[str, str]:
     """Return how the Messages API takes a key."""
     return {"x-api-key": key, "anthropic-version": "2023-06-01"}
 
@@ -62,7 +64,7 @@ def _google(key: str) -> Mapping[str, str]:
     return {"x-goog-api-key": key}
 
 
-_OPENAI: Final = _ListForm(
+_OPENAI: Final = ListForm(
     "/models",
     _bearer,
     "data",
@@ -71,17 +73,15 @@ _OPENAI: Final = _ListForm(
     ("max_output_tokens", "max_completion_tokens", "top_provider.max_completion_tokens"),
 )
 """As vLLM, OpenRouter, Groq, LM Studio and llama.cpp tell their limits; OpenAI tells none."""
-_FORMS: Final[Mapping[Format, _ListForm]] = MappingProxyType(
+LIST_FORMS: Final[Mapping[Format, ListForm]] = MappingProxyType(
     {
-        "messages": _ListForm(
-            "/v1/models?limit=1000", messages_headers, "data", "id", ("max_input_tokens",), ("max_tokens",)
-        ),
+        "messages": ListForm("/v1/models?limit=1000", _anthropic, "data", "id", ("max_input_tokens",), ("max_tokens",)),
         "chat": _OPENAI,
         "responses": _OPENAI,
-        "gemini": _ListForm(
+        "gemini": ListForm(
             "/v1beta/models?pageSize=1000", _google, "models", "name", ("inputTokenLimit",), ("outputTokenLimit",)
         ),
-        "ollama": _ListForm("/api/tags", _bearer, "models", "name", ("context_length",), ()),
+        "ollama": ListForm("/api/tags", _bearer, "models", "name", ("context_length",), ()),
     }
 )
 
@@ -111,7 +111,7 @@ def address(row: Provider, settings: Settings) -> str:
 
 def _listing(row: Provider, settings: Settings) -> ServerListing:
     assert row.format is not None
-    form, key = _FORMS[row.format], settings.variable(row.key) if row.key else ""
+    form, key = LIST_FORMS[row.format], settings.variable(row.key) if row.key else ""
     try:
         server = server_at(address(row, settings), *configured(settings, row.ca_file))
     except ConfigError as error:
@@ -128,7 +128,7 @@ def _listing(row: Provider, settings: Settings) -> ServerListing:
         return ServerListing({}, f"{server.shown} answers with no list of models")
 
 
-def _models(form: _ListForm, document: Any) -> Iterator[tuple[str, ServerLimits]]:
+def _models(form: ListForm, document: Any) -> Iterator[tuple[str, ServerLimits]]:
     """Yield the models of a list.
 
     Raises:

@@ -203,7 +203,7 @@ def test_the_models_server_is_asked_with_the_key(status: int, verdict: str, tmp_
         url = f"http://127.0.0.1:{server.server_port}/base/"
         here = load({"STRONGROOM_HOME": str(tmp_path), "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "key"})
         assert [each.verdict for each in check_models(here)] == [verdict]
-    assert asked == [("/base/v1/models?limit=1", "key")]
+    assert asked == [("/base/v1/models?limit=1000", "key")]
 
 
 NOT_ASKED: Final[list[tuple[dict[str, str], str]]] = [

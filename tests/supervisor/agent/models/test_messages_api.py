@@ -333,7 +333,10 @@ async def test_no_word_of_a_password_is_in_what_a_proxy_makes_of_it(scheme: str)
     assert [head.split()[:2] for head in proxy.heads] == (
         [["CONNECT", "host.invalid:8443"]] * 2
         if scheme == "https"
-        else [["POST", "http://host.invalid:8443/v1/messages"], ["GET", "http://host.invalid:8443/v1/models?limit=1"]]
+        else [
+            ["POST", "http://host.invalid:8443/v1/messages"],
+            ["GET", "http://host.invalid:8443/v1/models?limit=1000"],
+        ]
     )
     assert all("roxy-" in head and "Basic " in head for head in (head.replace("P", "p") for head in proxy.heads))
     assert {*secrets(settings)} >= {"CANARY%2Fsecret", "CANARY/secret", "CANARY2"}
