@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import trio
 
+from supervisor.agent.models.adjustment import Adjustment
 from supervisor.agent.models.model import ModelRequest, Progress, Reply, Retrying
 from supervisor.agent.models.model_http import HttpClient, RefusedError, RequestHead, Requests, UnansweredError, connect
 from supervisor.agent.models.retry import HINTS, RequestFailure, RetryPolicy, is_retried, requested_delay, without_key
 from supervisor.agent.models.server import server_at
 from supervisor.agent.models.server_errors import kind_of_refusal, words_of
 from supervisor.agent.models.server_limits import NOTHING_LEARNED, ServerLimits
-from supervisor.agent.models.wire_format import Adjustment, Decoder, ReplyReader, WireFormat
+from supervisor.agent.models.wire_format import Decoder, ReplyReader, WireFormat
 from supervisor.errors import ConfigError, ModelError
 from supervisor.journal.facts import ReplyOrigin
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     import httpx2
 
 DEFAULT_RETRIES: Final = RetryPolicy()
-_UNACCEPTABLE: Final = frozenset({400, 422})
+_UNACCEPTABLE: Final = frozenset({400, 404, 422})
 """Statuses of answers to requests that the server may take in another form."""
 _WORDS_READ: Final = 20_000
 """Characters of a refusal in which it is looked for what the server does not take."""
@@ -153,19 +154,20 @@ class RemoteModel:
         self, requests: Requests, client: HttpClient, request: ModelRequest, show: Callable[[Progress], None]
     ) -> Reply:
         """Make the request once, and again at once in the form that the server takes, which is then remembered."""
-        body, made = self.wire.body(request, self._model, self.provider), self._adjustments
-        for each in made:
-            body = each.adjusted(body)
+        plain, made = self.wire.body(request, self._model, self.provider), self._adjustments
         while True:
+            body = plain
+            for each in made:
+                body = each.adjusted(body)
             try:
                 reply = await self._ask(requests, client, body, show)
             except RefusedError as refused:
-                found = None if refused.status not in _UNACCEPTABLE else self._adjustment(refused, body, made)
+                found = self._adjustment(refused, body, made) if refused.status in _UNACCEPTABLE else None
                 if found is None:
                     raise
-                body, made = found.adjusted(body), (*made, found)
+                made = [each for each in self.wire.adjustments if each in made or each is found]
             else:
-                self._adjustments = [each for each in self.wire.adjustments if each in made]
+                self._adjustments = made
                 return reply
 
     def _adjustment(self, refused: RefusedError, body: dict[str, Any], made: Sequence[Adjustment]) -> Adjustment | None:

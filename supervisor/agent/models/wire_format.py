@@ -4,10 +4,10 @@ Rule: a format is pure but for `head`. It holds no socket and no state of a conv
 and nothing that a server sends may surprise it: what contradicts the format is a ModelError "bad_response".
 """
 
-import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from supervisor.agent.models.adjustment import Adjustment
 from supervisor.agent.models.event_stream import Event
 from supervisor.agent.models.model import ModelRequest, Progress, Reply
 from supervisor.agent.models.model_http import RequestHead
@@ -15,15 +15,6 @@ from supervisor.agent.models.server import Server
 
 if TYPE_CHECKING:
     import httpx2
-
-
-class Adjustment(NamedTuple):
-    """A change of requests for servers that refuse them as they are."""
-
-    refusal: re.Pattern[str]
-    """How they say so."""
-    adjusted: Callable[[dict[str, Any]], dict[str, Any]]
-    """Returns a request's JSON, changed; the same object where there is nothing to change."""
 
 
 class ReplyReader(Protocol):

@@ -23,7 +23,6 @@ from supervisor.agent.models.anthropic import DEFAULT_BASE_URL, PROVIDER
 from supervisor.agent.models.messages_api import messages_model
 from supervisor.agent.models.model import ModelOptions, ModelRequest, Progress, Reply, Retrying, TextDelta, ThoughtDelta
 from supervisor.agent.models.providers import secrets
-from supervisor.agent.models.remote_model import RemoteModel
 from supervisor.agent.models.retry import RetryPolicy
 from supervisor.config.config_keys import NetworkConfig
 from supervisor.config.settings import load
@@ -32,49 +31,13 @@ from supervisor.journal.facts import ReplyOrigin
 from tests.loopback import Loopback
 from tests.messages_server import MessagesServer, block, end, error, event, fault_in, reply, start, text_block
 from tests.script_server import Recorded, Response, refusing_port, silent_port
+from tests.supervisor.asked_model import ASK, AT_ONCE, KEY, TOOL, Asked, user
 from tests.supervisor.command import CODE, HANG_GUARD
 
-KEY: Final = "sk-ant-secret-CANARY-1"
-AT_ONCE: Final = RetryPolicy(first=0.0)
-TOOL: Final = {"name": "read_file", "description": "Read.", "input_schema": {"type": "object", "properties": {}}}
 HALF: Final = start() + text_block(0, "par")
 CUT: Final = {"sse": HALF}
 RESET: Final = {"sse": HALF, "then": "reset"}
 DONE: Final = reply("done")
-
-
-def user(text: str = "hello") -> dict[str, Any]:
-    return {"role": "user", "content": [{"type": "text", "text": text}]}
-
-
-ASK: Final = ModelRequest("You are a test.", [TOOL], [user()], 0)
-
-
-class Asked:
-    """A model, and all that it has shown."""
-
-    server: MessagesServer
-
-    def __init__(self, model: RemoteModel) -> None:
-        self.model = model
-        self.shown: list[Progress] = []
-
-    async def reply(self, request: ModelRequest = ASK) -> Reply:
-        return await self.model.reply(request, self.shown.append)
-
-    async def error(self, request: ModelRequest = ASK) -> ModelError:
-        with pytest.raises(ModelError) as caught:
-            await self.reply(request)
-        assert "CANARY" not in "".join(traceback.format_exception(caught.value))
-        return caught.value
-
-    @property
-    def text(self) -> list[str]:
-        return [each.text for each in self.shown if isinstance(each, TextDelta)]
-
-    @property
-    def retries(self) -> list[Retrying]:
-        return [each for each in self.shown if isinstance(each, Retrying)]
 
 
 @asynccontextmanager

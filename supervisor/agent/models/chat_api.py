@@ -1,0 +1,159 @@
+"""OpenAI's Chat Completions as a wire format, for every server that speaks it: most do, each with oddities of its own.
+
+Rule: a request has only what nearly all servers take, so neither `strict` nor `parallel_tool_calls`; what some of them
+refuse nevertheless is a row of `chat_adjustments.py`. Source: https://platform.openai.com/docs/api-reference/chat
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from supervisor.agent.models.chat_adjustments import ADJUSTMENTS
+from supervisor.agent.models.chat_reader import FORMAT_NAME, RETURNED, ChatReader
+from supervisor.agent.models.event_stream import EventDecoder
+from supervisor.agent.models.model import NO_ANSWER, Block, ModelRequest, Progress
+from supervisor.agent.models.model_http import RequestHead
+from supervisor.agent.models.openai_head import openai_head
+from supervisor.agent.models.server import Server
+from supervisor.config.model_keys import Effort
+
+NAME_LIMIT: Final = 64
+"""Characters that the API takes of a tool's name; a longer one was invented by a model."""
+EFFORTS: Final[Mapping[Effort, str]] = {
+    "none": "none",
+    "low": "low",
+    "medium": "medium",
+    "high": "high",
+    "max": "xhigh",
+}
+"""What OpenAI calls them."""
+GONE: Final = "(It was here, and is not kept any more.)"
+"""Stands for an image or a document whose content is not there."""
+
+
+class ChatFormat:
+    """Chat Completions, streaming."""
+
+    content_type = "text/event-stream"
+    answers = "a stream of events"
+    adjustments = ADJUSTMENTS
+
+    def head(self, _http: object, server: Server, api_key: str, _model: str) -> RequestHead:
+        """Return what requests begin with; the model stands in the body."""
+        return openai_head(server, api_key, "chat/completions")
+
+    def body(self, request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
+        """Return the request's JSON."""
+        options = request.options
+        body: dict[str, Any] = {
+            "model": model,
+            "messages": list(_messages(request, provider)),
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "max_tokens": options.max_tokens,
+        }
+        if request.tools:
+            body["tools"] = [{"type": "function", "function": function_of(tool)} for tool in request.tools]
+        if options.temperature is not None:
+            body["temperature"] = options.temperature
+        if options.effort:
+            body["reasoning_effort"] = EFFORTS[options.effort]
+        return body
+
+    def decoder(self) -> EventDecoder:
+        """Return a decoder for one answer."""
+        return EventDecoder()
+
+    def reader(self, show: Callable[[Progress], None]) -> ChatReader:
+        """Return a reader for one answer."""
+        return ChatReader(show)
+
+
+def function_of(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tool as OpenAI describes functions."""
+    return {"name": tool["name"], "description": tool["description"], "parameters": tool["input_schema"]}
+
+
+def text_of(content: Sequence[Block]) -> str:
+    """Return the text blocks of a message, as paragraphs."""
+    return "\n\n".join(block["text"] for block in content if block["type"] == "text")
+
+
+def _messages(request: ModelRequest, provider: str) -> Iterator[dict[str, Any]]:
+    """Yield the messages; what a server sent goes back to the same provider alone."""
+    if request.system:
+        yield {"role": "system", "content": request.system}
+    for index, message in enumerate(request.messages):
+        role, content = message["role"], message["content"]
+        if isinstance(content, str):
+            yield {"role": role, "content": content or NO_ANSWER}
+        elif role == "assistant":
+            origin = request.origins.get(index)
+            own = origin is not None and origin.format == FORMAT_NAME and origin.provider == provider
+            yield _assistant(content, origin.items if origin is not None and own else ())
+        else:
+            yield from _user(content, request.media)
+
+
+def _assistant(content: Sequence[Block], sent: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return a reply; of what its server sent, what the blocks do not say."""
+    calls = [
+        {
+            "id": block["id"],
+            "type": "function",
+            "function": {"name": block["name"][:NAME_LIMIT], "arguments": msgspec.json.encode(block["input"]).decode()},
+        }
+        for block in content
+        if block["type"] == "tool_use"
+    ]
+    message: dict[str, Any] = {"role": "assistant", "content": text_of(content) or (None if calls else NO_ANSWER)}
+    for item in sent:
+        message |= {name: item[name] for name in RETURNED if name in item}
+        for call, was in zip(calls, item.get("tool_calls", ()), strict=False):  # of very many only the first are kept
+            call["function"] = {**call["function"], "arguments": was["function"]["arguments"]}
+            call |= {name: value for name, value in was.items() if name not in call}
+    if calls:
+        message["tool_calls"] = calls
+    return message
+
+
+def _user(content: Sequence[Block], media: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """Yield the results of tools, a message each, then all else; no result can hold an image, so they come after."""
+    parts: list[dict[str, Any]] = []
+    for block in content:
+        if block["type"] == "tool_result":
+            within = block["content"] if isinstance(block["content"], list) else []
+            text = text_of(within) if within else block["content"]
+            yield {
+                "role": "tool",
+                "tool_call_id": block["tool_use_id"],
+                "content": text or ("(see below)" if within else "(empty)"),
+            }
+            if shown := [_part(one, media) for one in within if one["type"] != "text"]:
+                parts += [{"type": "text", "text": f"(Of the result of {block['tool_use_id']}:)"}, *shown]
+        else:
+            parts.append(_part(block, media))
+    if all(part["type"] == "text" for part in parts):
+        if text := text_of(parts):
+            yield {"role": "user", "content": text}
+    else:
+        yield {"role": "user", "content": parts}
+
+
+def _part(block: Block, media: Mapping[str, str]) -> dict[str, Any]:
+    match block:
+        case {"type": "image" | "document" as kind, "source": {"digest": digest, "media_type": media_type}}:
+            if digest not in media:
+                return {"type": "text", "text": GONE}
+            url = f"data:{media_type};base64,{media[digest]}"
+            if kind == "image":
+                return {"type": "image_url", "image_url": {"url": url}}
+            return {"type": "file", "file": {"filename": f"{digest[:8]}.pdf", "file_data": url}}
+        case {"type": "text", "text": text}:
+            return {"type": "text", "text": text}
+        case _:
+            return {"type": "text", "text": GONE}
+
+
+FORMAT: Final = ChatFormat()
