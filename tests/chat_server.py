@@ -25,6 +25,7 @@ _KNOWN: Final = frozenset(
     {"model", "messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "tools", "temperature"}
     | {"reasoning_effort"}
 )
+EFFORTS: Final = frozenset({"none", "low", "medium", "high", "xhigh", "max"})
 DONE: Final = "data: [DONE]\n\n"
 
 
@@ -104,7 +105,7 @@ def _judge(body: Any) -> None:
     for name in ("max_tokens", "max_completion_tokens"):
         must(type(body.get(name, 1)) is int and body.get(name, 1) > 0, f"{name}: must be a positive integer")
     must(isinstance(body.get("temperature", 1.0), int | float), "temperature: must be a number")
-    must(body.get("reasoning_effort", "low") in {"none", "low", "medium", "high", "xhigh"}, "reasoning_effort: unknown")
+    must(body.get("reasoning_effort", "low") in EFFORTS, "reasoning_effort: unknown")
     must("tools" not in body or body["tools"], "[] is too short - 'tools'")
     judge_functions([tool["function"] for tool in body.get("tools", []) if must_be(tool, "function")])
     must(isinstance(body.get("messages"), list) and body["messages"], "messages: at least one is required")

@@ -104,6 +104,8 @@ class ScriptServer(Loopback):
         responses: the script; `add` appends to it at any time.
         repeat_last: play the last response for ever instead of answering 500 at the end.
         checked: answer 400 to a request that the real API would refuse.
+        judge: says what is wrong with a request, in place of the API's rules.
+        refusal: the status of an answer to a request in which something is.
         port: 0 for any.
         on_request: called with each request, from the connection's thread, before it is answered.
     """
@@ -117,13 +119,16 @@ class ScriptServer(Loopback):
         *,
         repeat_last: bool = False,
         checked: bool = True,
+        judge: Callable[[Any], str | None] | None = None,
+        refusal: int = 400,
         port: int = 0,
         on_request: Callable[[Recorded], None] = lambda _: None,
     ) -> None:
         super().__init__(port=port)
         self._script = [each for response in responses for each in self._expanded(response)]
         self._repeat_last = repeat_last
-        self._checked = checked
+        self._checked, self._judge = checked, judge
+        self._refusal = refusal
         self._on_request = on_request
         self._numbers = itertools.count()
         self.requests: list[Recorded] = []
@@ -189,14 +194,15 @@ class ScriptServer(Loopback):
 
     def _answer(self, connection: socket.socket, request: Recorded) -> bool:
         """Answer one request; say whether the connection can go on."""
-        request.refused = self.fault_in_request(request) if self._checked else None
         wrong_path = request.method != "POST" or not request.path.split("?")[0].endswith(self.PATH)
+        if self._checked and not wrong_path:
+            request.refused = self._judge(request.body) if self._judge else self.fault_in_request(request)
         with self._lock:
             self.requests.append(request)
             if wrong_path:
                 response = self.error(404, f"no such path: {request.method} {request.path}", "not_found_error")
             elif request.refused:
-                response = self.error(400, request.refused, "invalid_request_error")
+                response = self.error(self._refusal, request.refused, "invalid_request_error")
             elif self._script:
                 response = self._pop()
             else:

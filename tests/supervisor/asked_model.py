@@ -1,7 +1,7 @@
 """A model behind HTTP that is asked in a test, and what it shows."""
 
 import traceback
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -97,3 +97,8 @@ def text(said: str) -> dict[str, Any]:
 
 def result(call: str, content: Any = "found") -> dict[str, Any]:
     return {"type": "tool_result", "tool_use_id": call, "content": content}
+
+
+def any_of(judges: Sequence[Callable[[Any], str | None]]) -> Callable[[Any], str | None]:
+    """Return a judge that finds what the first of these does."""
+    return lambda body: next(filter(None, (judge(body) for judge in judges)), None)

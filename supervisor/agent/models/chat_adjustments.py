@@ -29,8 +29,8 @@ def _renamed_longest(body: Json) -> Json:
     return {"max_completion_tokens" if name == "max_tokens" else name: value for name, value in body.items()}
 
 
-def _lower_effort(body: Json) -> Json:
-    return {**body, "reasoning_effort": "high"} if body.get("reasoning_effort") == "xhigh" else body
+def _lower_effort(effort: str, lower: str, body: Json) -> Json:
+    return {**body, "reasoning_effort": lower} if body.get("reasoning_effort") == effort else body
 
 
 def _each(change: Callable[[Json], Json], body: Json) -> Json:
@@ -111,7 +111,8 @@ ADJUSTMENTS: Final = (
     # OpenAI's reasoning models
     row(r"\btemperature\b", partial(without, "temperature")),
     # models with fewer efforts, and with none
-    row(r"reasoning[_.]effort|\bxhigh\b", _lower_effort),
+    row(r"reasoning[_.]effort|\bmax\b", partial(_lower_effort, "max", "xhigh")),
+    row(r"reasoning[_.]effort|\bxhigh\b", partial(_lower_effort, "xhigh", "high")),
     row(r"reasoning[_.]effort", partial(without, "reasoning_effort")),
     # servers that want a text with every message
     row(r"\bcontent\b", partial(_each, _with_text)),

@@ -16,18 +16,9 @@ from supervisor.agent.models.model import NO_ANSWER, Block, ModelRequest, Progre
 from supervisor.agent.models.model_http import RequestHead
 from supervisor.agent.models.openai_head import openai_head
 from supervisor.agent.models.server import Server
-from supervisor.config.model_keys import Effort
 
 NAME_LIMIT: Final = 64
 """Characters that the API takes of a tool's name; a longer one was invented by a model."""
-EFFORTS: Final[Mapping[Effort, str]] = {
-    "none": "none",
-    "low": "low",
-    "medium": "medium",
-    "high": "high",
-    "max": "xhigh",
-}
-"""What OpenAI calls them."""
 GONE: Final = "(It was here, and is not kept any more.)"
 """Stands for an image or a document whose content is not there."""
 
@@ -58,7 +49,7 @@ class ChatFormat:
         if options.temperature is not None:
             body["temperature"] = options.temperature
         if options.effort:
-            body["reasoning_effort"] = EFFORTS[options.effort]
+            body["reasoning_effort"] = options.effort
         return body
 
     def decoder(self) -> EventDecoder:

@@ -184,13 +184,21 @@ def test_a_daemon_whose_socket_is_gone_cannot_be_reached(other: str, settings: S
 STATUSES: Final = [(200, "ok"), (404, "ok"), (401, "missing"), (403, "missing"), (302, "degraded"), (529, "degraded")]
 
 
+ASKED: Final = {
+    "ANTHROPIC": ("/base/v1/models?limit=1000", "x-api-key", "key"),
+    "OPENAI": ("/base/models", "authorization", "Bearer key"),
+}
+
+
+@pytest.mark.parametrize("provider", ASKED)
 @pytest.mark.parametrize(("status", "verdict"), STATUSES)
-def test_the_models_server_is_asked_with_the_key(status: int, verdict: str, tmp_path: Path) -> None:
+def test_the_models_server_is_asked_with_the_key(provider: str, status: int, verdict: str, tmp_path: Path) -> None:
     asked = []
+    path, header, value = ASKED[provider]
 
     class Server(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append((self.path, self.headers["x-api-key"]))
+            asked.append((self.path, self.headers[header]))
             self.send_response(status)
             self.send_header("location", "http://127.0.0.1:1/")
             self.end_headers()
@@ -201,15 +209,17 @@ def test_the_models_server_is_asked_with_the_key(status: int, verdict: str, tmp_
     with HTTPServer(("127.0.0.1", 0), Server) as server:
         Thread(target=server.handle_request, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}/base/"
-        here = load({"STRONGROOM_HOME": str(tmp_path), "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "key"})
+        here = load({"STRONGROOM_HOME": str(tmp_path), f"{provider}_BASE_URL": url, f"{provider}_API_KEY": "key"})
         assert [each.verdict for each in check_models(here)] == [verdict]
-    assert asked == [("/base/v1/models?limit=1000", "key")]
+    assert asked == [(path, value)]
 
 
 NOT_ASKED: Final[list[tuple[dict[str, str], str]]] = [
     ({}, "there is no key"),
     ({"ANTHROPIC_API_KEY": "key", "ANTHROPIC_BASE_URL": "http://127.0.0.1:1"}, "Connection refused"),
     ({"ANTHROPIC_API_KEY": "key", "ANTHROPIC_BASE_URL": "ftp://127.0.0.1"}, "must look like https://host"),
+    ({"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, "Connection refused"),
+    ({"OPENAI_API_KEY": "key", "OPENAI_BASE_URL": "http://[::1/v1"}, "not a URL"),
 ]
 
 

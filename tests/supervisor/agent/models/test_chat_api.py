@@ -19,7 +19,7 @@ from supervisor.config.model_keys import Effort
 from supervisor.journal.facts import ReplyOrigin
 from tests.chat_server import Call, ChatServer, called, chat_error, chat_reply, chunk, end, fault_in_chat
 from tests.script_server import Response
-from tests.supervisor.asked_model import ASK, KEY, TOOL, Asked, asking_format, result, talk, text, user
+from tests.supervisor.asked_model import ASK, KEY, TOOL, Asked, any_of, asking_format, result, talk, text, user
 
 DONE: Final = chat_reply("done")
 A: Final = {"path": "a"}
@@ -181,7 +181,7 @@ async def test_the_request_says_what_was_asked() -> None:
             }
         ],
         "temperature": 0.5,
-        "reasoning_effort": "xhigh",
+        "reasoning_effort": "max",
     }
 
 
@@ -266,21 +266,6 @@ async def test_the_key_is_sent_and_nothing_where_there_is_none() -> None:
 # servers that refuse something --------------------------------------------------------------------------------
 
 
-class PickyServer(ChatServer):
-    """Refuses what it does not like about a request, in words of its own."""
-
-    def __init__(self, *dislikes: Callable[[dict[str, Any]], str | None], status: int = 400) -> None:
-        super().__init__()
-        self._dislikes = dislikes
-        self._status = status
-
-    def fault_in(self, body: Any) -> str | None:
-        return next(filter(None, (dislike(body) for dislike in self._dislikes)), None)
-
-    def error(self, status: int, message: str, kind: str, **headers: str) -> dict[str, Any]:
-        return super().error(self._status if status == 400 else status, message, kind, **headers)
-
-
 def named(name: str, words: str) -> Callable[[dict[str, Any]], str | None]:
     return lambda body: words if name in body else None
 
@@ -341,13 +326,21 @@ REFUSALS: Final[dict[str, tuple[Callable[[dict[str, Any]], str | None], int]]] =
     "temperature": (named("temperature", "Unsupported value: 'temperature' does not support 0.2 with this model."), 1),
     "the highest effort": (
         lambda body: (
-            "Unsupported value: 'reasoning_effort' does not support 'xhigh'"
-            if body.get("reasoning_effort") == "xhigh"
+            "Unsupported value: 'reasoning_effort' does not support 'max'"
+            if body.get("reasoning_effort") == "max"
             else None
         ),
         1,
     ),
-    "any effort": (named("reasoning_effort", "Unrecognized request argument supplied: reasoning_effort"), 2),
+    "the two highest efforts": (
+        lambda body: (
+            "Unsupported value: 'reasoning_effort' does not support that"
+            if body.get("reasoning_effort") in {"max", "xhigh"}
+            else None
+        ),
+        2,
+    ),
+    "any effort": (named("reasoning_effort", "Unrecognized request argument supplied: reasoning_effort"), 3),
     "thinking": (
         some("property 'reasoning_content' is unsupported", lambda message: "reasoning_content" in message),
         1,
@@ -394,7 +387,7 @@ REFUSALS: Final[dict[str, tuple[Callable[[dict[str, Any]], str | None], int]]] =
 async def test_what_a_server_refuses_is_left_out_and_that_is_remembered(
     dislike: Callable[[dict[str, Any]], str | None], times: int, status: int
 ) -> None:
-    async with asking_format(FORMAT, PickyServer(dislike, status=status), DONE, DONE) as asked:
+    async with asking_format(FORMAT, ChatServer(judge=dislike, refusal=status), DONE, DONE) as asked:
         assert (await asked.reply(HISTORY)).text == "done"
         assert len(asked.server.requests) == 1 + times
         assert (await asked.reply(HISTORY)).text == "done"
@@ -407,13 +400,13 @@ async def test_what_a_server_refuses_is_left_out_and_that_is_remembered(
 async def test_all_that_a_server_refuses_is_left_out_one_after_the_other() -> None:
     dislikes = [dislike for dislike, _ in REFUSALS.values()]
     dislikes = [each for each in dislikes if each is not REFUSALS["thinking"][0]]  # no server wants both
-    async with asking_format(FORMAT, PickyServer(*dislikes), DONE) as asked:
+    async with asking_format(FORMAT, ChatServer(judge=any_of(dislikes)), DONE) as asked:
         assert (await asked.reply(HISTORY)).text == "done"
     assert len(asked.server.requests) < 15
 
 
 async def test_a_refusal_of_what_was_not_sent_is_told() -> None:
-    async with asking_format(FORMAT, PickyServer(lambda _: "temperature and reasoning_effort: no")) as asked:
+    async with asking_format(FORMAT, ChatServer(judge=lambda _: "temperature and reasoning_effort: no")) as asked:
         error = await asked.error()
     assert error.kind == "invalid_request"
     assert "temperature and reasoning_effort: no" in str(error)
@@ -423,7 +416,7 @@ async def test_a_refusal_of_what_was_not_sent_is_told() -> None:
 async def test_what_did_not_help_is_not_remembered() -> None:
     words = "maximum context length is 5 tokens"
     async with asking_format(
-        FORMAT, PickyServer(lambda body: words if len(body["messages"]) > 2 else None), DONE
+        FORMAT, ChatServer(judge=lambda body: words if len(body["messages"]) > 2 else None), DONE
     ) as asked:
         assert (await asked.error(HISTORY)).kind == "context_full"
         assert (await asked.reply()).text == "done"
@@ -434,14 +427,14 @@ async def test_a_system_prompt_goes_into_a_first_line_with_an_image() -> None:
     image = media("image", "d1", "image/png")
     request = msgspec.structs.replace(talk([image]), media={"d1": PNG}, with_media=frozenset({0}))
     dislike = REFUSALS["a system prompt"][0]
-    async with asking_format(FORMAT, PickyServer(dislike), DONE) as asked:
+    async with asking_format(FORMAT, ChatServer(judge=dislike), DONE) as asked:
         await asked.reply(request)
     (message,) = asked.server.bodies[-1]["messages"]
     assert [part["type"] for part in message["content"]] == ["text", "image_url"]
 
 
 async def test_calls_are_answered_by_their_short_ids() -> None:
-    async with asking_format(FORMAT, PickyServer(REFUSALS["ids that are not Mistral's"][0]), DONE) as asked:
+    async with asking_format(FORMAT, ChatServer(judge=REFUSALS["ids that are not Mistral's"][0]), DONE) as asked:
         await asked.reply(HISTORY)
     messages = asked.server.bodies[-1]["messages"]
     assert messages[2]["tool_calls"][0]["id"] == messages[3]["tool_call_id"] != "call_1"
@@ -460,8 +453,7 @@ async def test_requests_are_the_same_byte_for_byte_for_another_model_object() ->
 
 async def test_a_refused_request_costs_no_retry_and_a_retry_keeps_what_was_learnt() -> None:
     dislike = REFUSALS["stream_options"][0]
-    server = PickyServer(dislike)
-    async with asking_format(FORMAT, server, chat_error(503, "busy", "server_error"), DONE) as asked:
+    async with asking_format(FORMAT, ChatServer(judge=dislike), chat_error(503, "busy", "server_error"), DONE) as asked:
         assert (await asked.reply()).text == "done"
     assert [each.kind for each in asked.retries] == ["overloaded"]
 

@@ -1,0 +1,66 @@
+"""OpenAI as a provider: openai/..., or any model of a server that speaks Chat Completions.
+
+Rule: Responses at the vendor, which keep its models' reasoning; Chat Completions anywhere else, where a key is sent if
+there is one.
+"""
+
+from typing import Final
+from urllib.parse import urlsplit
+
+from supervisor.agent.models.model import Model
+from supervisor.agent.models.provider import Provider, ProviderCheck
+from supervisor.agent.models.server import NO_KEY, configured
+from supervisor.agent.models.server_check import checked
+from supervisor.config.settings import Settings
+from supervisor.errors import ConfigError
+
+DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"
+_KEY: Final = "OPENAI_API_KEY"
+_SERVER: Final = "OPENAI_BASE_URL"
+
+
+def _at_vendor(settings: Settings) -> bool:
+    """Say whether requests go to OpenAI itself, also where the environment says so."""
+    url = settings.variable(_SERVER)
+    try:
+        return not url or urlsplit(url).hostname == urlsplit(DEFAULT_BASE_URL).hostname
+    except ValueError:
+        return False
+
+
+def _open(name: str, settings: Settings) -> Model:
+    key, vendor = settings.variable(_KEY), _at_vendor(settings)
+    if vendor and not key:
+        raise ConfigError(f"The model {name!r} needs a key: set {_KEY} (or {_SERVER} for a server of your own).")
+    from supervisor.agent.models.own_providers import wire_format
+    from supervisor.agent.models.remote_model import RemoteModel
+
+    proxy, ca_file = configured(settings)
+    return RemoteModel(
+        name,
+        key or NO_KEY,
+        settings.variable(_SERVER) or DEFAULT_BASE_URL,
+        wire_format("responses" if vendor else "chat"),
+        provider="openai",
+        served_as=name.removeprefix(PROVIDER.prefix),
+        key_variable=_KEY,
+        proxy=proxy,
+        ca_file=ca_file,
+    )
+
+
+def _check(settings: Settings) -> ProviderCheck:
+    return checked(PROVIDER, settings)
+
+
+PROVIDER: Final = Provider(
+    prefix="openai/",
+    rest="...",
+    open=_open,
+    key=_KEY,
+    server=_SERVER,
+    speaks="Chat Completions",
+    format="responses",
+    base_url=DEFAULT_BASE_URL,
+    check=_check,
+)

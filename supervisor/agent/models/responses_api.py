@@ -1,0 +1,157 @@
+"""OpenAI's Responses as a wire format.
+
+Rule: the server keeps nothing (`store: false`), so what it needs to go on comes back with each request: the items of
+its own replies, with their ids and their encrypted reasoning, as they were sent. Tools are not `strict`, which is the
+default there: their schemas have optional properties. Source: https://platform.openai.com/docs/api-reference/responses
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from supervisor.agent.models.chat_api import GONE, NAME_LIMIT, function_of
+from supervisor.agent.models.event_stream import EventDecoder
+from supervisor.agent.models.model import NO_ANSWER, Block, ModelRequest, Progress
+from supervisor.agent.models.model_http import RequestHead
+from supervisor.agent.models.openai_head import openai_head
+from supervisor.agent.models.responses_adjustments import ADJUSTMENTS
+from supervisor.agent.models.responses_reader import FORMAT_NAME, ResponsesReader
+from supervisor.agent.models.server import Server
+
+
+class ResponsesFormat:
+    """Responses, streaming."""
+
+    content_type = "text/event-stream"
+    answers = "a stream of events"
+    adjustments = ADJUSTMENTS
+
+    def head(self, _http: object, server: Server, api_key: str, _model: str) -> RequestHead:
+        """Return what requests begin with; the model stands in the body."""
+        return openai_head(server, api_key, "responses")
+
+    def body(self, request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
+        """Return the request's JSON."""
+        options = request.options
+        reasoning = {"effort": options.effort} if options.effort else {}
+        body: dict[str, Any] = {
+            "model": model,
+            "input": list(_input(request, provider)),
+            "stream": True,
+            "store": False,
+            "include": ["reasoning.encrypted_content"],
+            "reasoning": {**reasoning, "summary": "auto"},
+            "max_output_tokens": options.max_tokens,
+        }
+        if request.system:
+            body["instructions"] = request.system
+        if request.tools:
+            body["tools"] = [{"type": "function", **function_of(tool), "strict": False} for tool in request.tools]
+        if options.temperature is not None:
+            body["temperature"] = options.temperature
+        return body
+
+    def decoder(self) -> EventDecoder:
+        """Return a decoder for one answer."""
+        return EventDecoder()
+
+    def reader(self, show: Callable[[Progress], None]) -> ResponsesReader:
+        """Return a reader for one answer."""
+        return ResponsesReader(show)
+
+
+def _input(request: ModelRequest, provider: str) -> Iterator[dict[str, Any]]:
+    """Yield the items; what a server sent goes back to the same provider alone."""
+    for index, message in enumerate(request.messages):
+        role, content = message["role"], message["content"]
+        if isinstance(content, str):
+            yield {"type": "message", "role": role, "content": content or NO_ANSWER}
+        elif role == "user":
+            yield from _user(content, request.media)
+        else:
+            origin = request.origins.get(index)
+            own = origin is not None and origin.format == FORMAT_NAME and origin.provider == provider
+            sent = _sent(origin.items, content) if origin is not None and own else []
+            yield from sent or _assistant(content)
+
+
+def _sent(items: Sequence[Mapping[str, Any]], content: Sequence[Block]) -> list[dict[str, Any]]:
+    """Return a reply as its server sent it, with the calls that were kept, by their ids.
+
+    Reasoning is refused without the item that it led to, and without its encrypted content, or a text, as nothing of it
+    is kept there; an item whose reasoning is gone may not have its id.
+    """
+    calls = (block for block in content if block["type"] == "tool_use")
+    kept: list[dict[str, Any]] = []
+    lost = False
+    for item in items:
+        if item["type"] == "function_call":
+            if (block := next(calls, None)) is not None:
+                kept.append({**item, "call_id": block["id"], "name": block["name"][:NAME_LIMIT]})
+        elif item["type"] == "reasoning" and not (item.get("encrypted_content") or item.get("content")):
+            lost = True
+        else:
+            kept.append({**item})
+    while kept and kept[-1]["type"] == "reasoning":
+        kept.pop()
+    if lost:
+        for each in kept:
+            each.pop("id", None)
+    return kept
+
+
+def _assistant(content: Sequence[Block]) -> Iterator[dict[str, Any]]:
+    """Yield a reply's texts and calls."""
+    begun = False
+    for block in content:
+        if block["type"] == "text":
+            begun = True
+            yield {"type": "message", "role": "assistant", "content": block["text"]}
+        elif block["type"] == "tool_use":
+            begun = True
+            arguments = msgspec.json.encode(block["input"]).decode()
+            name = block["name"][:NAME_LIMIT]
+            yield {"type": "function_call", "call_id": block["id"], "name": name, "arguments": arguments}
+    if not begun:
+        yield {"type": "message", "role": "assistant", "content": NO_ANSWER}
+
+
+def _user(content: Sequence[Block], media: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """Yield the results of tools, an item each, then all else."""
+    parts: list[dict[str, Any]] = []
+    for block in content:
+        if block["type"] == "tool_result":
+            within = block["content"]
+            told = [_part(one, media) for one in within] if isinstance(within, list) else within
+            plain = told if isinstance(told, str) else _plain(told)
+            yield {"type": "function_call_output", "call_id": block["tool_use_id"], "output": plain or "(empty)"}
+        else:
+            parts.append(_part(block, media))
+    if parts:
+        yield {"type": "message", "role": "user", "content": _plain(parts)}
+
+
+def _plain(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    """Return parts as they are, or as one text where they are nothing else."""
+    if any(part["type"] != "input_text" for part in parts):
+        return parts
+    return "\n\n".join(part["text"] for part in parts)
+
+
+def _part(block: Block, media: Mapping[str, str]) -> dict[str, Any]:
+    match block:
+        case {"type": "image" | "document" as kind, "source": {"digest": digest, "media_type": media_type}} if (
+            digest in media
+        ):
+            url = f"data:{media_type};base64,{media[digest]}"
+            if kind == "image":
+                return {"type": "input_image", "image_url": url}
+            return {"type": "input_file", "filename": f"{digest[:8]}.pdf", "file_data": url}
+        case {"type": "text", "text": text}:
+            return {"type": "input_text", "text": text}
+        case _:
+            return {"type": "input_text", "text": GONE}
+
+
+FORMAT: Final = ResponsesFormat()

@@ -1,0 +1,143 @@
+"""Whole conversations in each wire format: the real daemon, real workers, real HTTP, and a server that judges.
+
+Whatever the format, a turn that is killed between its calls and the next request is taken up with the same bytes; and a
+session goes on with a model of another format, which is told all that was said and done before.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from supervisor.journal.facts import Replied
+from tests.chat_server import ChatServer, chat_reply
+from tests.daemon_process import DaemonProcess, Lines
+from tests.messages_server import MessagesServer, block, reply, start
+from tests.responses_server import ResponsesServer, responses_reply
+from tests.script_server import Recorded, ScriptServer
+from tests.supervisor.command import wait_until
+from tests.supervisor.histories import fault_in_facts
+
+Call = tuple[str, Mapping[str, Any] | str]
+READS: Final[Sequence[Call]] = (("read_file", '{ "path": "a.txt" }'), ("read_file", {"path": "b.txt"}))
+"""Arguments as no encoder of ours writes them, and as any does."""
+
+THOUGHT: Final = "Both are needed."
+
+
+class Format(NamedTuple):
+    """A server, and how its replies look."""
+
+    server: type[ScriptServer]
+    calling: str
+    done: str
+
+
+def thinking(calls: str) -> str:
+    """Put a signed thought before a reply of the Messages API."""
+    thought = block(0, {"type": "thinking", "thinking": THOUGHT, "signature": "c2ln"})
+    later = calls.removeprefix(start()).replace('"index": 1', '"index": 2').replace('"index": 0', '"index": 1')
+    return start() + thought + later
+
+
+FORMATS: Final = {
+    "messages": Format(MessagesServer, thinking(reply("", READS, ids=["same", "same"])), reply("Done.")),
+    "chat": Format(
+        ChatServer, chat_reply("I read.", READS, ids=["same", "same"], thought=THOUGHT), chat_reply("Done.")
+    ),
+    "responses": Format(
+        ResponsesServer,
+        responses_reply("I read.", READS, ids=["same", "same"], thought=THOUGHT),
+        responses_reply("Done."),
+    ),
+}
+
+
+@pytest.fixture
+def servers(home: Path) -> Iterator[Mapping[str, ScriptServer]]:
+    """One of each format, which is its provider's name in the configuration of a daemon."""
+    home.mkdir(mode=0o700)
+    with ExitStack() as stack, (home / "config.toml").open("w") as config:
+        running = {name: stack.enter_context(form.server()) for name, form in FORMATS.items()}
+        for name, server in running.items():
+            config.write(f"[providers.{name}]\nbase_url = {server.url!r}\nformat = {name!r}\n")
+        config.flush()
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _notes(root: Path) -> None:
+    for name in ("a", "b"):
+        (root / f"{name}.txt").write_text(f"This is {name}.")
+
+
+def asked(server: ScriptServer) -> Sequence[Recorded]:
+    """Return the requests for replies: a server is also asked which models it has."""
+    return [request for request in server.requests if request.method == "POST"]
+
+
+def at_rest(client: Lines, session: str) -> None:
+    def has_ended() -> bool:
+        states = [each["state"] for each in client.status()["sessions"] if each["sessionId"] == session]
+        return states == ["Input"]
+
+    wait_until(has_ended, client.status)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_turn_that_was_killed_before_the_next_request_makes_the_same_one(
+    name: str, servers: Mapping[str, ScriptServer], home: Path, tmp_path: Path, root: Path
+) -> None:
+    server, form = servers[name], FORMATS[name]
+    server.add(form.calling, {"sse": "", "then": "hang"}, form.done)
+    daemon = DaemonProcess(home, tmp_path)
+    daemon.start()
+    with daemon.client() as client:
+        session = client.new_session(root, model=f"{name}/m", profile="project")
+        client.begin_prompt(session, "Read both.")
+        wait_until(lambda: len(asked(server)) == 2, lambda: daemon.log)
+        daemon.crash()
+    with daemon, daemon.client() as client:
+        at_rest(client, session)
+    first, second, third, *more = [json.dumps(request.body) for request in asked(server)]
+    assert second == third
+    assert more == []
+    assert "This is a." in second
+    assert "This is b." in second
+    assert first != second
+    assert [request.refused for request in asked(server)] == [None] * 3
+    facts = daemon.sessions[session]
+    assert fault_in_facts(facts) is None
+    assert [each.origin.provider for each in facts if isinstance(each, Replied) and each.origin] == [name, name]
+
+
+ORDERS: Final = [
+    ("messages", "chat", "messages"),
+    ("chat", "responses", "chat"),
+    ("responses", "messages", "chat", "responses"),
+]
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=["-".join(order) for order in ORDERS])
+def test_a_session_goes_on_with_a_model_of_another_format_and_comes_back(
+    order: Sequence[str], servers: Mapping[str, ScriptServer], home: Path, tmp_path: Path, root: Path
+) -> None:
+    with DaemonProcess(home, tmp_path) as daemon, daemon.client() as client:
+        session = client.new_session(root, model=f"{order[0]}/m", profile="project")
+        for number, name in enumerate(order):
+            servers[name].add(FORMATS[name].calling, FORMATS[name].done)
+            if number:
+                option = {"sessionId": session, "configId": "model", "value": f"{name}/m"}
+                client.request("session/set_config_option", option)
+            assert client.prompt(session, f"Read both, the {number}.")["stopReason"] == "end_turn"
+        facts = daemon.sessions[session]
+    for name, server in servers.items():
+        assert [request.refused for request in asked(server)] == [None] * 2 * order.count(name)
+    last = json.dumps(asked(servers[order[-1]])[-1].body)
+    assert all(f"Read both, the {number}." in last for number in range(len(order)))
+    assert last.count("This is a.") == len(order)
+    assert THOUGHT in last  # what the first model thought has come back to it
+    assert fault_in_facts(facts) is None
