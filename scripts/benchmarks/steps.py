@@ -17,10 +17,10 @@ from typing import Any, Final
 
 import trio
 
+from scripts.benchmarks.bare_loops import BARE_LOOPS, PROMPT, BareLoop
 from scripts.benchmarks.figures import Figure, Goal, at, figure
 from scripts.benchmarks.pools import NOTE
 from scripts.benchmarks.servers import serving
-from supervisor.agent.models.messages_api import messages_model
 from supervisor.agent.models.model import Model
 from supervisor.config.config_keys import Config
 from supervisor.config.profiles import Profile, resolve
@@ -31,60 +31,36 @@ from supervisor.session.resources import SessionResources, prepare_process
 from supervisor.session.session import Session
 from supervisor.tools.approval import Approve
 from supervisor.tools.catalog import offers
-from tests.messages_server import reply
 
 _TEXT: Final = "A note.\n" * 20
 _SAID: Final = ("I will ", "read ", "the note ", "and see ", "what it says.")
 _ARGUMENTS: Final = {"path": NOTE}
-_PROMPT: Final = "Read the note until you know it."
 
 
 @contextmanager
-def loopback_model(folder: str, script: Sequence[Any], *options: str) -> Iterator[str]:
-    """Run the loopback server; yield its URL. `script` and `options` are as `tests/messages_server.py` says."""
+def loopback_model(
+    folder: str, script: Sequence[Any], *options: str, server: str = "tests.messages_server"
+) -> Iterator[str]:
+    """Run a loopback server, a module; yield its URL. `script` and `options` are as `tests/script_server.py` says."""
     file = Path(folder, "script.json")
     file.write_text(json.dumps(script), encoding="utf-8")
-    command = [sys.executable, "-m", "tests.messages_server", "--unchecked", "--script", str(file), *options]
+    command = [sys.executable, "-m", server, "--unchecked", "--script", str(file), *options]
     with serving(command) as url:
         yield url
 
 
-def _turn(steps: int) -> list[str]:
+def _turn(reply: Callable[..., str], steps: int) -> list[str]:
     """Return the replies of one turn: so many with a tool call each, then the answer."""
-    calls = [reply(_SAID, [("read_file", _ARGUMENTS)], ids=[f"toolu_{number:024}"]) for number in range(steps)]
+    calls = [reply(_SAID, [("read_file", _ARGUMENTS)], ids=[f"call_{number:024}"]) for number in range(steps)]
     return [*calls, reply("I know it.")]
 
 
-async def _by_hand(client: Any, tools: list[dict[str, Any]]) -> int:
-    """Run one turn on the bare SDK; return its steps."""
-    messages: list[dict[str, Any]] = [{"role": "user", "content": _PROMPT}]
-    steps = 0
-    while True:
-        content: list[dict[str, Any]] = []
-        stream = await client.messages.create(
-            model="claude-haiku-5-5", max_tokens=8192, messages=messages, tools=tools, stream=True
-        )
-        async for event in stream:
-            if event.type == "content_block_start":
-                content.append(event.content_block.to_dict())
-                raw = ""
-            elif event.type == "content_block_delta" and event.delta.type == "text_delta":
-                content[-1]["text"] += event.delta.text
-            elif event.type == "content_block_delta":
-                raw += event.delta.partial_json
-            elif event.type == "content_block_stop" and content[-1]["type"] == "tool_use":
-                content[-1]["input"] = json.loads(raw)
-        messages.append({"role": "assistant", "content": content})
-        uses = [block for block in content if block["type"] == "tool_use"]
-        if not uses:
-            return steps
-        steps += 1
-        results = [{"type": "tool_result", "tool_use_id": use["id"], "content": _TEXT} for use in uses]
-        messages.append({"role": "user", "content": results})
-
-
 async def agent_step(quick: bool) -> list[Figure]:
-    """Measure milliseconds a step, by hand and by Strongroom, the durable journal included."""
+    """Measure milliseconds a step for each wire format, by hand and by Strongroom, the durable journal included."""
+    return [row for loop in BARE_LOOPS for row in await _steps(loop, quick)]
+
+
+async def _steps(loop: BareLoop, quick: bool) -> list[Figure]:
     steps, rounds = (20, 4) if quick else (40, 10)
     by_hand: list[float] = []
     ours: list[float] = []
@@ -92,24 +68,20 @@ async def agent_step(quick: bool) -> list[Figure]:
     with tempfile.TemporaryDirectory() as home, tempfile.TemporaryDirectory() as root:
         Path(root, NOTE).write_text(_TEXT, encoding="utf-8")
         settings = Settings(Config(max_steps=steps + 1), Path(home, "config.toml"), Path(home))
-        with loopback_model(home, _turn(steps) * 2 * (rounds + 1)) as url:
+        with loopback_model(home, _turn(loop.reply, steps) * 2 * (rounds + 1), server=loop.server) as at_server:
+            url = at_server + loop.base
 
             async def use(core: SessionResources) -> None:
-                import anthropic
-
                 profile = resolve(settings, "vault", root)
                 for _ in range(rounds + 1):
-                    async with (
-                        anthropic.AsyncAnthropic(api_key="none", base_url=url, max_retries=0) as client,
-                        aclosing(messages_model("claude-haiku-5-5", "none", url)) as model,
-                    ):
+                    async with loop.client(url) as client, aclosing(loop.model(url)) as model:
                         session = await opened_session(core, profile, model)
                         await model.warm()
                         tools = [offer.as_api() for offer in offers(profile.tools).values()]
                         began = time.perf_counter()
-                        assert await _by_hand(client, tools) == steps
+                        assert await loop.run(client, tools, _TEXT) == steps
                         middle = time.perf_counter()
-                        ended = await session.conversation.run_turn(_PROMPT)
+                        ended = await session.conversation.run_turn(PROMPT)
                         ours.append((time.perf_counter() - middle) / (steps + 1) * 1e3)
                         by_hand.append((middle - began) / (steps + 1) * 1e3)
                         assert (ended.status, ended.answer) == ("ok", "I know it."), ended
@@ -119,7 +91,7 @@ async def agent_step(quick: bool) -> list[Figure]:
             commits = _commits(Path(home), 200)
     limit = at(by_hand[1:], 0.5)
     more = [mine - bare for mine, bare in zip(ours[1:], by_hand[1:], strict=True)]
-    name = f"agent step, {steps} steps a turn"
+    name = f"{loop.title}, {steps} steps a turn"
     return [
         figure(name, "bare SDK, by hand, nothing kept (the limit)", limit, "ms", len(by_hand) - 1),
         figure(name, "strongroom, confined and durable", at(ours[1:], 0.5), "ms", len(ours) - 1, limit=limit),

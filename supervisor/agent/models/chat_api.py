@@ -4,6 +4,7 @@ Rule: a request has only what nearly all servers take, so neither `strict` nor `
 refuse nevertheless is a row of `chat_adjustments.py`. Source: https://platform.openai.com/docs/api-reference/chat
 """
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -89,24 +90,25 @@ def _messages(request: ModelRequest, provider: str) -> Iterator[dict[str, Any]]:
 
 def _assistant(content: Sequence[Block], sent: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return a reply; of what its server sent, what the blocks do not say."""
-    calls = [
-        {
-            "id": block["id"],
-            "type": "function",
-            "function": {"name": block["name"][:NAME_LIMIT], "arguments": msgspec.json.encode(block["input"]).decode()},
-        }
-        for block in content
-        if block["type"] == "tool_use"
-    ]
-    message: dict[str, Any] = {"role": "assistant", "content": text_of(content) or (None if calls else NO_ANSWER)}
-    for item in sent:
-        message |= {name: item[name] for name in RETURNED if name in item}
-        for call, was in zip(calls, item.get("tool_calls", ()), strict=False):  # of very many only the first are kept
-            call["function"] = {**call["function"], "arguments": was["function"]["arguments"]}
-            call |= {name: value for name, value in was.items() if name not in call}
-    if calls:
-        message["tool_calls"] = calls
+    item = sent[0] if sent else {}
+    uses = [block for block in content if block["type"] == "tool_use"]
+    said = text_of(content) if len(content) > len(uses) else ""
+    message: dict[str, Any] = {"role": "assistant", "content": said or (None if uses else NO_ANSWER)}
+    for name in RETURNED:
+        if name in item:
+            message[name] = item[name]
+    if uses:  # of very many only the first are kept
+        message["tool_calls"] = list(
+            map(_call, uses, itertools.chain(item.get("tool_calls", ()), itertools.repeat({})))
+        )
     return message
+
+
+def _call(use: Block, was: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a call, by its id and name in the conversation; the rest is as the server sent it, if it did."""
+    name = use["name"][:NAME_LIMIT]
+    arguments = was["function"]["arguments"] if was else msgspec.json.encode(use["input"]).decode()
+    return {**was, "id": use["id"], "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def _user(content: Sequence[Block], media: Mapping[str, str]) -> Iterator[dict[str, Any]]:
