@@ -23,7 +23,7 @@ from supervisor.agent.models.model import ModelRequest, Progress, Reply, Retryin
 from supervisor.agent.models.model_http import HttpClient, RefusedError, RequestHead, Requests, UnansweredError, connect
 from supervisor.agent.models.retry import HINTS, RequestFailure, RetryPolicy, is_retried, requested_delay, without_key
 from supervisor.agent.models.server import server_at
-from supervisor.agent.models.server_errors import kind_of_refusal, words_of
+from supervisor.agent.models.server_errors import error_body, kind_of_refusal, words_of
 from supervisor.agent.models.server_limits import NOTHING_LEARNED, ServerLimits
 from supervisor.agent.models.wire_format import Decoder, ReplyReader, WireFormat
 from supervisor.errors import ConfigError, ModelError
@@ -251,10 +251,7 @@ class RemoteModel:
 
     def _refusal(self, refused: RefusedError) -> RequestFailure:
         """Say what an answer with an error status means."""
-        try:
-            body = msgspec.json.decode(refused.content)
-        except (ValueError, RecursionError):
-            body = None
+        body = error_body(refused.content)
         said = words_of(body) or refused.text
         said = without_key(said, *self._secrets) or "no reason given"
         if refused.elsewhere:

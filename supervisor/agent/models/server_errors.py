@@ -7,6 +7,9 @@ from an event in the middle of a stream, as OpenAI, vLLM, llama.cpp, Ollama, Mis
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
+
+from supervisor.agent.models.event_stream import EventDecoder
 from supervisor.agent.models.retry import TYPE_KINDS, kind_of_status
 from supervisor.errors import ModelError, ModelErrorKind
 
@@ -28,7 +31,19 @@ _CODE_KINDS: Final[Mapping[str, ModelErrorKind]] = {
     "content_policy_violation": "refusal",
 }
 """The same for errors that come after a status of 200 (https://platform.openai.com/docs/guides/error-codes)."""
+_LONGEST: Final = 2**20
+"""Bytes of an answer with an error status that are read."""
 _STATUSES: Final = range(400, 600)
+
+
+def error_body(content: bytes) -> object:
+    """Return what an answer with an error status says: its JSON, or that of its first event; None where it has none."""
+    content = content[:_LONGEST]
+    first = next(iter(EventDecoder().feed(content + b"\n\n")), None)
+    try:
+        return msgspec.json.decode(first.data if first else content)
+    except (ValueError, RecursionError):
+        return None
 
 
 def words_of(body: object, depth: int = 4) -> str:

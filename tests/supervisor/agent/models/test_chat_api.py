@@ -17,6 +17,7 @@ from supervisor.agent.models.remote_model import RemoteModel
 from supervisor.agent.models.server import NO_KEY
 from supervisor.config.model_keys import Effort
 from supervisor.journal.facts import ReplyOrigin
+from tests.chat_server import DONE as END
 from tests.chat_server import Call, ChatServer, called, chat_error, chat_reply, chunk, end, fault_in_chat
 from tests.script_server import Response
 from tests.supervisor.asked_model import ASK, KEY, TOOL, Asked, any_of, asking_format, result, talk, text, user
@@ -152,6 +153,7 @@ async def test_an_error_with_a_status_that_says_all_is_well_is_told_in_its_words
         (chat_error(400, "maximum context length is 5 tokens. However, you requested 9"), "context_full"),
         (chat_error(404, "The model `m` does not exist"), "not_found"),
         (chat_error(401, f"Incorrect API key provided: {KEY}"), "authentication"),
+        ({"status": 400, "body": 'data: {"error": {"code": "context_length_exceeded"}}\n\n' + END}, "context_full"),
     ],
 )
 async def test_a_refusal_has_a_kind(answer: dict[str, Any], kind: str) -> None:

@@ -6,7 +6,8 @@ from typing import Any, Final
 import pytest
 
 from supervisor.agent.models.chat_api import FORMAT
-from supervisor.agent.models.model import Progress, Reply, TextDelta, ThoughtDelta, ToolUse
+from supervisor.agent.models.chat_calls import ArrivingCalls
+from supervisor.agent.models.model import Progress, Reply, TextDelta, ThoughtDelta
 from supervisor.errors import ModelError
 from tests.chat_server import DONE, USAGE, called, chat_reply, chunk, end, fault_in_chat
 from tests.supervisor.asked_model import text
@@ -96,6 +97,10 @@ CALLS: Final[dict[str, tuple[str, list[tuple[str, str, str]]]]] = {
     "all with the index 0, other ids": (
         called(0, "x", "f", A) + called(0, "y", "f", B),
         [("x", "f", A), ("y", "f", B)],
+    ),
+    "all with the index 0, other ids, without arguments": (
+        called(0, "x", "f", "") + called(0, "y", "f", ""),
+        [("x", "f", "{}"), ("y", "f", "{}")],
     ),
     "all with the index 0, whole, one id": (
         called(0, "x", "f", A) + called(0, "x", "f", B),
@@ -475,9 +480,16 @@ def test_chunks_in_any_order_are_a_model_error_or_a_reply_that_can_be_sent_again
     assert min(replies, others) > 30
 
 
-def test_names_and_ids_said_without_end_take_no_more_time_than_they_are_long() -> None:
-    piece = several(entry("f", '\\"}', index=0))
-    found = replied(called(0, "x", "f", '{"a": "') + piece * 20_000 + end())
-    assert found.calls == [ToolUse("x", "f", '{"a": "' + '\\"}' * 20_000)]
-    named = replied("".join(called(0, None, f"n{number}") for number in range(20_000)) + end())
+def test_pieces_without_end_that_say_their_name_again_are_not_looked_at_each_time() -> None:
+    calls = ArrivingCalls()
+    calls.take(entry("f", '{"a": "', index=0, id="x"))
+    for _ in range(2000):
+        calls.take(entry("f", '\\"}', index=0))
+    (call,) = calls._calls
+    assert call.looks == 16
+    assert call.raw == '{"a": "' + '\\"}' * 2000
+
+
+def test_a_name_in_pieces_without_end_is_none() -> None:
+    named = replied("".join(called(0, None, f"n{number}") for number in range(2000)) + end())
     assert len(named.calls[0].name) < 200

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.agent.models.server_errors import kind_of_refusal, reported_error, words_of
+from supervisor.agent.models.server_errors import error_body, kind_of_refusal, reported_error, words_of
 
 SHAPES: Final[dict[str, tuple[Any, str]]] = {
     "OpenAI": ({"error": {"message": "no", "type": "x", "param": None, "code": None}}, "no"),
@@ -24,6 +24,23 @@ SHAPES: Final[dict[str, tuple[Any, str]]] = {
 @pytest.mark.parametrize(("body", "words"), SHAPES.values(), ids=SHAPES)
 def test_an_error_is_read_in_the_words_of_its_server(body: Any, words: str) -> None:
     assert words_of(body) == words
+
+
+@pytest.mark.parametrize(
+    ("content", "body"),
+    [
+        (b'{"error": "no"}', {"error": "no"}),
+        (b'data: {"error": "no"}\n\ndata: [DONE]\n\n', {"error": "no"}),
+        (b'event: error\r\ndata: {"error": "no"}', {"error": "no"}),
+        (b'["no"]', ["no"]),
+        (b"<html>no</html>", None),
+        (b"data: no", None),
+        (b"", None),
+        (b"[" * 100_000, None),
+    ],
+)
+def test_an_answer_with_an_error_status_is_read_as_json_or_as_an_event(content: bytes, body: object) -> None:
+    assert error_body(content) == body
 
 
 REPORTED: Final[dict[str, tuple[dict[str, Any], str]]] = {
