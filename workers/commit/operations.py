@@ -9,6 +9,7 @@ exchange names, nothing is proposed; one that is not known is believed to be abl
 import errno
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple, Self
 
 import msgspec
@@ -159,21 +160,25 @@ def overtaken(differences: Iterable[Difference], since_ns: int) -> Iterator[Conf
             yield conflict(each.path, "somebody else changed it while the command ran")
 
 
-def conflicts(parents: OpenParents, operation: Operation, ration: Ration) -> Iterator[Conflict]:
-    """Find what is another now, at the operation's name and in a directory that goes."""
+def conflicts(parents: OpenParents, operation: Operation, ration: Ration, *, stays: bool = False) -> Iterator[Conflict]:
+    """Find what is another now, at the operation's name and in a directory that goes.
+
+    What has not changed since it was seen, by its times, is read when it is out of the root; now, if it `stays` there.
+    """
+    before = operation.top.before
     why = "its directory is gone, or is a link now"
     try:
         parent = parents.of(operation.parent)
         why = "it cannot be looked at any more"
-        now = look(parent, operation.name, ration, ours=False)
+        now = look(parent, operation.name, ration, ours=False, known=None if stays else before)
     except OSError:
         yield conflict(operation.path, why)
         return
-    before = operation.top.before
     if not same(before, now):
         yield conflict(operation.path, _word(before, now))
     elif is_directory(before) and not operation.stays_directory:
-        yield from lost_conflicts(parents.root, operation.path, operation.path, operation.lost(), ration)
+        path, lost = operation.path, operation.lost()
+        yield from lost_conflicts(parents.root, path, path, lost, ration, known=lost)
 
 
 def anchor_conflicts(
@@ -181,13 +186,23 @@ def anchor_conflicts(
 ) -> Iterator[Conflict]:
     """Find what is another now among the files that get another name."""
     for path, before in anchors.values():
-        yield from conflicts(parents, Operation("", Difference(path, before, None), ()), ration)
+        yield from conflicts(parents, Operation("", Difference(path, before, None), ()), ration, stays=True)
 
 
-def lost_conflicts(root: int, place: str, path: str, lost: Mapping[str, Node], ration: Ration) -> Iterator[Conflict]:
-    """Find what is another now in the directory `place`, which was `path` when `lost` was seen in it."""
+def lost_conflicts(
+    root: int,
+    place: str,
+    path: str,
+    lost: Mapping[str, Node],
+    ration: Ration,
+    known: Mapping[str, Node] = MappingProxyType({}),
+) -> Iterator[Conflict]:
+    """Find what is another now in the directory `place`, which was `path` when `lost` was seen in it.
+
+    What is `known` there is not read again where it is as it was.
+    """
     try:
-        found = everything_in(root, place, ration)
+        found = everything_in(root, place, ration, known)
     except (CannotRehearse, OSError):
         yield conflict(path, "it cannot be looked through any more")
         return

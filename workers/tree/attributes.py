@@ -106,13 +106,12 @@ def unkept(status: os.stat_result, parent: int, others: Iterable[str] = ()) -> t
         others: of its attributes, as `read_attributes` says.
     """
     is_file = stat.S_ISREG(status.st_mode)
-    group = status.st_gid != os.getegid() and not (is_file and inherits(parent, status.st_gid))
-    rows = (
-        (status.st_uid != os.geteuid(), "its owner"),
-        (group, "its group"),
-        (is_file and status.st_mode & _SET_ID, "its set-ID bits"),
-    )
-    return (*(words for so, words in rows if so), *others)
+    lost = ["its owner"] if status.st_uid != os.geteuid() else []
+    if status.st_gid != os.getegid() and not (is_file and inherits(parent, status.st_gid)):
+        lost.append("its group")
+    if is_file and status.st_mode & _SET_ID:
+        lost.append("its set-ID bits")
+    return (*lost, *others)
 
 
 def inherits(parent: int, group: int) -> bool:

@@ -88,6 +88,7 @@ class Comparison:
         until: float = math.inf,
         times: bool = False,
         gone: Gone = NOTHING,
+        known: Mapping[str, Node | None] = MappingProxyType({}),
     ) -> None:
         """Take the descriptors of both directories, which stay the caller's.
 
@@ -99,6 +100,7 @@ class Comparison:
             until: When to give up (time.monotonic).
             times: Whether another time alone is a difference.
             gone: Names that are gone without a mark.
+            known: What of the root was seen before, by path: it is not read again where it is as it was (`look`).
         """
         self.differences: list[Difference] = []
         self.unchanged: dict[int, tuple[str, Node]] = {}
@@ -110,6 +112,7 @@ class Comparison:
         self._until = until
         self._times = times
         self._gone = gone
+        self._known = known
         self._device = os.fstat(root).st_dev
         self._names = 0
 
@@ -189,7 +192,7 @@ class Comparison:
         if time.monotonic() > self._until:
             raise TooMuch("what the command changed takes too long to compare with the root")
         after = look(upper, name, self._above, ours=True) if upper >= 0 else None
-        before = look(lower, name, self._below, ours=False) if lower >= 0 else None
+        before = look(lower, name, self._below, ours=False, known=self._known.get(path)) if lower >= 0 else None
         if after is not None and after.state.kind == "device":
             raise CannotRehearse(f"the command made a device, {path!r}")
         return self._difference(task, path, before, after), self._below_of(task, path, before, after, (upper, name))
@@ -205,8 +208,9 @@ class Comparison:
 
     def _only_touched(self, before: Node, after: Node) -> bool:
         """Say whether only the time is another; a file with other names has it together with them."""
-        untimed = msgspec.structs.replace(after.state, mtime_ns=before.state.mtime_ns)
-        return not self._times and after.links == 1 and before.state == untimed
+        if self._times or after.links != 1 or before.state.digest != after.state.digest:
+            return False
+        return before.state == msgspec.structs.replace(after.state, mtime_ns=before.state.mtime_ns)
 
     def _below_of(
         self, task: _Task, path: str, before: Node | None, after: Node | None, place: tuple[int, str]
@@ -222,13 +226,17 @@ class Comparison:
         return None
 
 
-def everything_in(root: int, path: str, ration: Ration) -> dict[str, Node]:
+def everything_in(
+    root: int, path: str, ration: Ration, known: Mapping[str, Node] = MappingProxyType({})
+) -> dict[str, Node]:
     """Return everything in a directory beneath `root`, by path, without the directory itself.
+
+    What is `known` is not read again where it is as it was.
 
     Raises:
         CannotRehearse: it cannot be looked through, or there is too much.
     """
-    walk = Comparison(-1, root, above=ration, below=ration)
+    walk = Comparison(-1, root, above=ration, below=ration, known=known)
     walk.walk_lost(path)
     return {each.path: each.before for each in walk.differences if each.before is not None}
 

@@ -9,12 +9,14 @@ import hashlib
 import os
 import stat
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from workers.changes.effects import Kind, NodeState
 from workers.errors import TooMuch
 from workers.tree.attributes import read_attributes, shortened, unkept
+from workers.tree.root import closing
 
 CHUNK: Final = 2**20
 KEPT: Final = 2**23
@@ -89,7 +91,7 @@ class Ration:
         return False
 
 
-def look(directory: int, name: str, ration: Ration, *, ours: bool) -> Node | None:
+def look(directory: int, name: str, ration: Ration, *, ours: bool, known: Node | None = None) -> Node | None:
     """Return what is at `name` in the open directory; None where nothing is.
 
     Args:
@@ -97,38 +99,35 @@ def look(directory: int, name: str, ration: Ration, *, ours: bool) -> Node | Non
         name: One component.
         ration: For the digest of a file.
         ours: The name is in a scratch directory of this process, whose modes may be changed to read it.
+        known: What was seen there before. If nothing of that has changed since by its st_ctime, it is not read again;
+            only what is written through a mapping may change without another time.
     """
     try:
         status = os.lstat(name, dir_fd=directory)
     except FileNotFoundError:
         return None
+    if known is not None and _identity(status) == known[1:4]:
+        return known
     kind = _KINDS[stat.S_IFMT(status.st_mode)]
-    digest, attributes, target, content, loses = b"", dict[str, bytes](), ("", b""), None, tuple[str, ...]()
-    if kind == "link":
-        target = spoken(os.readlink(name, dir_fd=directory))
-    elif kind in {"file", "dir"}:
-        digest, attributes, content, loses = _read(
-            directory, name, status, ration if kind == "file" else None, ours=ours
-        )
-    size = status.st_size if kind == "file" else 0
-    mtime_ns = status.st_mtime_ns if kind != "dir" else 0
-    state = NodeState(kind, status.st_mode & BITS, size, mtime_ns, digest, *target, attributes)
-    identity = status.st_dev, status.st_ino, status.st_ctime_ns, status.st_nlink
-    return Node(state, *identity, content, loses, status.st_gid)
+    mode, content = status.st_mode & BITS, None
+    loses: tuple[str, ...] = ()
+    if kind == "file":
+        digest, attributes, content, loses = _read(directory, name, status, ration, ours=ours)
+        state = NodeState(kind, mode, status.st_size, status.st_mtime_ns, digest, attributes=attributes)
+    elif kind == "dir":
+        _, attributes, _, loses = _read(directory, name, status, None, ours=ours)
+        state = NodeState(kind, mode, attributes=attributes)
+    else:
+        target = spoken(os.readlink(name, dir_fd=directory)) if kind == "link" else ("", b"")
+        state = NodeState(kind, mode, 0, status.st_mtime_ns, b"", *target)
+    return Node(state, *_identity(status), status.st_nlink, content, loses, status.st_gid)
 
 
-class _Opened:
-    """A file or a directory that was seen, open to be read in the body.
+class _Unlocked:
+    """What `opened` gives of a file or directory whose mode forbids to read it."""
 
-    A mode that forbids to read what is ours is lifted for the body: it also decides about attributes of an open file.
-
-    Raises:
-        OSError: it cannot be read; ESTALE, it is another one by now.
-    """
-
-    def __init__(self, directory: int, name: str, status: os.stat_result, *, ours: bool) -> None:
+    def __init__(self, directory: int, name: str, status: os.stat_result) -> None:
         self._seen = directory, name, status
-        self._closed = ours and status.st_mode & stat.S_IRUSR == 0
 
     def __enter__(self) -> int:
         self._let_read(stat.S_IRUSR)
@@ -144,12 +143,21 @@ class _Opened:
         self._let_read(0)
 
     def _let_read(self, more: int) -> None:
-        if self._closed:
-            directory, name, status = self._seen
-            os.chmod(name, stat.S_IMODE(status.st_mode) | more, dir_fd=directory)
+        directory, name, status = self._seen
+        os.chmod(name, stat.S_IMODE(status.st_mode) | more, dir_fd=directory)
 
 
-opened: Final = _Opened
+def opened(directory: int, name: str, status: os.stat_result, *, ours: bool) -> AbstractContextManager[int, None]:
+    """Return a file or a directory that was seen, open to be read in the body.
+
+    A mode that forbids to read what is ours is lifted for the body: it also decides about attributes of an open file.
+
+    Raises:
+        OSError: it cannot be read; ESTALE, it is another one by now. Some of it is raised as the body begins.
+    """
+    if ours and not status.st_mode & stat.S_IRUSR:
+        return _Unlocked(directory, name, status)
+    return closing(open_seen(directory, name, status))
 
 
 def open_seen(directory: int, name: str, status: os.stat_result) -> int:
@@ -184,6 +192,10 @@ def spoken(name: str) -> tuple[str, bytes]:
     return name, b""
 
 
+def _identity(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_dev, status.st_ino, status.st_ctime_ns
+
+
 def _read(
     directory: int, name: str, status: os.stat_result, ration: Ration | None, *, ours: bool
 ) -> tuple[bytes, dict[str, bytes], bytes | None, tuple[str, ...]]:
@@ -191,12 +203,16 @@ def _read(
 
     Only a file has a ration.
     """
-    digest, attributes, content = b"", dict[str, bytes](), None
-    loses = tuple[str, ...]()
+    digest, content = b"", None
+    attributes: dict[str, bytes] = {}
+    loses: tuple[str, ...] = ()
     try:
         with opened(directory, name, status, ours=ours) as file:
-            found, others = read_attributes(file)
-            attributes, loses = shortened(found), () if ours else unkept(status, directory, others)
+            attributes, others = read_attributes(file)
+            if attributes:
+                attributes = shortened(attributes)
+            if not ours:
+                loses = unkept(status, directory, others)
             if ration is not None and ration.takes(status.st_size):
                 digest, content = _digest(file, status.st_size, ration)
     except OSError:

@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import mmap
 import os
 import subprocess
 import sys
@@ -72,6 +73,30 @@ def test_a_change_in_between_is_a_conflict_and_nothing_is_applied(
     assert isinstance(outcome, Conflicted), outcome
     assert (path, why) in {(each.path, each.why) for each in outcome.conflicts}
     assert snapshot(tree) == before
+
+
+MAPPED = (
+    ("echo new > text", "text"),
+    ("rm text", "text"),
+    ("rm -rf d", "d/sub/y"),
+    ("rm -rf d; mkdir d", "d/sub/y"),
+    ("ln text too", "text"),
+)
+
+
+@pytest.mark.parametrize(("command", "path"), MAPPED)
+def test_a_change_through_a_mapping_is_found_though_no_time_tells_of_it(
+    rehearsing: Rehearsing, tree: Path, command: str, path: str
+) -> None:
+    (tree / path).write_text("before\n")
+    with open(tree / path, "r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+        mapped[:1] = b"B"  # from here on the page is writable, and the kernel sees no more of it
+        rehearsing.rehearse(tree, command)
+        mapped[:1] = b"A"
+        outcome = rehearsing.commit()
+    assert isinstance(outcome, Conflicted), outcome
+    assert (path, CHANGED) in {(each.path, each.why) for each in outcome.conflicts}
+    assert (tree / path).read_text() == "Aefore\n"
 
 
 ELSEWHERE = (
