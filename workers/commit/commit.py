@@ -79,7 +79,7 @@ def commit(diff: TreeDiff, held: list[int], number: int = 0) -> CommitOutcome:
             place.sync()
             with OpenParents(diff.root) as parents:
                 if number:
-                    write_plan(parents, place.fd, number, todo)
+                    write_plan(diff.root, place.fd, number, todo, place.inodes)
                 return _apply(Exchange(parents, diff.upper, place, held), todo, place)
     except OSError as error:
         if error.errno == errno.ESTALE:

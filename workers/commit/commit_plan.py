@@ -7,13 +7,13 @@ A plan has the number of its call, which only the call's journal has as well: no
 
 import errno
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 
 from workers.changes.effects import Kind, NodeState
-from workers.commit.operations import OpenParents, Operation
+from workers.commit.operations import Operation
 from workers.tree.attributes import attributes_of
 from workers.tree.root import DIRECTORY, closing, open_beneath
 from workers.treediff.comparison import Difference
@@ -62,13 +62,20 @@ class _PlanLine(msgspec.Struct, array_like=True):
     """What is in a new directory."""
 
 
-def write_plan(parents: OpenParents, staging: int, number: int, todo: Sequence[Operation]) -> None:
+def write_plan(root: int, staging: int, number: int, todo: Sequence[Operation], inodes: Mapping[str, int]) -> None:
     """Write the plan of a commit, durable where a part of it could be done alone.
 
+    Args:
+        root: a descriptor of the root.
+        staging: one of the staging directory.
+        number: of the call.
+        todo: what is to be done.
+        inodes: of what was made for it, by number.
+
     Raises:
-        OSError: it cannot be written, or something that is to be renamed is gone.
+        OSError: it cannot be written, or a directory that is to stay is gone.
     """
-    data = _encoder.encode((number, [_row(parents.root, staging, each) for each in todo]))
+    data = _encoder.encode((number, [_row(root, each, inodes.get(each.number, 0)) for each in todo]))
     with closing(os.open(PLAN, _CREATE, 0o600, dir_fd=staging)) as file:
         if os.write(file, data) != len(data):
             raise OSError(errno.ENOSPC, "a short write", PLAN)
@@ -98,17 +105,15 @@ def read_plan(staging: int, number: int) -> list[PlannedOperation] | None:
         return None
 
 
-def _row(root: int, staging: int, each: Operation) -> _PlanLine:
-    before, after = each.top.before, each.top.after
-    inode, attributes = 0, dict[str, bytes]()
+def _row(root: int, each: Operation, inode: int) -> _PlanLine:
+    attributes: dict[str, bytes] = {}
     if each.stays_directory:
         with closing(open_beneath(root, each.path, os.O_PATH | os.O_DIRECTORY, links=False)) as handle:
             inode = os.fstat(handle).st_ino
             attributes = _attributes(handle)
-    elif after is not None:
-        inode = os.lstat(each.number, dir_fd=staging).st_ino
+    path, before, after, _inner = each.top
     return _PlanLine(
-        each.number, os.fsencode(each.path), _seen(before), _seen(after), inode, attributes, [*_inner(each)]
+        each.number, os.fsencode(path), _seen(before), _seen(after), inode, attributes, [*_made_within(each)]
     )
 
 
@@ -121,7 +126,7 @@ def _attributes(handle: int) -> dict[str, bytes]:
         return {}
 
 
-def _inner(operation: Operation) -> Iterator[tuple[bytes, _Seen]]:
+def _made_within(operation: Operation) -> Iterator[tuple[bytes, _Seen]]:
     for path, _before, after, _inner in operation.inner:
         if (seen := _seen(after)) is not None:
             yield os.fsencode(path), seen

@@ -78,7 +78,7 @@ class Exchange:
             OSError: the system refuses.
         """
         before, after = operation.top.before, operation.top.after
-        inode = os.lstat(operation.number, dir_fd=self._staging.fd).st_ino if after is not None else 0
+        inode = self._staging.inodes.get(operation.number, 0)
         if after is not None and after.state.kind == "dir":
             self._modes.remember(operation.path, inode, after.state.mode)
         with self._modes.parent(operation) as parent:

@@ -47,6 +47,8 @@ class Staging:
         self._root = root
         self._upper = upper
         self._unchanged = unchanged
+        self.inodes: dict[str, int] = {}
+        """Of what was made for an operation, by its number."""
         self._first: dict[int, str] = {}
         self._files = 0
         self._given = "", -1
@@ -84,6 +86,7 @@ class Staging:
         for place, path, after in reversed(made):
             if after.state.kind == "dir":
                 self._finish_directory(place, path, after.state.mode)
+        self.inodes[operation.number] = os.lstat(operation.number, dir_fd=self.fd).st_ino
 
     def mark(self, *, begun: bool) -> None:
         """Say that the renames begin, or that all have been done: it is known by that what a killed commit leaves."""

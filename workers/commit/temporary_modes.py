@@ -9,7 +9,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Final
 
 from workers.commit.operations import OpenParents, Operation
@@ -72,18 +72,15 @@ class TemporaryModes:
             os.removexattr(directory, name)
         set_attributes(directory, attributes, mode)
 
-    @contextmanager
-    def parent(self, operation: Operation) -> Iterator[int]:
+    def parent(self, operation: Operation) -> AbstractContextManager[int]:
         """Open the directory of a name, writable for the body even if it is not to others."""
         parent = self._parents.of(operation.parent)
         status = os.fstat(parent)
         mode = status.st_mode & BITS
         if status.st_uid != os.geteuid() or mode & _WRITE == _WRITE:
-            yield parent
-            return
+            return nullcontext(parent)
         self.remember(operation.parent, status.st_ino, mode)
-        with _with_rights(parent, mode, _WRITE):
-            yield parent
+        return _with_rights(parent, mode, _WRITE)
 
     @contextmanager
     def directory(self, operation: Operation) -> Iterator[int]:
@@ -168,10 +165,10 @@ def change_mode(handle: int, mode: int) -> None:
 
 
 @contextmanager
-def _with_rights(handle: int, mode: int, more: int) -> Iterator[None]:
+def _with_rights(handle: int, mode: int, more: int) -> Iterator[int]:
     """Add rights to the mode of a directory for the body."""
     change_mode(handle, mode | more)
     try:
-        yield
+        yield handle
     finally:
         change_mode(handle, mode)
