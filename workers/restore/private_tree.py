@@ -1,16 +1,16 @@
 """The worker's own tree, made ready before lock-down: `prepare` of the category.
 
-Rule: the process sees the root, what was kept (to read), a scratch directory and /proc, and no other file of the
-system. Modes and times are changed by names, which neither Landlock nor a filter can judge: so names lead nowhere else.
-Where a system forbids namespaces it serves without, and says so. Where only one of these directories cannot be shown
-there, nothing helps but to mend that: it does not serve.
+Rule: the process sees the root, what was kept (to read), a scratch directory, another one in memory, and /proc, and no
+other file of the system. Modes and times are changed by names, which neither Landlock nor a filter can judge: so names
+lead nowhere else. Where a system forbids namespaces it serves without, and says so. Where only one of these directories
+cannot be shown there, nothing helps but to mend that: it does not serve.
 """
 
 import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -21,8 +21,9 @@ from workers.confine.namespaces import NEW_HOST_NAME, NEW_IPC, NEW_MOUNTS, NEW_N
 from workers.confine.probe import try_doors
 from workers.confine.steps import STEPS, Prepared, StepContext
 from workers.restore.restore_inputs import RestoreInputs
-from workers.restore.restorer import Restorer
-from workers.tree.root import HANDLE
+from workers.restore.restorer import MEMORY, Restorer
+from workers.tree.attributes import ACCESS, INTERNAL, plain_list
+from workers.tree.root import DIRECTORY, HANDLE, closing
 from workers.wire import messages
 
 _NAMESPACES: Final = NEW_USERS | NEW_MOUNTS | NEW_NETWORK | NEW_IPC | NEW_HOST_NAME
@@ -32,6 +33,9 @@ _BASE: Final = "/dev"
 
 _NAMES: Final = ("/root", "/kept", "/scratch")
 """Where the places are in it."""
+
+_MEMORY: Final = "/memory"
+"""Where the scratch directory in memory is; `restorer.MEMORY` bytes are used of it."""
 
 _PROC: Final = "/proc"
 
@@ -59,17 +63,18 @@ def prepare(start: messages.Start, inputs: RestoreInputs) -> Prepared:
     """
     paths = inputs.packs, inputs.scratch
     kept, scratch = (_own(path) for path in paths)
+    memory = os.dup(scratch)  # and stays that where there is no tree of its own
 
     def tree_of_its_own(order: StepContext) -> str:
         root = _ShownDirectory(f"the root {order.start.context.working_directory}", order.start.root_fd, ".")
         others = _ShownDirectory(paths[0], kept, paths[0]), _ShownDirectory(paths[1], scratch, paths[1])
-        _leave(root, others, writable=start.writable)
+        _leave(root, others, memory, writable=start.writable)
         return "namespaces"
 
     steps = tuple((name, tree_of_its_own if name == "namespaces" else step) for name, step in STEPS)
-    rules = landlock.Beneath(kept, landlock.READ_FILE), landlock.Beneath(scratch, SCRATCH)
+    rules = landlock.Beneath(kept, landlock.READ_FILE), *(landlock.Beneath(each, SCRATCH) for each in (scratch, memory))
     doors = partial(try_doors, refusals=_REFUSALS)
-    return Prepared(Restorer(kept, scratch), rules, (kept, scratch), steps, doors)
+    return Prepared(Restorer(kept, scratch, memory), rules, (kept, scratch, memory), steps, doors)
 
 
 def _own(path: str) -> int:
@@ -86,12 +91,13 @@ def _own(path: str) -> int:
     raise ValueError(f"others may write in {path}. Use: chmod 700 {path}")
 
 
-def _leave(root: _ShownDirectory, others: tuple[_ShownDirectory, ...], *, writable: bool) -> None:
+def _leave(root: _ShownDirectory, others: tuple[_ShownDirectory, ...], memory: int, *, writable: bool) -> None:
     """Move into namespaces of which this process sees nothing but these places, under their descriptors.
 
     Args:
         root: The current directory goes along, whatever it is called; what a descriptor stands for does not.
         others: What was kept, and the scratch directory.
+        memory: The descriptor that gets a directory in memory, if one of this kernel has attributes and access lists.
         writable: Whether the root is.
 
     Raises:
@@ -112,6 +118,8 @@ def _leave(root: _ShownDirectory, others: tuple[_ShownDirectory, ...], *, writab
     ):
         with _had(place):
             _bind(source, name, flags)
+    os.mkdir(_BASE + _MEMORY)
+    mounts.new("tmpfs", _BASE + _MEMORY, _PLAIN, f"size={2 * MEMORY},mode=700")
     mounts.change_root(_BASE)
     mounts.restrict("/", READ_ONLY)
     for each in opened:  # they lead into the old tree
@@ -120,6 +128,10 @@ def _leave(root: _ShownDirectory, others: tuple[_ShownDirectory, ...], *, writab
         again = _same(place, name)  # or something is mounted over it
         os.dup2(again, place.descriptor, inheritable=False)
         os.close(again)
+    with closing(os.open(_MEMORY, DIRECTORY)) as made, suppress(OSError):
+        os.setxattr(made, f"{INTERNAL}probe", b"y")
+        os.setxattr(made, ACCESS, plain_list(stat.S_IRWXU))
+        os.dup2(made, memory, inheritable=False)
 
 
 def _bind(source: str, name: str, flags: int) -> None:

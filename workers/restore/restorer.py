@@ -1,10 +1,10 @@
 """An undo: pack and root -> the layer that lies over the root when all is restored, held until it is decided.
 
-Rule: until the commit nothing of the root is touched. The layer is made in a scratch directory outside of every root,
-locked while it is in use; what a killed worker left there is known by its free lock, and goes with the next undo. It
-is as an overlay would have it but for marks of deleted names, made name by name relative to open directories, through
-no link. A directory that is not of the pack is as the root has it. Modes come last, for they may forbid what comes
-before.
+Rule: until the commit nothing of the root is touched. The layer is made outside of every root: in memory where it is
+small, since some disks take a millisecond to free each file; else in a scratch directory, locked while it is in use;
+what a killed worker left there is known by its free lock, and goes with the next undo. It is as an overlay would have
+it but for marks of deleted names, made name by name relative to open directories, through no link. A directory that is
+not of the pack is as the root has it. Modes come last, for they may forbid what comes before.
 """
 
 import errno
@@ -37,6 +37,11 @@ from workers.treediff.snapshot import BITS, CHUNK
 from workers.wire.pack_format import Broken
 
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+MEMORY: Final = 2**26
+"""Bytes of a layer that is made in memory."""
+_PAGE: Final = 4096
+_NAME: Final = 2**10
+"""What a file takes there, whatever it holds; its content takes whole pages."""
 _AGAIN: Final = "Undo it again."
 _SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 """What says nothing about a pack."""
@@ -166,6 +171,8 @@ class Restorer(msgspec.Struct, frozen=True):
 
     kept: int
     scratch: int
+    memory: int
+    """Where small ones are made."""
 
     def undo(self, root: Root, pack: str, *, force: bool) -> Result | Proposal:
         """Propose to take back what a pack says.
@@ -179,7 +186,8 @@ class Restorer(msgspec.Struct, frozen=True):
         with closing(self._opened(pack)) as file, _told(pack), ExitStack() as stack:
             plan = survey(root.fd, read(file))
             judge(plan, force=force)
-            scratch = stack.enter_context(scratch_directory(self.scratch, len(plan.steps)))
+            within = self.memory if _memory_of(plan.steps.values()) <= MEMORY else self.scratch
+            scratch = stack.enter_context(scratch_directory(within, len(plan.steps)))
             upper = RestoredLayer(scratch, root, partial(content, file))
             upper.build(plan.steps.values())
             layer = UpperLayer(root.fd, os.dup(scratch), since_ns, times=True, gone=upper.gone)
@@ -217,6 +225,12 @@ class Restorer(msgspec.Struct, frozen=True):
             os.close(file)
             raise ToolError("not_found", f"{pack!r} is no pack.", pack=pack)
         return file
+
+
+def _memory_of(steps: Iterable[RestoreStep]) -> int:
+    """Return how many bytes a layer takes in memory."""
+    states = (each.entry.before for each in steps)
+    return sum(_NAME + -(-state.size // _PAGE) * _PAGE for state in states if state is not None)
 
 
 @contextmanager

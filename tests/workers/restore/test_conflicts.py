@@ -138,7 +138,7 @@ def test_a_file_that_changes_while_it_is_looked_at_is_a_conflict(
         for each in (root, kept, scratch):
             stack.callback(os.close, each)
         with pytest.raises(ToolError, match=r"somebody else changed .* meanwhile") as caught:
-            Restorer(kept, scratch).undo(Root(root, 0o022), pack, force=True)
+            Restorer(kept, scratch, scratch).undo(Root(root, 0o022), pack, force=True)
     assert caught.value.kind == "conflict"
 
 

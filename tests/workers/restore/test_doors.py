@@ -36,6 +36,8 @@ OWN = (
     Door("up from what was kept", Held(restore=N), "os.chmod('../outside', 0o700, dir_fd=context.engine.kept)"),
     Door("up from the scratch directory", Held(restore=N),
         "os.chmod('../../outside', 0o700, dir_fd=context.engine.scratch)"),
+    Door("up from the directory in memory", Held(restore=N),
+        "os.chmod('../../outside', 0o700, dir_fd=context.engine.memory)"),
     # What was kept.
     Door("write a pack", Held(restore=LN),
         "os.close(os.open('pack', os.O_WRONLY, dir_fd=context.engine.kept))"),
@@ -55,6 +57,8 @@ OWN = (
     Door("a socket", Held(restore=S), "os.mknod('made', 0o140600, dir_fd=context.root.fd)"),
     Door("a socket in the scratch directory", Held(restore=LS),
         "os.mknod('made', 0o140600, dir_fd=context.engine.scratch)"),
+    Door("a socket in the directory in memory", Held(restore=LS),
+        "os.mknod('made', 0o140600, dir_fd=context.engine.memory)"),
 )  # fmt: skip
 """Besides what is tried in every worker."""
 
@@ -106,8 +110,8 @@ def test_a_door_is_shut_by_each_of_its_locks_and_by_no_other(
 
 
 def test_the_descriptors_are_those_that_were_agreed(hostile: Hostile) -> None:
-    """Those of every worker, and the two directories: none that leads into the old tree."""
-    assert attacked(hostile(), "result = len(descriptors())", {}) == "did 8"
+    """Those of every worker, and the three directories: none that leads into the old tree."""
+    assert attacked(hostile(), "result = len(descriptors())", {}) == "did 9"
 
 
 def test_the_probe_finds_every_door_shut_but_those_of_its_work(base: Path) -> None:

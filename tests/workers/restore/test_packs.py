@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.raw_worker import open_worker
-from tests.workers.restore.conftest import Damage, House, failed, inputs, let_go
+from tests.workers.restore.conftest import EACH, Damage, House, failed, inputs, let_go
 from workers.changes.effects import NodeState
 from workers.restore.pack import read
 from workers.wire import frames, messages
@@ -218,9 +218,10 @@ def test_a_name_that_is_no_pack_is_not_found(name: str, shared: House, beside: P
 
 
 def test_remains_of_a_killed_worker_go_with_the_next_undo(house: House) -> None:
-    pack = house.do("rm -rf d; chmod 000 e")
+    house.sh(f"truncate -s {EACH} z{{1..8}}")  # more than is restored in memory
+    pack = house.do("rm z*; rm -rf d; chmod 000 e")
     with open_worker(house.tree, category="restore", inputs=inputs(house.kept)) as other:
-        assert isinstance(other.propose("undo", {"pack": pack}), messages.Proposed)
+        assert isinstance(other.propose("undo", {"pack": pack, "force": True}), messages.Proposed)
     assert len(os.listdir(house.kept / "scratch")) == 1
     failed(house.undo("gone"), "not_found")
     assert os.listdir(house.kept / "scratch") == []

@@ -18,7 +18,8 @@ def test_a_shortage_of_descriptors_is_not_taken_for_a_missing_pack(tmp_path: Pat
 
     def undone() -> str:
         directory = os.open(tmp_path, os.O_RDONLY)
-        engine = Restorer(directory, os.open(scratch, os.O_RDONLY))
+        place = os.open(scratch, os.O_RDONLY)
+        engine = Restorer(directory, place, place)
         refuse_descriptors()
         with pytest.raises(ToolError) as caught:
             engine.undo(Root(directory, 0o022), "a.pack", force=False)
