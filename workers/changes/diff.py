@@ -87,6 +87,9 @@ def weight(text: str) -> int:
 
 
 def _cut(lines: Sequence[str], limit: int) -> Diff:
+    text = "".join(lines)
+    if len(text) * (1 + _ESCAPE) <= limit:  # no character weighs more
+        return Diff(text, 0)
     fits = sum(size <= limit for size in accumulate(map(weight, lines)))
     return Diff("".join(lines[:fits]), len(lines) - fits)
 
@@ -107,10 +110,11 @@ def _edits(before: Sequence[str], after: Sequence[str], budget: Budget) -> list[
     while same < ends - start and before[-1 - same] == after[-1 - same]:
         same += 1
     numbers: dict[str, int] = {}
-    old = [numbers.setdefault(line, len(numbers)) for line in before[start : len(before) - same]]
-    new = [numbers.setdefault(line, len(numbers)) for line in after[start : len(after) - same]]
-    if not old and not new:
-        return []
+    old_end, new_end = len(before) - same, len(after) - same
+    if start in {old_end, new_end}:
+        return [_Edit(start, old_end, start, new_end)] if old_end != new_end else []
+    old = [numbers.setdefault(line, len(numbers)) for line in before[start:old_end]]
+    new = [numbers.setdefault(line, len(numbers)) for line in after[start:new_end]]
     shared = set(old) & set(new)
     pairs = _matches(old, new, budget) if shared else []
     return [

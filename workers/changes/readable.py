@@ -44,6 +44,8 @@ _ASCII: Final = re.compile(rb"[ -~]{32}")
 """No text of two bytes a character has this; where it begins as one, other programs read something else there."""
 _LAYOUT: Final = frozenset("\t\n\v\f\r\b\x1b")
 """Controls that texts are laid out with."""
+_CONTROL: Final = re.compile(rb"[\0-\x07\x0e-\x1a\x1c-\x1f\x7f]")
+"""The others among ASCII."""
 _NO_TEXT: Final = frozenset({"Cc", "Cs", "Co", "Cn"})
 _LETTERS: Final = frozenset(range(0xC0, 0xFF)) - {0xD7, 0xF7} | {0x8A, 0x8C, 0x8E, 0x9A, 0x9C, 0x9E, 0x9F}
 _SIGNS: Final = frozenset(
@@ -82,10 +84,16 @@ class Encoding(msgspec.Struct, frozen=True):
     def decoded(self, data: bytes) -> Readable:
         """Return bytes as the text that they are."""
         if self.codec == "utf-8" or (self.codec != _WESTERN[0] and _ASCII.search(data)):
-            return Readable(data.decode("utf-8", "backslashreplace"), "" if _is_utf8(data) else _STRAY)
+            try:
+                return Readable(data.decode())
+            except UnicodeDecodeError:
+                return Readable(data.decode("utf-8", "backslashreplace"), _STRAY)
         if self.codec == _WESTERN[0]:
             return Readable(codecs.charmap_decode(data, "backslashreplace", _WINDOWS)[0], self.how)
         return Readable(_DECODERS[self.codec](data[self.skip :], "backslashreplace", True)[0], self.how)
+
+
+_UTF8: Final = Encoding()
 
 
 def encoding_of(head: bytes, *, whole: bool) -> Encoding | None:
@@ -95,6 +103,8 @@ def encoding_of(head: bytes, *, whole: bool) -> Encoding | None:
         head: the first `HEAD` bytes, or all.
         whole: whether that is all; else the last character may be cut.
     """
+    if head.isascii() and not _CONTROL.search(head):
+        return _UTF8  # nearly all files, and to look at each character takes a hundred times as long
     for mark, codec, how in _MARKS:
         if head.startswith(mark):
             fits = _no_text(_decoded(head[len(mark) :], codec)) * _SOME <= len(head) // 2
@@ -105,7 +115,7 @@ def encoding_of(head: bytes, *, whole: bool) -> Encoding | None:
     stray = sum("\udc80" <= char <= "\udcff" for char in text) if not text.isascii() else 0
     odd = stray + sum(char not in _LAYOUT for char in text if char < " " or "\x7f" <= char < "\xa0")
     if not odd:
-        return Encoding()
+        return _UTF8
     if (wide := _wide(head)) is not None:
         return wide
     if stray and stray == sum(byte > 0x7F for byte in head) and (odd - stray) * _SOME <= len(head) and _western(head):  # noqa: PLR2004
@@ -164,14 +174,6 @@ def binary(size: int) -> str:
 def too_large(size: int) -> str:
     """Return why a file of that size is not shown; "" if it is."""
     return f"a file of {size} bytes is not compared; the most is {TEXT}" if size > TEXT else ""
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _decoded(head: bytes, codec: str) -> str:

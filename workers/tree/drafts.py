@@ -36,7 +36,7 @@ _BATCH: Final = 4096
 
 def is_draft(name: str) -> bool:
     """Say whether a name is that of a write in progress; listings leave it out."""
-    return _DRAFT.fullmatch(name) is not None
+    return name.startswith(DRAFT) and _DRAFT.fullmatch(name) is not None
 
 
 def drafts_in(directory: str | int) -> list[str]:

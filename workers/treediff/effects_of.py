@@ -165,10 +165,9 @@ def _is_in(index: Mapping[bytes, tuple[bytes, bytes]], difference: Difference, b
 def _ignored(difference: Difference, ignore: GitIgnore) -> bool:
     """Say whether git ignores what was there, and what is."""
     path, before, after, _inner = difference
+    kinds = {each.state.kind == "dir" for each in (before, after) if each is not None}
     return path != "." and all(
-        ignore.ignores(path, is_directory=each.state.kind == "dir", was_there=before is not None)
-        for each in (before, after)
-        if each is not None
+        ignore.ignores(path, is_directory=is_directory, was_there=before is not None) for is_directory in kinds
     )
 
 

@@ -22,8 +22,10 @@ _PLAIN: Final = frozenset({"file", "dir"})
 
 def folder_of(change: Change) -> str:
     """Return the directory of packages that a change may be taken together in; "" where it has to be told."""
-    parts = change.path.split("/")[:-1]
-    if change.raw_path or ".git" in change.path.split("/") or not _is_plain(change):
+    *parts, name = change.path.split("/")
+    if PACKAGES.isdisjoint(parts) and _OTHERS.isdisjoint(parts):
+        return ""
+    if change.raw_path or ".git" in (*parts, name) or not _is_plain(change):
         return ""
     at = next((at for at, part in enumerate(parts) if part in PACKAGES), -1)
     if at < 0:
