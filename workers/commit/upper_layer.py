@@ -23,7 +23,7 @@ from workers.tree.git_config import GitConfigs
 from workers.tree.git_ignore import GitIgnore
 from workers.tree.git_index import INDEX, gist, is_index
 from workers.tree.root import closing, open_beneath, parent_of, shown
-from workers.treediff.comparison import NOTHING, Comparison, Difference, Gone
+from workers.treediff.comparison import Comparison, Difference
 from workers.treediff.content_diffs import Content
 from workers.treediff.effects_of import build_effects, committable
 from workers.treediff.repository_changes import git_changes
@@ -38,7 +38,7 @@ class UpperLayer:
     """One upper layer over one root."""
 
     def __init__(
-        self, root_fd: int, upper_fd: int, since_ns: int, *, times: bool = False, gone: Gone = NOTHING
+        self, root_fd: int, upper_fd: int, since_ns: int, compare: Callable[..., Comparison] = Comparison
     ) -> None:
         """Take both.
 
@@ -47,14 +47,12 @@ class UpperLayer:
             upper_fd: A descriptor of the upper layer, to be read, which has the root's mode and attributes but for what
                 shall change, and marks what is gone as an overlay does (`overlay`). `close` closes it.
             since_ns: When what is above was begun (time.time_ns): what the root has from later is somebody else's.
-            times: Whether another time alone is a change.
-            gone: What is gone without a mark.
+            compare: Makes the comparison.
         """
         self._root = root_fd
         self._upper = upper_fd
         self._since_ns = since_ns
-        self._times = times
-        self._gone = gone
+        self._compare = compare
         self._held: list[int] = []
         self._found: tuple[Effects, TreeDiff] | None = None
 
@@ -145,9 +143,7 @@ class UpperLayer:
         if self._found is None:
             above = Ration(LEFT_BEHIND, LEFT_BEHIND, strict=True, keeps=KEPT)
             below = of_root(keeps=KEPT)
-            comparison = Comparison(
-                *(self._upper, self._root), above=above, below=below, until=until, times=self._times, gone=self._gone
-            )
+            comparison = self._compare(self._upper, self._root, above=above, below=below, until=until)
             try:
                 comparison.run()
                 contents = _reader(self._root, ours=False), _reader(self._upper, ours=True)

@@ -31,7 +31,7 @@ from workers.tree.git_index import INDEX, gist
 from workers.tree.root import closing, shown
 from workers.treediff.comparison import Difference, everything_in
 from workers.treediff.effects_of import committable
-from workers.treediff.snapshot import Node, Ration, look, spoken
+from workers.treediff.snapshot import KEPT, Node, Ration, look, spoken
 
 _ELSEWHERE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV)
 
@@ -76,7 +76,7 @@ def survey(root: int, entries: Mapping[str, PackEntry]) -> RestorePlan:
         OSError: a name cannot be looked at.
     """
     plan = RestorePlan({})
-    ration = of_root()
+    ration = of_root(keeps=KEPT)
     with OpenParents(root) as parents:
         for path, entry in entries.items():
             now, lies = look_at(parents, path, ration)

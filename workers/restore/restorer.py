@@ -32,7 +32,7 @@ from workers.tool import Proposal, Result
 from workers.tree.attributes import attributes_of, names_others, set_attributes, without_lists
 from workers.tree.drafts import clear
 from workers.tree.root import DIRECTORY, HANDLE, Root, closing, declined, open_beneath, parent_of
-from workers.treediff.comparison import Difference
+from workers.treediff.comparison import Comparison, Difference
 from workers.treediff.snapshot import BITS, CHUNK
 from workers.wire.pack_format import Broken
 
@@ -190,7 +190,9 @@ class Restorer(msgspec.Struct, frozen=True):
             scratch = stack.enter_context(scratch_directory(within, len(plan.steps)))
             upper = RestoredLayer(scratch, root, partial(content, file))
             upper.build(plan.steps.values())
-            layer = UpperLayer(root.fd, os.dup(scratch), since_ns, times=True, gone=upper.gone)
+            known = {path: step.now for path, step in plan.steps.items()}
+            compare = partial(Comparison, times=True, gone=upper.gone, known=known)
+            layer = UpperLayer(root.fd, os.dup(scratch), since_ns, compare)
             stack.callback(layer.close)
             effects = layer.effects()
             _check_still(layer.differences, plan, upper.made)

@@ -34,6 +34,7 @@ from workers.shell.sandbox.private_root import Layout, in_memory
 from workers.shell.shell_inputs import within
 from workers.tree.drafts import clear
 from workers.tree.root import DIRECTORY, closing, open_beneath, shown
+from workers.treediff.comparison import Comparison
 
 _MEGABYTE: Final = 2**20
 _NAMED: Final = 5
@@ -84,7 +85,9 @@ class _Copy:
                     f"what it left in its copy of the root cannot be told: {error.strerror}"
                 ) from error
             self._need(layer.needed)
-            self._found = UpperLayer(self._root, os.dup(self._upper), self._since_ns, gone=layer.gone)
+            self._found = UpperLayer(
+                self._root, os.dup(self._upper), self._since_ns, partial(Comparison, gone=layer.gone)
+            )
         return self._found
 
     def _need(self, names: Iterable[str]) -> None:
