@@ -149,6 +149,14 @@ class ScriptServer(Loopback):
         """Return a whole reply as event-stream text."""
         raise NotImplementedError
 
+    def serves(self, path: str) -> bool:
+        """Say whether requests of a path are answered."""
+        return path.split("?", maxsplit=1)[0].endswith(self.PATH)
+
+    def played(self, _request: Recorded, response: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer that a response of the script is to a request."""
+        return response
+
     @property
     def url(self) -> str:
         """The base URL to give to a client."""
@@ -194,7 +202,7 @@ class ScriptServer(Loopback):
 
     def _answer(self, connection: socket.socket, request: Recorded) -> bool:
         """Answer one request; say whether the connection can go on."""
-        wrong_path = request.method != "POST" or not request.path.split("?")[0].endswith(self.PATH)
+        wrong_path = request.method != "POST" or not self.serves(request.path)
         if self._checked and not wrong_path:
             request.refused = self._judge(request.body) if self._judge else self.fault_in_request(request)
         with self._lock:
@@ -204,14 +212,18 @@ class ScriptServer(Loopback):
             elif request.refused:
                 response = self.error(self._refusal, request.refused, "invalid_request_error")
             elif self._script:
-                response = self._pop()
+                response = self.played(request, self._pop())
             else:
                 used_up = "the script of this test server is used up"
                 response = self.error(500, used_up, "api_error", x_should_retry="false")
         self._on_request(request)
         if "made" in response:
             response = {"sse": response["made"](request.body)}
-        return _play(connection, request, response) and request.headers.get("connection") != "close"
+        return self.play(connection, request, response)
+
+    def play(self, connection: socket.socket, request: Recorded, response: Mapping[str, Any]) -> bool:
+        """Answer a request with a response of the script's form; say whether the connection can go on."""
+        return _play(connection, request, dict(response)) and request.headers.get("connection") != "close"
 
     def _expanded(self, response: Response) -> list[dict[str, Any]]:
         if isinstance(response, str):

@@ -146,7 +146,7 @@ def check_models(settings: Settings) -> list[CheckResult]:
     """Ask the server of each provider that has a key or a server of its own set, else the default model's."""
     from supervisor.agent.models.providers import provider_of, rows
 
-    chosen = [row for row in rows() if settings.variable(row.key) or settings.variable(row.server)]
+    chosen = [row for row in rows() if row.key_in(settings) or settings.variable(row.server)]
     default = provider_of(DEFAULT_MODEL)
     checked = chosen or ([default] if default is not None else [])
     return [CheckResult("model", *row.check(settings)) for row in checked if row.check is not None]

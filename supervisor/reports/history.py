@@ -7,11 +7,12 @@ Facts ignored: BatchStarted, FaultsAllowed, Unreadable.
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from supervisor.agent.blocks import result_text
+from supervisor.agent.models.gemini_contents import FORMAT_NAME, contents
 from supervisor.agent.models.inline_contents import inlined
 from supervisor.agent.models.model import CONTENTS, ModelRequest, message_text
 from supervisor.agent.shown_contents import filled
@@ -233,7 +234,8 @@ def _messages(entries: Sequence[JournalEntry], store: ContentStore, sees: frozen
     transcript = Transcript(entry.fact for entry in entries)
     for fact in transcript.closing_facts():
         transcript.apply(fact)
-    return filled(ModelRequest("", (), transcript.messages, 0), transcript, store, sees)
+    request = ModelRequest("", (), transcript.messages, transcript.step, origins=transcript.origins)
+    return filled(request, transcript, store, sees)
 
 
 def _as_json(entries: Sequence[JournalEntry], _store: ContentStore) -> str:
@@ -252,29 +254,13 @@ def _as_anthropic(entries: Sequence[JournalEntry], store: ContentStore) -> str:
 
 
 def _as_gemini(entries: Sequence[JournalEntry], store: ContentStore) -> str:
-    """Return `contents` as in https://ai.google.dev/api/caching#Content."""
-    names: dict[str, str] = {}
-    contents = []
-    for message in _messages(entries, store, frozenset()).messages:
-        role = "model" if message["role"] == "assistant" else "user"
-        contents.append({"role": role, "parts": [_part(block, names) for block in message["content"]]})
-    return document(contents)
-
-
-def _part(block: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
-    match block["type"]:
-        case "text":
-            return {"text": block["text"]}
-        case "tool_use":
-            names[block["id"]] = block["name"]
-            return {"functionCall": {"id": block["id"], "name": block["name"], "args": block["input"]}}
-        case "tool_result":
-            key = "error" if block.get("is_error") else "output"
-            name = names.get(block["tool_use_id"], "")
-            response = {key: block["content"]}
-            return {"functionResponse": {"id": block["tool_use_id"], "name": name, "response": response}}
-        case other:
-            return {"text": f"({other})"}
+    """Return what Gemini would be sent as `contents`; a model that is none stands for the newest."""
+    request = _messages(entries, store, CONTENTS)
+    writers = [origin.provider for origin in request.origins.values() if origin.format == FORMAT_NAME]
+    opened = [entry.fact for entry in entries if isinstance(entry.fact, SessionOpened | SessionChanged)]
+    model = (opened[-1].model or "") if opened else ""
+    taker = model if FORMAT_NAME in model else FORMAT_NAME
+    return document(contents(request, writers[-1] if writers else FORMAT_NAME, taker))
 
 
 FORMATS: Final[Mapping[str, Callable[[Sequence[JournalEntry], ContentStore], str]]] = MappingProxyType(

@@ -36,8 +36,8 @@ class Asked:
 
     server: ScriptServer
 
-    def __init__(self, model: RemoteModel) -> None:
-        self.model = model
+    def __init__(self, model: Any) -> None:
+        self.model: RemoteModel = model  # or another that has its methods
         self.shown: list[Progress] = []
 
     async def reply(self, request: ModelRequest = ASK) -> Reply:

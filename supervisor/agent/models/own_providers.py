@@ -18,7 +18,7 @@ from supervisor.errors import ConfigError
 if TYPE_CHECKING:
     from supervisor.agent.models.wire_format import WireFormat  # it needs trio
 
-FORMATS: Final = {"messages": "messages_api", "chat": "chat_api", "responses": "responses_api"}
+FORMATS: Final = {"messages": "messages_api", "chat": "chat_api", "responses": "responses_api", "gemini": "gemini_api"}
 """The module of each format, which holds it as FORMAT."""
 
 

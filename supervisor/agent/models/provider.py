@@ -34,6 +34,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Raises ConfigError where the model cannot be used, and says what to set."""
     key: str = ""
     """The environment variable that holds the API key; the key is kept out of logs."""
+    other_key: str = ""
+    """A second variable, which counts where the first is not set."""
     server: str = ""
     """The environment variable that names a server of one's own."""
     any_name: bool = False
@@ -63,9 +65,13 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
         rest = name.removeprefix(beginning)
         return bool(rest) == bool(self.rest) and "\n" not in rest
 
+    def key_in(self, settings: Settings) -> str:
+        """Return the key that is set; "" for none."""
+        return settings.variable(self.key) or settings.variable(self.other_key)
+
     def is_available(self, settings: Settings) -> bool:
         """Say whether what it needs is set."""
-        has_key = self.format is None or not self.needs_key or bool(settings.variable(self.key))
+        has_key = self.format is None or not self.needs_key or bool(self.key_in(settings))
         return has_key or bool(self.server and settings.variable(self.server))
 
     @property

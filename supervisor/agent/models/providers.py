@@ -16,7 +16,7 @@ from supervisor.config.config_keys import DEFAULT_MODEL
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 
-MODULES: Final = ("offline", "scripted", "anthropic", "openai")
+MODULES: Final = ("offline", "scripted", "anthropic", "openai", "gemini")
 
 
 def rows() -> tuple[Provider, ...]:
@@ -55,7 +55,7 @@ def secrets(settings: Settings) -> list[str]:
     from supervisor.agent.models.server import secrets_in
 
     known = [*rows(), *own_providers(settings)]
-    keys = [key for row in known if (key := settings.variable(row.key))]
+    keys = [key for row in known for name in (row.key, row.other_key) if (key := settings.variable(name))]
     own = settings.config.providers.values()
     keys += [value for each in own for value in each.headers.values()]
     urls = [settings.config.network.proxy or "", *(settings.variable(row.server) for row in known if row.server)]

@@ -21,7 +21,15 @@ import trio
 from supervisor.agent.models.adjustment import Adjustment
 from supervisor.agent.models.model import ModelRequest, Progress, Reply, Retrying
 from supervisor.agent.models.model_http import HttpClient, RefusedError, RequestHead, Requests, UnansweredError, connect
-from supervisor.agent.models.retry import HINTS, RequestFailure, RetryPolicy, is_retried, requested_delay, without_key
+from supervisor.agent.models.retry import (
+    HINTS,
+    RequestFailure,
+    RetryPolicy,
+    delay_in,
+    is_retried,
+    requested_delay,
+    without_key,
+)
 from supervisor.agent.models.server import server_at
 from supervisor.agent.models.server_errors import error_body, kind_of_refusal, words_of
 from supervisor.agent.models.server_limits import NOTHING_LEARNED, ServerLimits
@@ -256,12 +264,12 @@ class RemoteModel:
         said = without_key(said, *self._secrets) or "no reason given"
         if refused.elsewhere:
             said = f"it says to ask {refused.elsewhere} instead, which is not followed, as the key is for this server"
-        kind = kind_of_refusal(refused.status, said, body)
+        kind, delay = kind_of_refusal(refused.status, said, body), requested_delay(refused.headers, self.clock())
         return RequestFailure(
             kind,
             f"{self._host} answered HTTP {refused.status}: {said}",
             is_retried(kind, refused.headers),
-            requested_delay(refused.headers, self.clock()),
+            delay_in(body) if delay is None else delay,
         )
 
     def _last_words(self, failure: RequestFailure, attempt: int) -> str:

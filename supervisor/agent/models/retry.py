@@ -50,10 +50,12 @@ TYPE_KINDS: Final[Mapping[str, ModelErrorKind]] = {
 
 _CONTEXT_FULL: Final = re.compile(
     r"prompt is too long|exceeds? (the )?(available )?context|maximum context length|greater than the context length"
-    r"|context_length_exceeded|exceed_context_size",
+    r"|context_length_exceeded|exceed_context_size|longer than the context length|exceeds the maximum number of tokens",
     re.IGNORECASE,
 )
 """How servers say that a conversation has outgrown the model; the API has no error type for it."""
+_KEY_REFUSED: Final = re.compile(r"API key (not valid|not found|expired)", re.IGNORECASE)
+"""How Google says so, with a status of 400."""
 
 HINTS: Final[Mapping[ModelErrorKind, str]] = {
     "authentication": "Check the API key.",
@@ -120,6 +122,7 @@ class RetryPolicy:
 def kind_of_status(status: int, message: str) -> ModelErrorKind:
     """Name what an HTTP status means; the message tells a full context from any other bad request."""
     bad_request: ModelErrorKind = "context_full" if _CONTEXT_FULL.search(message) else "invalid_request"
+    bad_request = "authentication" if _KEY_REFUSED.search(message) else bad_request
     others: dict[int, ModelErrorKind] = {4: bad_request, 5: "api_error"}
     return STATUS_KINDS.get(status) or others.get(status // 100, "bad_response")
 
@@ -141,6 +144,19 @@ def requested_delay(headers: Mapping[str, str], now: float) -> float | None:
     written = headers.get("retry-after", "")
     seconds = _seconds(written)
     return _until(written, now) if seconds is None else seconds
+
+
+def delay_in(body: object) -> float | None:
+    """Read how many seconds an error's own words ask to wait; None if they do not.
+
+    Source: https://github.com/googleapis/googleapis/blob/master/google/rpc/error_details.proto (RetryInfo)
+    """
+    match body[0] if isinstance(body, list) and body else body:
+        case {"error": {"details": [*details]}}:
+            written = [each["retryDelay"] for each in details if isinstance(each, dict) and "retryDelay" in each]
+            return next((_seconds(each[:-1]) for each in written if isinstance(each, str) and each.endswith("s")), None)
+        case _:
+            return None
 
 
 def _seconds(text: str) -> float | None:

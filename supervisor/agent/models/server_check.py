@@ -22,7 +22,7 @@ _REFUSED: Final = (401, 403)
 def checked(row: Provider, settings: Settings) -> ProviderCheck:
     """Ask the server of a provider that has one."""
     assert row.format is not None
-    form, key = LIST_FORMS[row.format], settings.variable(row.key)
+    form, key = LIST_FORMS[row.format], row.key_in(settings)
     if not row.is_available(settings):
         return ProviderCheck("missing", "there is no key to ask with", f"Set {row.key}.")
     try:

@@ -111,7 +111,7 @@ def address(row: Provider, settings: Settings) -> str:
 
 def _listing(row: Provider, settings: Settings) -> ServerListing:
     assert row.format is not None
-    form, key = LIST_FORMS[row.format], settings.variable(row.key) if row.key else ""
+    form, key = LIST_FORMS[row.format], row.key_in(settings)
     try:
         server = server_at(address(row, settings), *configured(settings, row.ca_file))
     except ConfigError as error:

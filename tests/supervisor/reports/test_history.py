@@ -15,6 +15,8 @@ from supervisor.journal.facts import (
     CallStarted,
     Fact,
     OptionChosen,
+    Replied,
+    ReplyOrigin,
     SessionChanged,
     SessionDeleted,
     SessionOpened,
@@ -24,6 +26,7 @@ from supervisor.journal.facts import (
 )
 from supervisor.journal.journal import Journal
 from supervisor.reports.history import SessionLine, history, sessions
+from tests.gemini_server import fault_in
 from tests.supervisor.command import Strongroom
 from tests.supervisor.histories import Line, call, fault_in_history, script
 from workers.changes.effects import Change, Effects, NodeState
@@ -43,6 +46,9 @@ FORGED: Final = [
     "* no",
 ]
 FORGERY: Final = "x" + "".join(end + line for end in LINE_ENDS for line in FORGED)
+
+
+GO_ON: Final = {"role": "user", "parts": [{"text": "go on"}]}
 
 
 def batch(strongroom: Strongroom, prompt: str, *lines: Line) -> str:
@@ -119,6 +125,24 @@ def test_a_history_of_what_was_killed_in_mid_call_is_whole_for_gemini(killed: St
     assert list(responses) == calls
     assert responses.pop(ended.call)["response"] == {"output": ended.content}
     assert [list(each["response"]) for each in responses.values()] == [["error"]]
+    assert fault_in({"contents": [*contents, GO_ON]}) is None
+
+
+def test_what_gemini_wrote_is_shown_with_its_signatures(journal: Journal, settings: Settings) -> None:
+    signed = {"functionCall": {"name": "read_file", "args": {}}, "thoughtSignature": "c2ln"}
+    block = {"type": "tool_use", "id": "call_1", "name": "read_file", "input": {}}
+    origin = ReplyOrigin("gemini", "gemini-3-flash", "gemini", [{"text": "so"}, signed])
+    journal.append(
+        "s",
+        SessionOpened("vault", "gemini-3-flash", Context("/x"), (), "call", "1"),
+        TurnStarted(1, "go"),
+        Replied(1, 0, [{"type": "text", "text": "so"}, block], "tool_use", {}, origin),
+        CallEnded(1, "call_1", "read_file", True, "text"),
+    )
+    contents = json.loads(history(settings, "s", "gemini"))
+    assert contents[1]["parts"] == [{"text": "so"}, signed]
+    assert contents[2]["parts"] == [{"functionResponse": {"name": "read_file", "response": {"output": "text"}}}]
+    assert fault_in({"contents": [*contents, GO_ON]}, known=frozenset({"c2ln"})) is None
 
 
 def test_looking_at_it_changes_nothing(killed: Strongroom) -> None:
