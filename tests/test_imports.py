@@ -78,6 +78,7 @@ LIBRARIES: Final = {
     "supervisor.agent.models.wire_format": {"httpx2"},
     "supervisor.agent.models.messages_api": {"httpx2"},
     "supervisor.agent.models.gemini_api": {"httpx2"},
+    "supervisor.agent.models.ollama_api": {"httpx2"},
     "supervisor.agent.models.server": {"certifi"},
     "supervisor.clients.console": {"msgspec", "prompt_toolkit", "rich"},
     "supervisor.clients": {"msgspec"},

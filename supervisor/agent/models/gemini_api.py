@@ -17,13 +17,13 @@ from supervisor.agent.models.gemini_reader import GeminiDecoder, GeminiReader
 from supervisor.agent.models.gemini_schema import parameters
 from supervisor.agent.models.model import ModelRequest, Progress
 from supervisor.agent.models.model_http import RequestHead
-from supervisor.agent.models.server import Server
+from supervisor.agent.models.server import Server, below
 from supervisor.config.model_keys import Effort
 
 if TYPE_CHECKING:
     import httpx2
 
-_VERSIONED: Final = re.compile(r"/v\d\w*$")
+_VERSIONED: Final = re.compile(r"/v\d\w*/?$")
 _THINKS_SINCE: Final = (2, 5)
 _LEVELS_SINCE: Final = (3, 0)
 _BUDGETS: Final[Mapping[Effort, int]] = {"none": 0, "low": 1024, "medium": 8192, "high": 24_576, "max": 24_576}
@@ -74,10 +74,9 @@ class GeminiFormat:
 
     def head(self, _http: "httpx2.AsyncClient", server: Server, api_key: str, model: str) -> RequestHead:
         """Return the address of the model, and the key's header."""
-        base = server.url.rstrip("/")
-        version = "" if _VERSIONED.search(urlsplit(base).path) else "/v1beta"
+        version = "" if _VERSIONED.search(urlsplit(server.url).path) else "v1beta/"
         place = model if "/" in model else f"models/{model}"
-        url = f"{base}{version}/{quote(place)}:streamGenerateContent?alt=sse"
+        url = below(server.url, f"{version}{quote(place)}:streamGenerateContent?alt=sse")
         headers = {"x-goog-api-key": api_key, "content-type": "application/json"}
         return RequestHead(url, headers | ({"authorization": server.authorization} if server.authorization else {}))
 

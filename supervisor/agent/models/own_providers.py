@@ -6,6 +6,7 @@ configuration, and is sent to that provider's server alone.
 
 from functools import partial
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Final, cast
 
 from supervisor.agent.models.model import Model
@@ -18,8 +19,14 @@ from supervisor.errors import ConfigError
 if TYPE_CHECKING:
     from supervisor.agent.models.wire_format import WireFormat  # it needs trio
 
-FORMATS: Final = {"messages": "messages_api", "chat": "chat_api", "responses": "responses_api", "gemini": "gemini_api"}
-"""The module of each format, which holds it as FORMAT."""
+FORMATS: Final = {
+    "messages": "messages_api",
+    "chat": "chat_api",
+    "responses": "responses_api",
+    "gemini": "gemini_api",
+    "ollama": "ollama_model",
+}
+"""The module of each format, which holds it as FORMAT; one whose models do more than speak it has `remote_model`."""
 
 
 def row_of(name: str, config: ProviderConfig) -> Provider:
@@ -39,7 +46,11 @@ def row_of(name: str, config: ProviderConfig) -> Provider:
 
 def wire_format(name: str) -> "WireFormat":
     """Return the format of a name that stands in `[providers.NAME]` as `format`."""
-    return cast("WireFormat", import_module(f"supervisor.agent.models.{FORMATS[name]}").FORMAT)
+    return cast("WireFormat", _module(name).FORMAT)
+
+
+def _module(form: str) -> ModuleType:
+    return import_module(f"supervisor.agent.models.{FORMATS[form]}")
 
 
 def _open(provider: str, config: ProviderConfig, name: str, settings: Settings) -> Model:
@@ -49,11 +60,12 @@ def _open(provider: str, config: ProviderConfig, name: str, settings: Settings) 
     if config.key_env and not key:
         raise ConfigError(f"The model {name!r} needs a key: set {config.key_env}, as [providers.{provider}] names it.")
     proxy, ca_file = configured(settings, config.ca_file)
-    return RemoteModel(
+    special = getattr(_module(config.format), "remote_model", None)
+    make = partial(RemoteModel, wire=wire_format(config.format)) if special is None else partial(special, settings)
+    model: Model = make(
         name,
         key or NO_KEY,
         config.base_url,
-        wire_format(config.format),
         provider=provider,
         served_as=name.removeprefix(f"{provider}/"),
         key_variable=config.key_env,
@@ -61,3 +73,4 @@ def _open(provider: str, config: ProviderConfig, name: str, settings: Settings) 
         proxy=proxy,
         ca_file=ca_file,
     )
+    return model

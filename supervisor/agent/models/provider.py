@@ -46,6 +46,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """In which its server can be asked for its models; None where there is no server."""
     base_url: str = ""
     """The address of that server, unless the environment names another."""
+    read_address: Callable[[str], str] = str
+    """Returns the URL of what the environment names."""
     headers: Mapping[str, str] = {}
     """What requests to it carry besides."""
     ca_file: str | None = None

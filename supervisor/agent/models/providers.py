@@ -16,7 +16,7 @@ from supervisor.config.config_keys import DEFAULT_MODEL
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 
-MODULES: Final = ("offline", "scripted", "anthropic", "openai", "gemini")
+MODULES: Final = ("offline", "scripted", "anthropic", "openai", "gemini", "ollama")
 
 
 def rows() -> tuple[Provider, ...]:

@@ -106,7 +106,8 @@ def server_listings(rows: Sequence[Provider], settings: Settings) -> dict[str, S
 
 def address(row: Provider, settings: Settings) -> str:
     """Return the address of a provider's server."""
-    return (settings.variable(row.server) if row.server else "") or row.base_url
+    named = settings.variable(row.server)
+    return row.read_address(named) if named else row.base_url
 
 
 def _listing(row: Provider, settings: Settings) -> ServerListing:

@@ -1,0 +1,85 @@
+"""Ollama as a provider: models on this machine, or on another that runs the same server.
+
+Rule: the address is read as Ollama's own programs read OLLAMA_HOST, and is this machine's where it is not set.
+"""
+
+import ipaddress
+from typing import Final
+
+from supervisor.agent.models.model import Model
+from supervisor.agent.models.provider import Provider, ProviderCheck
+from supervisor.agent.models.server import NO_KEY, configured
+from supervisor.agent.models.server_check import checked
+from supervisor.config.settings import Settings
+
+_KEY: Final = "OLLAMA_API_KEY"
+_SERVER: Final = "OLLAMA_HOST"
+_HERE: Final = "127.0.0.1"
+_PORT: Final = 11_434
+_PORTS: Final = {"http": 80, "https": 443}
+"""Where a scheme is given, its own."""
+_HIGHEST_PORT: Final = 65_535
+
+
+def host_url(written: str) -> str:
+    """Return the address of a server as Ollama reads it: a host, host:port, or a URL.
+
+    Source: https://github.com/ollama/ollama/blob/main/envconfig/config.go
+    """
+    scheme, there, place = written.strip().partition("://")
+    if not there:
+        scheme, place = "http", written.strip()
+    user, at, place = place.rpartition("@")
+    place, slash, path = place.partition("/")
+    host, port = _split(place)
+    number = int(port) if port.isascii() and port.isdecimal() else -1
+    if not 0 <= number <= _HIGHEST_PORT:
+        number = _PORTS.get(scheme, _PORT) if there else _PORT
+    shown = f"[{host}]" if ":" in host else host
+    return f"{scheme}://{user}{at}{shown}:{number}{slash}{path}"
+
+
+def _split(place: str) -> tuple[str, str]:
+    """Return host and port of what may have both; a bare IPv6 address has none."""
+    bare = place.strip("[]")
+    try:
+        return str(ipaddress.ip_address(bare)), ""
+    except ValueError:
+        host, _, port = place.rpartition(":") if ":" in place else (place, "", "")
+        return host.strip("[]") or _HERE, port
+
+
+def _open(name: str, settings: Settings) -> Model:
+    from supervisor.agent.models.ollama_model import remote_model
+
+    proxy, ca_file = configured(settings)
+    return remote_model(
+        settings,
+        name,
+        PROVIDER.key_in(settings) or NO_KEY,
+        host_url(settings.variable(_SERVER)),
+        provider="ollama",
+        served_as=name.removeprefix(PROVIDER.prefix),
+        key_variable=_KEY,
+        proxy=proxy,
+        ca_file=ca_file,
+    )
+
+
+def _check(settings: Settings) -> ProviderCheck:
+    return checked(PROVIDER, settings)
+
+
+PROVIDER: Final = Provider(
+    prefix="ollama/",
+    rest="...",
+    open=_open,
+    key=_KEY,
+    server=_SERVER,
+    speaks="Ollama's API",
+    format="ollama",
+    base_url=host_url(""),
+    read_address=host_url,
+    needs_key=False,
+    check=_check,
+)

@@ -1,0 +1,223 @@
+"""Ollama's own chat API as a wire format, streaming lines of JSON, and what a server tells of a model.
+
+Rule: pure. How large a context a request asks for is planned from the request alone and from what the server has told
+of its model, so that the same conversation makes the same request again.
+
+Source: https://github.com/ollama/ollama/blob/main/docs/api.md
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from supervisor.agent.models.adjustment import Adjustment, row, without
+from supervisor.agent.models.event_stream import Event, LineDecoder, json_object
+from supervisor.agent.models.json_body import JsonBodyDecoder
+from supervisor.agent.models.model import ModelRequest, Progress, Reply
+from supervisor.agent.models.model_http import RequestHead
+from supervisor.agent.models.ollama_context import UNKNOWN_WINDOW, ContextPlan, plan
+from supervisor.agent.models.ollama_messages import messages
+from supervisor.agent.models.ollama_reader import OllamaReader
+from supervisor.agent.models.server import NO_KEY, Server, below
+from supervisor.config.model_keys import Effort
+from supervisor.errors import ModelError
+from supervisor.journal.facts import ReplyOrigin
+
+if TYPE_CHECKING:
+    import httpx2
+
+_LEVELS: Final[Mapping[Effort, str]] = {"low": "low", "medium": "medium", "high": "high", "max": "high"}
+_IN_LEVELS: Final = frozenset({"gptoss", "gpt-oss"})
+"""Families of models that think by levels; others only do or do not."""
+_SET_CONTEXT: Final = re.compile(r"^num_ctx\s+(\d+)\s*$", re.MULTILINE)
+
+
+class ShownModel(NamedTuple):
+    """What a server tells of a model."""
+
+    window: int = UNKNOWN_WINDOW
+    """Tokens that its context can hold."""
+    floor: int = 0
+    """The context that its Modelfile asks for; 0 where it does not."""
+    abilities: frozenset[str] | None = None
+    """"tools", "vision", "thinking", ...; None where the server does not say."""
+    family: str = ""
+
+    def can(self, ability: str) -> bool:
+        """Say whether the model has an ability, as far as is known."""
+        return self.abilities is None or ability in self.abilities
+
+
+NOTHING_SHOWN: Final = ShownModel()
+
+
+class PlannedRequest(ModelRequest, frozen=True):
+    """A request with the JSON that it becomes, and the context that this asks for."""
+
+    body: Mapping[str, Any] = {}
+    planned: ContextPlan = ContextPlan(0, 0, 0)
+
+
+def planned_request(
+    request: ModelRequest, model: str, provider: str, shown: ShownModel = NOTHING_SHOWN, floor: int = 0
+) -> PlannedRequest:
+    """Return a request as it is sent.
+
+    Args:
+        request: what is asked.
+        model: as the server calls it.
+        provider: whose own replies go back as they came.
+        shown: what the server has told of the model.
+        floor: the context that the model has now, in tokens.
+
+    Raises:
+        ModelError: the conversation does not fit the model ("context_full"), or the model has no tool use.
+    """
+    if request.tools and not shown.can("tools"):
+        raise ModelError("invalid_request", f"The model {model} does not support tools.")
+    told, counted = messages(request, provider, sees=shown.can("vision"))
+    tools = [_declared(tool) for tool in request.tools]
+    options = request.options
+    planned = plan(told, tools, counted, wanted=options.max_tokens, window=shown.window, floor=max(floor, shown.floor))
+    chosen: dict[str, Any] = {"num_ctx": planned.context, "num_predict": planned.reply}
+    if options.temperature is not None:
+        chosen["temperature"] = options.temperature
+    body: dict[str, Any] = {
+        "model": model,
+        "messages": told,
+        "stream": True,
+        # Servers since 0.12.6 then refuse what does not fit, and do not make room in the middle of a reply.
+        "truncate": False,
+        "shift": False,
+        "options": chosen,
+    }
+    if tools:
+        body["tools"] = tools
+    if options.effort and shown.can("thinking"):
+        body["think"] = _thinking(options.effort, shown.family)
+    given = {name: getattr(request, name) for name in ModelRequest.__struct_fields__}
+    return PlannedRequest(**given, body=body, planned=planned)
+
+
+def _declared(tool: Mapping[str, Any]) -> dict[str, Any]:
+    told = {"name": tool["name"], "description": tool.get("description", ""), "parameters": tool.get("input_schema")}
+    return {"type": "function", "function": told}
+
+
+def _thinking(effort: Effort, family: str) -> bool | str:
+    if effort == "none":
+        return False
+    return _LEVELS.get(effort, "high") if family in _IN_LEVELS else True
+
+
+def _plain_thinking(body: dict[str, Any]) -> dict[str, Any]:
+    """Return a body for a server that knows no levels of thinking."""
+    return {**body, "think": True} if isinstance(body.get("think"), str) else body
+
+
+class OllamaFormat:
+    """The chat API, streaming."""
+
+    content_type = "application/x-ndjson"
+    answers = "lines of JSON"
+    adjustments: Sequence[Adjustment] = (
+        row("does not support thinking", partial(without, "think")),
+        row("invalid think value|think must be a boolean", _plain_thinking),
+    )
+
+    def head(self, _http: "httpx2.AsyncClient", server: Server, api_key: str, _model: str) -> RequestHead:
+        """Return the address of the chat."""
+        return head_of("api/chat", server, api_key)
+
+    def body(self, request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
+        """Return the request's JSON; one that is not planned is for a model of which nothing is known."""
+        planned = request if isinstance(request, PlannedRequest) else planned_request(request, model, provider)
+        return dict(planned.body)
+
+    def decoder(self) -> LineDecoder:
+        """Return a decoder for one answer."""
+        return LineDecoder()
+
+    def reader(self, show: Callable[[Progress], None]) -> OllamaReader:
+        """Return a reader for one answer."""
+        return OllamaReader(show)
+
+
+class ShowFormat:
+    """The question what a model is: any request asks it, and the reply's one item answers."""
+
+    content_type = "application/json"
+    answers = "JSON"
+    adjustments: Sequence[Adjustment] = ()
+
+    def head(self, _http: "httpx2.AsyncClient", server: Server, api_key: str, _model: str) -> RequestHead:
+        """Return the address of the question."""
+        return head_of("api/show", server, api_key)
+
+    def body(self, _request: ModelRequest, model: str, _provider: str) -> dict[str, Any]:
+        """Return the request's JSON."""
+        return {"model": model}
+
+    def decoder(self) -> JsonBodyDecoder:
+        """Return a decoder for one answer."""
+        return JsonBodyDecoder()
+
+    def reader(self, _show: Callable[[Progress], None]) -> "ShowReader":
+        """Return a reader for one answer."""
+        return ShowReader()
+
+
+class ShowReader:
+    """Takes one document."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, Any] = {}
+        self.started = self.complete = False
+
+    def feed(self, event: Event) -> None:
+        """Take the answer.
+
+        Raises:
+            ModelError: it is no JSON object, or an error.
+        """
+        told = json_object(event)
+        if isinstance(error := told.get("error"), str):
+            raise ModelError("api_error", error)
+        if not self.complete:
+            self._told, self.started, self.complete = told, True, True
+
+    def end(self) -> None:
+        """Take no note of it: the answer is its own end."""
+
+    def reply(self) -> Reply:
+        """Return the answer as the item of a reply."""
+        return Reply([], "end_turn", {}, [], ReplyOrigin("", "", "show", [self._told]))
+
+
+def head_of(path: str, server: Server, api_key: str) -> RequestHead:
+    """Return what requests of a path begin with."""
+    headers = {"content-type": "application/json"}
+    if server.authorization or api_key != NO_KEY:
+        headers["authorization"] = server.authorization or f"Bearer {api_key}"
+    return RequestHead(below(server.url, path), headers)
+
+
+def shown_model(told: Mapping[str, Any], cap: int) -> ShownModel:
+    """Return what a server's answer tells of a model; `cap` is the largest context to ask for, 0 for the model's."""
+    details, info = told.get("details"), told.get("model_info")
+    family = details.get("family") if isinstance(details, dict) else ""
+    sizes = [
+        value
+        for name, value in (info.items() if isinstance(info, dict) else ())
+        if name.endswith(".context_length") and type(value) is int and value > 0
+    ]
+    window = min(filter(None, (max(sizes, default=UNKNOWN_WINDOW), cap)))
+    parameters = told.get("parameters")
+    wanted = _SET_CONTEXT.search(parameters) if isinstance(parameters, str) else None
+    abilities = told.get("capabilities")
+    known = frozenset(map(str, abilities)) if isinstance(abilities, list) and abilities else None
+    return ShownModel(window, int(wanted[1]) if wanted else 0, known, family if isinstance(family, str) else "")
+
+
+FORMAT: Final = OllamaFormat()

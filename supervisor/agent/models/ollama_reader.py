@@ -1,0 +1,110 @@
+"""Ollama's answers without a socket: lines in, one Reply out.
+
+Rule: nothing that a server sends may surprise us. Calls come whole and may lack ids; an error comes as a line of its
+own after a status of 200; a reply is complete with the line that says so or not at all.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from supervisor.agent.models.event_stream import Event, json_object, parsed_object
+from supervisor.agent.models.model import Progress, Reply, TextDelta, ThoughtDelta, ToolUse, Usage
+from supervisor.agent.models.ollama_messages import FORMAT_NAME
+from supervisor.agent.models.server_errors import reported_error
+from supervisor.errors import ModelError
+from supervisor.journal.facts import ReplyOrigin
+
+_STOPS: Final[Mapping[str, str]] = {"stop": "", "": "", "length": "max_tokens"}
+"""Why an answer ended, to the Messages API's stop reason; "" is the obvious one."""
+_NO_ANSWERS: Final = frozenset({"load", "unload"})
+"""The server has only loaded the model, or put it away."""
+_COUNTS: Final[Mapping[str, str]] = {"prompt_eval_count": "input_tokens", "eval_count": "output_tokens"}
+
+
+class OllamaReader:
+    """Puts one reply together and shows it as it arrives."""
+
+    def __init__(self, show: Callable[[Progress], None]) -> None:
+        self._show = show
+        self._texts: list[str] = []
+        self._thoughts: list[str] = []
+        self._calls: list[tuple[ToolUse, dict[str, Any]]] = []
+        self._sent_calls: list[dict[str, Any]] = []
+        self._last: dict[str, Any] = {}
+        self.started = False
+        """The server has sent a line of this API."""
+        self.complete = False
+        """The server has said that this was all."""
+
+    def feed(self, event: Event) -> None:
+        """Take the next line; nothing counts after the last.
+
+        Raises:
+            ModelError: the server reports an error, or what it sends is not this API.
+        """
+        if self.complete:
+            return
+        told = json_object(event)
+        if "error" in told:
+            raise reported_error(told)
+        match told.get("message"):
+            case None if told.get("done") is True:
+                pass
+            case dict(message):
+                self._take(message)
+            case _:
+                raise ModelError("bad_response", "a line of the answer has no message")
+        self.started = True
+        if told.get("done") is True:
+            reason = told.get("done_reason")
+            if reason in _NO_ANSWERS and not (self._texts or self._calls):
+                raise ModelError("api_error", f"the server has answered nothing ({reason})")
+            self._last, self.complete = told, True
+
+    def end(self) -> None:
+        """Take no note of it: a reply is complete with its last line or not at all."""
+
+    def reply(self) -> Reply:
+        """Return the complete reply."""
+        usage: Usage = {
+            name: count for sent, name in _COUNTS.items() if type(count := self._last.get(sent)) is int and count >= 0
+        }
+        reason = self._last.get("done_reason")
+        reason = reason if isinstance(reason, str) else ""
+        text = "".join(self._texts)
+        told = Reply.at_once(text if text.strip() else "", self._calls, usage, _STOPS.get(reason, reason))
+        message: dict[str, Any] = {"role": "assistant", "content": text}
+        if self._thoughts:
+            message["thinking"] = "".join(self._thoughts)
+        if self._sent_calls:
+            message["tool_calls"] = self._sent_calls
+        item = {"message": message, "prompt_eval_count": usage.get("input_tokens", 0)}
+        return msgspec.structs.replace(told, origin=ReplyOrigin("", "", FORMAT_NAME, [item]))
+
+    def _take(self, message: dict[str, Any]) -> None:
+        for key, pieces, delta in (("thinking", self._thoughts, ThoughtDelta), ("content", self._texts, TextDelta)):
+            piece = message.get(key) or ""
+            if not isinstance(piece, str):
+                raise ModelError("bad_response", f"the {key} of a message is no text")
+            if piece:
+                pieces.append(piece)
+                self._show(delta(piece))
+        calls = message.get("tool_calls") or []
+        if not isinstance(calls, list):
+            raise ModelError("bad_response", "the tool calls of a message are no list")
+        for call in calls:
+            self._call(call)
+
+    def _call(self, call: Any) -> None:
+        match call:
+            case {"function": {"name": str(name), **function}} if name:
+                given = function.get("arguments") or {}
+                raw = given if isinstance(given, str) else msgspec.json.encode(given).decode()
+                parsed: dict[str, Any] = given if isinstance(given, dict) else parsed_object(raw)
+                identity = call.get("id")
+                self._calls.append((ToolUse(identity if isinstance(identity, str) else "", name, raw), parsed))
+                self._sent_calls.append(call)
+            case _:
+                raise ModelError("bad_response", "a tool call lacks its name")

@@ -1,0 +1,202 @@
+"""Ollama's answers as pure data: any bytes, cut anywhere, and whatever a server makes of the format."""
+
+import json
+import random
+from typing import Any, Final
+
+import pytest
+
+from supervisor.agent.models.event_stream import LineDecoder
+from supervisor.agent.models.json_body import JsonBodyDecoder
+from supervisor.agent.models.model import ModelRequest, Progress, Reply, TextDelta, ThoughtDelta, ToolUse
+from supervisor.agent.models.ollama_api import ShowReader, planned_request, shown_model
+from supervisor.agent.models.ollama_reader import OllamaReader
+from supervisor.errors import ModelError
+from supervisor.journal.facts import ReplyOrigin
+from tests.ollama_server import call, fault_in, last, line, reply, shown
+from tests.supervisor.mangling import mangled
+from tests.supervisor.model_requests import TOOL
+
+WHOLE: Final = reply(
+    ["Let ", "me look: é😀"], [("read_file", {"path": "a"}), ("b", {})], thoughts=["Hm, ", "so."], ids=["i1"]
+)
+
+
+def read(*chunks: bytes, shown_to: list[Progress] | None = None) -> OllamaReader:
+    decoder, reader = LineDecoder(), OllamaReader((shown_to if shown_to is not None else []).append)
+    for each in chunks:
+        for event in decoder.feed(each):
+            reader.feed(event)
+    reader.end()
+    return reader
+
+
+def replied(text: str, shown_to: list[Progress] | None = None) -> Reply:
+    reader = read(text.encode(), shown_to=shown_to)
+    assert reader.complete
+    return reader.reply()
+
+
+def failed(text: str) -> ModelError:
+    with pytest.raises(ModelError) as caught:
+        read(text.encode())
+    return caught.value
+
+
+def test_an_answer_is_the_same_wherever_its_bytes_are_cut() -> None:
+    raw = WHOLE.encode()
+    told: list[Progress] = []
+    whole = read(raw, shown_to=told).reply()
+    assert read(*(raw[i : i + 1] for i in range(len(raw)))).reply() == whole
+    for cut in range(len(raw)):
+        assert read(raw[:cut], b"", raw[cut:]).reply() == whole
+    assert [type(each) for each in told] == [ThoughtDelta] * 2 + [TextDelta] * 2
+    assert whole.calls == [ToolUse("i1", "read_file", '{"path":"a"}'), ToolUse("", "b", "{}")]
+
+
+def test_a_stream_that_ends_early_is_not_complete() -> None:
+    raw = WHOLE.encode()
+    assert not any(read(raw[:cut]).complete for cut in range(len(raw) - 1))
+
+
+def test_the_message_is_kept_as_it_came() -> None:
+    origin = replied(WHOLE.replace('"prompt_eval_count": -1', '"prompt_eval_count": 77')).origin
+    assert origin is not None
+    calls = [call("read_file", {"path": "a"}, "i1"), call("b", {})]
+    message = {"role": "assistant", "content": "Let me look: é😀", "thinking": "Hm, so.", "tool_calls": calls}
+    assert origin.items == [{"message": message, "prompt_eval_count": 77}]
+
+
+@pytest.mark.parametrize(("reason", "stop"), [("stop", "end_turn"), ("length", "max_tokens"), ("new", "new")])
+def test_it_says_why_the_model_stopped(reason: str, stop: str) -> None:
+    assert replied(reply("a", reason=reason)).stop_reason == stop
+
+
+FAILED: Final = {
+    "an error": ('{"error": "model runner has unexpectedly stopped"}\n', "api_error"),
+    "an error in the middle": (line({"content": "a"}) + '{"error": "an error was encountered"}\n', "api_error"),
+    "an error with a status": ('{"error": "server busy", "status": 503}\n', "overloaded"),
+    "a full context": ('{"error": "the input length exceeds the context length"}\n', "context_full"),
+    "an error that says nothing": ('{"error": {}}\n', "api_error"),
+    "a load": (last("load"), "api_error"),
+    "an unload": (last("unload"), "api_error"),
+    "no JSON": ("{\n", "bad_response"),
+    "no object": ("7\n", "bad_response"),
+    "no message": ('{"done": false}\n', "bad_response"),
+    "a message that is none": ('{"message": 7}\n', "bad_response"),
+    "a content that is none": (line({"content": 7}), "bad_response"),
+    "thinking that is none": (line({"thinking": ["a"]}), "bad_response"),
+    "calls that are none": (line({"tool_calls": {"a": 1}}), "bad_response"),
+    "a call that is none": (line({"tool_calls": [7]}), "bad_response"),
+    "a call without a name": (line({"tool_calls": [{"function": {"arguments": {}}}]}), "bad_response"),
+    "too deep": (line({"content": "", "x": json.loads("[" * 70 + "]" * 70)}), "bad_response"),
+}
+
+
+@pytest.mark.parametrize(("text", "kind"), FAILED.values(), ids=FAILED)
+def test_what_is_no_answer_is_an_error_with_a_kind(text: str, kind: str) -> None:
+    assert failed(text).kind == kind
+
+
+ODD: Final[dict[str, tuple[str, list[dict[str, Any]]]]] = {
+    "nothing": (last(), []),
+    "blanks": (line({"content": " \n"}) + last(), []),
+    "no message at the end": (line({"content": "a"}) + '{"done": true}\n', [{"type": "text", "text": "a"}]),
+    "null": (line({"content": None, "tool_calls": None, "thinking": None}) + last(), []),
+    "arguments as a text": (
+        line({"tool_calls": [{"function": {"name": "a", "arguments": '{"x": 1}'}}]}) + last(),
+        [{"type": "tool_use", "id": "", "name": "a", "input": {"x": 1}}],
+    ),
+    "arguments as no object": (
+        line({"tool_calls": [{"function": {"name": "a", "arguments": [1]}}]}) + last(),
+        [{"type": "tool_use", "id": "", "name": "a", "input": {}}],
+    ),
+    "an id that is none": (
+        line({"tool_calls": [{"id": 7, "function": {"name": "a"}}]}) + last(),
+        [{"type": "tool_use", "id": "", "name": "a", "input": {}}],
+    ),
+    "more after the end": (line({"content": "a"}) + last() + line({"content": "b"}), [{"type": "text", "text": "a"}]),
+    "blank lines": ("\n\r\n" + line({"content": "a"}) + "\n" + last(), [{"type": "text", "text": "a"}]),
+}
+
+
+@pytest.mark.parametrize(("text", "content"), ODD.values(), ids=ODD)
+def test_odd_answers_are_read_all_the_same(text: str, content: list[dict[str, Any]]) -> None:
+    assert replied(text).content == content
+
+
+# chance -----------------------------------------------------------------------------------------------------
+
+
+def test_whatever_arrives_is_a_reply_that_can_go_back_or_an_error() -> None:
+    dice = random.Random(23)
+    whole = 0
+    for _ in range(10_000):
+        raw, told = mangled(WHOLE.encode(), dice), list[Progress]()
+        cut = dice.randrange(len(raw) + 1)
+        try:
+            reader = read(raw[:cut], raw[cut:], shown_to=told)
+        except ModelError:
+            continue
+        if reader.complete:
+            whole += 1
+            answer = reader.reply()
+            text = "".join(each.text for each in told if isinstance(each, TextDelta))
+            assert answer.text == (text if text.strip() else "")
+            assert fault_in(next_body(answer)) is None
+    assert whole > 300
+
+
+def next_body(answer: Reply) -> Any:
+    """Return the request after an answer, as the conversation makes it."""
+    blocks = [
+        {**block, "id": f"c{number}"} if block["type"] == "tool_use" else block
+        for number, block in enumerate(answer.content)
+    ]
+    calls = [block["id"] for block in blocks if block["type"] == "tool_use"]
+    results = [{"type": "tool_result", "tool_use_id": each, "content": "ok"} for each in calls]
+    said = {"role": "user", "content": [{"type": "text", "text": "go"}]}
+    told = {"role": "assistant", "content": blocks or [{"type": "text", "text": "(no answer)"}]}
+    rest = {"role": "user", "content": results or [{"type": "text", "text": "on"}]}
+    assert answer.origin is not None
+    origins = {1: ReplyOrigin("ollama", "m", "ollama", answer.origin.items)}
+    return planned_request(ModelRequest("", [TOOL], [said, told, rest], 1, origins=origins), "m", "ollama").body
+
+
+# what a model is ---------------------------------------------------------------------------------------------
+
+
+def test_documents_are_the_same_wherever_their_bytes_are_cut() -> None:
+    raw = json.dumps({"a": '{"\\" }', "b": [{}, "é"]}, ensure_ascii=False, indent=1).encode() + b"\n"
+    for cut in range(len(raw)):
+        decoder = JsonBodyDecoder()
+        found = [*decoder.feed(raw[:cut]), *decoder.feed(raw[cut:] + b" [1]\n")]
+        assert [json.loads(each.data) for each in found] == [json.loads(raw), [1]]
+
+
+def test_what_a_server_tells_of_a_model_is_read() -> None:
+    told = shown(40_960, ["completion", "tools"], parameters='stop "<|end|>"\nnum_ctx    16384\n')
+    found = shown_model(told, 0)
+    assert (found.window, found.floor, found.family) == (40_960, 16_384, "llama")
+    assert (found.can("tools"), found.can("vision")) == (True, False)
+    assert shown_model(told, 8000).window == 8000
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {},
+        {"model_info": 7, "details": 7, "capabilities": "x", "parameters": 7},
+        {"model_info": {"a.context_length": -1}},
+    ],
+)
+def test_a_server_that_tells_nothing_of_a_model_is_taken_carefully(told: dict[str, Any]) -> None:
+    found = shown_model(told, 0)
+    assert found.window == 8192
+    assert found.can("tools")
+
+
+def test_an_error_in_place_of_a_model_is_one() -> None:
+    (event,) = JsonBodyDecoder().feed(b'{"error": "no"}')
+    with pytest.raises(ModelError, match="no"):
+        ShowReader().feed(event)
