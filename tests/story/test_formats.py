@@ -15,7 +15,11 @@ import pytest
 from supervisor.journal.facts import Replied
 from tests.chat_server import ChatServer, chat_reply
 from tests.daemon_process import DaemonProcess, Lines
+from tests.gemini_server import GeminiServer
+from tests.gemini_server import reply as gemini_reply
 from tests.messages_server import MessagesServer, block, reply, start
+from tests.ollama_server import MODEL, OllamaServer
+from tests.ollama_server import reply as ollama_reply
 from tests.responses_server import ResponsesServer, responses_reply
 from tests.script_server import Recorded, ScriptServer
 from tests.supervisor.command import wait_until
@@ -24,6 +28,8 @@ from tests.supervisor.histories import fault_in_facts
 Call = tuple[str, Mapping[str, Any] | str]
 READS: Final[Sequence[Call]] = (("read_file", '{ "path": "a.txt" }'), ("read_file", {"path": "b.txt"}))
 """Arguments as no encoder of ours writes them, and as any does."""
+CALLS: Final = [("read_file", {"path": "a.txt"}), ("read_file", {"path": "b.txt"})]
+"""The same where a format has no text of them."""
 
 THOUGHT: Final = "Both are needed."
 
@@ -34,6 +40,7 @@ class Format(NamedTuple):
     server: type[ScriptServer]
     calling: str
     done: str
+    model: str = "m"
 
 
 def thinking(calls: str) -> str:
@@ -52,6 +59,18 @@ FORMATS: Final = {
         ResponsesServer,
         responses_reply("I read.", READS, ids=["same", "same"], thought=THOUGHT),
         responses_reply("Done."),
+    ),
+    "gemini": Format(
+        GeminiServer,
+        gemini_reply("I read.", CALLS, ids=["same", "same"], signature=THOUGHT),
+        gemini_reply("Done."),
+        "gemini-3-test",
+    ),
+    "ollama": Format(
+        OllamaServer,
+        ollama_reply("I read.", CALLS, ids=["same", "same"], thoughts=[THOUGHT]),
+        ollama_reply("Done."),
+        MODEL,
     ),
 }
 
@@ -96,7 +115,7 @@ def test_a_turn_that_was_killed_before_the_next_request_makes_the_same_one(
     daemon = DaemonProcess(home, tmp_path)
     daemon.start()
     with daemon.client() as client:
-        session = client.new_session(root, model=f"{name}/m", profile="project")
+        session = client.new_session(root, model=f"{name}/{form.model}", profile="project")
         client.begin_prompt(session, "Read both.")
         wait_until(lambda: len(asked(server)) == 2, lambda: daemon.log)
         daemon.crash()
@@ -118,6 +137,8 @@ ORDERS: Final = [
     ("messages", "chat", "messages"),
     ("chat", "responses", "chat"),
     ("responses", "messages", "chat", "responses"),
+    ("messages", "gemini", "messages", "ollama", "gemini"),
+    ("gemini", "ollama", "chat", "ollama"),
 ]
 
 
@@ -126,11 +147,11 @@ def test_a_session_goes_on_with_a_model_of_another_format_and_comes_back(
     order: Sequence[str], servers: Mapping[str, ScriptServer], home: Path, tmp_path: Path, root: Path
 ) -> None:
     with DaemonProcess(home, tmp_path) as daemon, daemon.client() as client:
-        session = client.new_session(root, model=f"{order[0]}/m", profile="project")
+        session = client.new_session(root, model=f"{order[0]}/{FORMATS[order[0]].model}", profile="project")
         for number, name in enumerate(order):
             servers[name].add(FORMATS[name].calling, FORMATS[name].done)
             if number:
-                option = {"sessionId": session, "configId": "model", "value": f"{name}/m"}
+                option = {"sessionId": session, "configId": "model", "value": f"{name}/{FORMATS[name].model}"}
                 client.request("session/set_config_option", option)
             assert client.prompt(session, f"Read both, the {number}.")["stopReason"] == "end_turn"
         facts = daemon.sessions[session]
