@@ -29,6 +29,7 @@ BENCHMARKS: Final = {
     "start": "starts",
     "recovery": "starts",
     "agent_step": "steps",
+    "model_formats": "model_formats",
     "memory": "programs",
     "command_line": "programs",
     "first_prompt": "clients",
