@@ -51,7 +51,10 @@ def loopback_model(
 
 def _turn(reply: Callable[..., str], steps: int) -> list[str]:
     """Return the replies of one turn: so many with a tool call each, then the answer."""
-    calls = [reply(_SAID, [("read_file", _ARGUMENTS)], ids=[f"call_{number:024}"]) for number in range(steps)]
+    calls = [
+        reply(_SAID, [("read_file", {**_ARGUMENTS, "limit": 1000 - number})], ids=[f"call_{number:024}"])
+        for number in range(steps)
+    ]
     return [*calls, reply("I know it.")]
 
 

@@ -43,6 +43,9 @@ ANSWER_SCHEMA: Final = "_strongroom/answer_schema"
 CALL: Final = "_strongroom/call"
 """In tool_call and tool_call_update: `CallFacts`."""
 
+SUSPENDED: Final = "_strongroom/suspended"
+"""In the agent_thought_chunk that tells of it: `Suspension`, why a turn goes no further for now."""
+
 # --- methods -------------------------------------------------------------------------------------------------------
 
 STATUS_METHOD: Final = "_strongroom/status"
@@ -54,7 +57,7 @@ CALL_METHOD: Final = "_strongroom/call"
 CHECK_METHOD: Final = "_strongroom/check"
 """`SessionOptions` -> `SessionCheck`: whether a session could be opened so, before anything is; else an error."""
 CONTINUE_METHOD: Final = "_strongroom/continue"
-"""{sessionId} -> a prompt's result, or null: resume a turn that was interrupted, or wait for the one that runs."""
+"""`ContinueParams` -> a prompt's result, or null: resume a turn that was interrupted, or wait for the one that runs."""
 UNDO_METHOD: Final = "_strongroom/undo"
 """`UndoParams` -> `UndoResult`: take back what calls of a session have changed."""
 RULES_METHOD: Final = "_strongroom/rules"
@@ -67,7 +70,9 @@ VARIABLES: Final = "_strongroom/variables"
 DROPPED: Final = "_strongroom/dropped"
 """Notification: this client reads too slowly and is about to be dropped; nothing of the session is lost."""
 
-ANNOUNCED: Final = (EDITED, REMARK, SCOPE, UNCONFINED, REVIEW, OPTIONS, VARIABLES, TURN, CALL, TURN_STATE, DROPPED)
+ANNOUNCED: Final = (
+    *(EDITED, REMARK, SCOPE, UNCONFINED, REVIEW, OPTIONS, VARIABLES, TURN, CALL, SUSPENDED, TURN_STATE, DROPPED),
+)
 """Keys and notifications that the daemon announces, besides its methods."""
 
 
@@ -123,6 +128,16 @@ class SessionCheck(Object, frozen=True):
     model: str
 
 
+class Suspension(Object, frozen=True):
+    """Why a turn goes no further for now. It stays open; `/go`, typed as a prompt, lets it go on."""
+
+    kind: str
+    """As in `TurnSuspended` of the journal: "loop", ..."""
+    why: str
+    until: float | None = None
+    """When it goes on by itself, in seconds since the epoch."""
+
+
 class SessionFacts(OfSession, frozen=True):
     """What a session is."""
 
@@ -137,6 +152,7 @@ class SessionFacts(OfSession, frozen=True):
     mode: str = "edits"
     options: dict[str, str] = msgspec.field(default_factory=dict)
     """What was chosen of the model's replies: effort, max_tokens, temperature; without those that are as by default."""
+    suspended: Suspension | None = None
     notices: tuple[str, ...] = ()
     """Sentences that the person should see, such as that the model is not a real one."""
 
@@ -262,10 +278,10 @@ class CallFacts(Object, frozen=True):
 
 
 class TurnSummary(Object, frozen=True):
-    """How a turn ended."""
+    """How a turn ended, or that it is suspended: then `kind` and `message` say why."""
 
     turn: int
-    status: Literal["ok", "error", "cancelled"]
+    status: Literal["ok", "error", "cancelled", "suspended"]
     answer: str
     kind: str = ""
     message: str = ""
@@ -279,6 +295,14 @@ class TurnState(OfSession, frozen=True):
     state: str
     turn: int
     retry: str = ""
+    suspended: Suspension | None = None
+    """With the state "Suspended"."""
+
+
+class ContinueParams(OfSession, frozen=True):
+    """`_strongroom/continue`; with `go`, a suspended turn goes on, as with `/go`."""
+
+    go: bool = False
 
 
 class WhyParams(Object, frozen=True):
@@ -431,6 +455,7 @@ class OpenSessionStatus(OfSession, frozen=True):
     """How much was missed last, and why."""
     options: dict[str, str] = msgspec.field(default_factory=dict)
     """As of `SessionFacts`."""
+    suspended: Suspension | None = None
 
 
 class Status(Object, frozen=True):

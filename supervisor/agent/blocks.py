@@ -31,9 +31,9 @@ def undone_block(names: Sequence[str]) -> Block:
     return {"type": "text", "text": f"(Meanwhile the person undid earlier changes, of: {listed}.)"}
 
 
-def result_block(fact: CallEnded) -> Block:
-    """Return the block of a call's outcome."""
-    said: str | list[Block] = result_text(fact)
+def result_block(fact: CallEnded, notice: str = "") -> Block:
+    """Return the block of a call's outcome, with a notice of ours where there is one."""
+    said: str | list[Block] = f"{result_text(fact)}\n\n[{notice}]" if notice else result_text(fact)
     if fact.contents:
         said = [{"type": "text", "text": said}, *map(content_block, fact.contents)]
     block: Block = {"type": "tool_result", "tool_use_id": fact.call, "content": said}

@@ -16,12 +16,13 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from supervisor.agent.answer_schema import TRIES, InvalidAnswer, answer_in
-from supervisor.agent.models.model import Model, ModelOptions, Reply, ToolUse
+from supervisor.agent.final_answer import final_answer
+from supervisor.agent.models.model import Model, ModelOptions, ToolUse
 from supervisor.agent.requester import Requester
+from supervisor.agent.resumption import Resumption
 from supervisor.agent.step_calls import StepCalls
 from supervisor.agent.transcript import STOPPED, Transcript
-from supervisor.agent.turn import Event, State, Turn
+from supervisor.agent.turn import Event, State, SuspendedTurn, Turn
 from supervisor.errors import JournalError, ModelError
 from supervisor.journal.facts import (
     CallEnded,
@@ -33,6 +34,7 @@ from supervisor.journal.facts import (
     TurnQuestioned,
     TurnResumed,
     TurnStarted,
+    TurnSuspended,
 )
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.system.garbage import give_back
@@ -52,11 +54,12 @@ _INCOMPLETE: Final = (
 _CANCELLED: Final = "The turn was cancelled, and the worker that ran this call was stopped."
 _MUCH: Final = 2**20
 """Bytes of a turn's results after which memory is given back."""
-_TRUNCATED: Final = "\n\n[truncated: the reply reached its token limit]"
 
 _REJECTIONS: Final = 3
 """Calls of a turn that a person rejects before they are asked whether it goes on."""
 _STOPPED_BY_PERSON: Final = "The person stopped the turn, after they had rejected several of its calls."
+
+_LOOP: Final = "The model goes round in circles: {}. Nothing was changed in between. /go lets it go on."
 
 _ENDINGS: Final = {
     "refusal": ("refusal", "The model declined to answer. Ask in another way; this exchange is not shown to it again."),
@@ -96,10 +99,11 @@ class Conversation:
     def __post_init__(self) -> None:
         self._running = False
         self._leave_turn_open = False
+        self.resumption = Resumption(self.transcript)
         self._partial_output = PartialOutput()
-        self._calls = StepCalls(self.transcript, self.show, self._record, self._partial_output)
+        self._calls = StepCalls(self.transcript, self._show, self._record, self._partial_output)
         asking = self._record, self.options, self.sees
-        self._requester = Requester(self.session, self.writer, self.transcript, self.show, *asking)
+        self._requester = Requester(self.session, self.writer, self.transcript, self._show, *asking)
 
     async def run_turn(
         self,
@@ -108,12 +112,13 @@ class Conversation:
         answer_schema: dict[str, Any] | None = None,
         attached: Sequence[Attached | str] = (),
     ) -> TurnEnded:
-        """Run one turn; return how it ended. A turn that was still open is closed as interrupted first.
+        """Run one turn; return how it ended. A turn that was still open is closed first.
 
         `sources` are those of the text's parts, where not all of it was typed; with an `answer_schema` (which is one)
         the final answer is a JSON document that is valid by it. `attached` are images and documents, or paths of some.
 
         Raises:
+            SuspendedTurn: it goes no further for now, and stays open.
             JournalError: something could not be recorded; nothing was done beyond what is.
             ValueError: a turn runs already.
             trio.Cancelled: the caller was cancelled; the turn is recorded as cancelled.
@@ -140,8 +145,11 @@ class Conversation:
         await self._record(msgspec.structs.replace(started, refused=True))
         return await self._end_turn(Turn(), [], end)
 
-    async def resume(self) -> TurnEnded | None:
-        """Resume a turn that was interrupted; None when none is open.
+    async def resume(self, by: str = "") -> TurnEnded | None:
+        """Resume a turn that was interrupted or suspended; None when none is open.
+
+        One that is suspended goes on when its time has come, or at the word of `by`; else it stays so, and nothing is
+        recorded.
 
         Calls that may have changed something then have an unknown outcome: they are reported so, and not repeated.
         Calls that had changed nothing yet, and of which nobody had decided that they may, are judged, rehearsed and
@@ -154,10 +162,13 @@ class Conversation:
         with self._only_turn():
             if self.transcript.open_turn is None:
                 return None
+            if self.transcript.suspended is not None and self.resumption.holds(by):
+                raise SuspendedTurn(self.transcript.suspended)
             undecided = self.transcript.undecided()
             left = {call.id for call in undecided}
             ends = self.transcript.unfinished(STOPPED, "cancelled")
-            await self._record(TurnResumed(self.transcript.turn), *[end for end in ends if end.call not in left])
+            by = by if self.transcript.suspended is not None else ""
+            await self._record(TurnResumed(self.transcript.turn, by), *[end for end in ends if end.call not in left])
             asked_before = self.transcript.messages[-1]["content"][-1]["type"] == "tool_result"
             return await self._run(State.FINALIZING if asked_before else State.THINKING, undecided)
 
@@ -175,6 +186,11 @@ class Conversation:
     def interrupt(self) -> None:
         """Close a turn that was left open, so that a new one can start."""
         self._record_at_once(*self.transcript.closing_facts())
+
+    def close_if_cancelled(self) -> None:
+        """Close a turn whose wait was cancelled, unless it is to be left open."""
+        if not self._leave_turn_open:
+            self.interrupt()
 
     def leave_open(self) -> None:
         """Let a cancellation from now on leave the turn as it is, as if the process had been killed: to be resumed."""
@@ -203,6 +219,10 @@ class Conversation:
                 await self._calls.judge_and_run(self.router, turn, undecided)
                 first = State.FINALIZING
             last, end = await self._steps(turn, first)
+        except SuspendedTurn as suspend:
+            await self._record(suspend.fact)
+            self.show(turn.enter(State.SUSPENDED))
+            raise
         except ModelError as error:
             end = TurnEnded(self.transcript.turn, "error", "", kind=error.kind, message=str(error))
         except JournalError:
@@ -237,6 +257,8 @@ class Conversation:
         """Return the turn's end, and the facts to record with it: a last reply is never without its end."""
         number = self.transcript.turn
         while self.transcript.replies < self.max_steps:
+            if self.transcript.loops.found:
+                raise SuspendedTurn(TurnSuspended(number, "loop", _LOOP.format(self.transcript.loops.found)))
             self.show(turn.enter(state))
             reply = await self._requester.reply(self.model, self.router, self.system)
             replied = Replied(number, self.transcript.step, reply.content, reply.stop_reason, reply.usage, reply.origin)
@@ -245,7 +267,7 @@ class Conversation:
                 calls = [not_started(number, call.id, call.name) for call in reply.calls]
                 return [replied, *calls], TurnEnded(number, "error", reply.text, reply.stop_reason, kind, message)
             if not reply.calls and reply.stop_reason != "pause_turn":
-                replied, end = await self._answered(replied, reply)
+                replied, end = await final_answer(self.transcript, replied, reply)
                 if end is not None:
                     return [replied], end
                 await self._record(replied)
@@ -263,21 +285,6 @@ class Conversation:
             state = State.FINALIZING if reply.calls else state
         message = f"The turn took {self.max_steps} steps without an answer. Ask for less at once, or raise max_steps."
         return [], TurnEnded(number, "error", "", kind="too_many_steps", message=message)
-
-    async def _answered(self, replied: Replied, reply: Reply) -> tuple[Replied, TurnEnded | None]:
-        """Return a reply without calls, and the turn's end with it; None where it has to be given again."""
-        started = self.transcript.open_turn
-        if started is None or started.answer_schema is None:
-            cut_here = _TRUNCATED if reply.stop_reason == "max_tokens" else ""
-            return replied, TurnEnded(replied.turn, "ok", reply.text + cut_here, reply.stop_reason)
-        try:
-            answer = await off_loop(len(reply.text), answer_in, started.answer_schema, reply.text)
-        except InvalidAnswer as error:
-            if self.transcript.refused + 1 < TRIES:
-                return msgspec.structs.replace(replied, refused=str(error)), None
-            message = f"The answer is not valid by the schema, also when asked again: {error}."
-            return replied, TurnEnded(replied.turn, "error", reply.text, reply.stop_reason, "invalid_answer", message)
-        return replied, TurnEnded(replied.turn, "ok", answer, reply.stop_reason)
 
     async def _goes_on(self, turn: Turn) -> bool:
         """Ask the person, once, whether a turn goes on of which they reject so much; say so where nobody is there."""
@@ -303,6 +310,9 @@ class Conversation:
         if facts:
             self.writer.journal.append(self.session, *facts)
             self._tell(facts)
+
+    def _show(self, event: Event) -> None:
+        self.show(event)
 
     def _tell(self, facts: Sequence[Fact]) -> None:
         for fact in facts:

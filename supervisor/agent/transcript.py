@@ -14,6 +14,7 @@ import msgspec
 
 from supervisor.agent.answer_schema import refusal_block, schema_block
 from supervisor.agent.blocks import content_block, holds_contents, mode_block, result_block, undone_block
+from supervisor.agent.loop_counter import LoopCounter
 from supervisor.agent.models.model import NO_ANSWER, Block, Message, ToolUse
 from supervisor.display.escape import one_line
 from supervisor.journal.facts import (
@@ -32,6 +33,7 @@ from supervisor.journal.facts import (
     TurnQuestioned,
     TurnResumed,
     TurnStarted,
+    TurnSuspended,
     Unreadable,
 )
 from supervisor.journal.kept_content import KeptContent
@@ -78,7 +80,10 @@ class Transcript:
         self.refused = 0
         """Answers of the last turn that were not valid by its schema."""
         self.resumed = 0
-        """How often the open turn was taken up again since it last got a reply, and with it any outcome of a call."""
+        """How often the open turn went on since it last got a reply, and with it any outcome of a call."""
+        self.suspended: TurnSuspended | None = None
+        """Why the open turn goes no further; None where it does."""
+        self.loops = LoopCounter()
         self.started: dict[str, CallStarted] = {}
         """Calls of the open turn by id, until they have ended."""
         self.decided: dict[str, CallDecided] = {}
@@ -108,12 +113,12 @@ class Transcript:
                 self._answer_lost_calls()
                 self.turn, self.open_turn, self.replies, self.resumed, self.results = fact.turn, fact, 0, 0, 0
                 self.rejected, self.questioned, self.refused = 0, False, 0
+                self.suspended, self.loops = None, LoopCounter()
                 self.will_run = {}
                 asked = [schema_block(fact.answer_schema)] if fact.answer_schema is not None else []
                 self._say("user", [*self._mode_notice(), *self._undone_notice(), *self._said(fact), *asked])
-            case TurnResumed() | TurnQuestioned():
-                self.resumed += isinstance(fact, TurnResumed)
-                self.questioned |= isinstance(fact, TurnQuestioned)
+            case TurnResumed() | TurnSuspended() | TurnQuestioned():
+                self._turn_goes_on(fact)
             case ToolsChanged():
                 self.unavailable = {each: tools for each, tools in self.unavailable.items() if each != fact.category}
                 if fact.because:
@@ -128,7 +133,7 @@ class Transcript:
             case TurnEnded():
                 self._turn_ended(fact)
             case Unreadable():
-                self.open_turn = None  # it may have been its end: nothing is asked or run twice
+                self.open_turn = self.suspended = None  # it may have been its end: nothing is asked or run twice
             case _:
                 return
 
@@ -149,6 +154,16 @@ class Transcript:
         else:
             self._mode = fact.mode
 
+    def _turn_goes_on(self, fact: TurnResumed | TurnSuspended | TurnQuestioned) -> None:
+        match fact:
+            case TurnSuspended():
+                self.suspended, self.resumed = fact, 0  # the process that recorded it was well
+            case TurnResumed(by=by):
+                self.suspended, self.resumed = None, self.resumed + 1
+                self.loops = LoopCounter() if by else self.loops
+            case TurnQuestioned():
+                self.questioned = True
+
     def _answer_lost_calls(self) -> None:
         """Close calls whose outcome was recorded in a row that cannot be read; in a whole journal there are none."""
         for call in self.unanswered:
@@ -167,8 +182,9 @@ class Transcript:
                 self.rejected += fact.approved is False
             case CallEnded():
                 self.ids.add(fact.call)
-                self.started.pop(fact.call, None)
+                started = self.started.pop(fact.call, None)
                 decided = self.decided.pop(fact.call, None)
+                notice = self.loops.count(self.step, started, decided, fact)
                 if not fact.ok or decided is None or decided.effects is None:
                     pass
                 elif decided.undoes:
@@ -177,7 +193,7 @@ class Transcript:
                     self.will_run |= dict.fromkeys(will_run(decided.effects))
                 self.results += size_of(fact)
                 self._name(fact.contents)
-                self._results[fact.call] = result_block(fact)
+                self._results[fact.call] = result_block(fact, notice)
                 self._append_results()
 
     def _mode_notice(self) -> list[Block]:
@@ -233,6 +249,8 @@ class Transcript:
         if self.open_turn is None:
             return []
         end = TurnEnded(self.turn, "error", "", kind="interrupted", message="Strongroom was stopped during this turn.")
+        if self.suspended is not None:
+            end = TurnEnded(self.turn, "cancelled", "", kind="cancelled", message="The turn was ended while suspended.")
         return [*self.unfinished(STOPPED, "cancelled"), end]
 
     def _replied(self, fact: Replied) -> None:
@@ -264,7 +282,7 @@ class Transcript:
 
     def _turn_ended(self, fact: TurnEnded) -> None:
         asked = self.open_turn is None or not self.open_turn.refused
-        self.open_turn = None
+        self.open_turn = self.suspended = None
         self.resumed = 0
         self.started.clear()
         self.decided.clear()

@@ -7,6 +7,8 @@ once and is gone, unless it is a fact, which is durable by then.
                  |             |                         |   ^
                  |             +-> Finalizing            |   |  more tool calls:
                  +-> Done                                +---+  ReviewAction again
+
+A turn that goes no further for now is Suspended; when it goes on, it begins with Input as one that is taken up again.
 """
 
 from collections.abc import Callable, Coroutine
@@ -15,7 +17,8 @@ from enum import Enum
 from typing import Any, Final
 
 from supervisor.agent.models.model import Progress
-from supervisor.journal.facts import CallEnded, CallStarted, Fact
+from supervisor.errors import StrongroomError
+from supervisor.journal.facts import CallEnded, CallStarted, Fact, TurnSuspended
 from supervisor.tools.outcomes import RESULTS_AT_MOST, size_of, within
 from supervisor.tools.partial_output import PartialOutput
 
@@ -33,16 +36,19 @@ class State(Enum):
     """What was allowed runs in the workers."""
     FINALIZING = "Finalizing"
     """The model reads the results."""
+    SUSPENDED = "Suspended"
+    """The turn goes no further for now, and nothing of it runs."""
     DONE = "Done"
     """The turn has its end: an answer, an error, or cancelled."""
 
 
 FOLLOWS: Final = {
-    State.INPUT: {State.THINKING, State.REVIEW_ACTION, State.FINALIZING, State.DONE},
-    State.THINKING: {State.REVIEW_ACTION, State.FINALIZING, State.THINKING, State.DONE},
-    State.REVIEW_ACTION: {State.EXECUTING, State.FINALIZING, State.DONE},
-    State.EXECUTING: {State.REVIEW_ACTION, State.FINALIZING, State.DONE},
-    State.FINALIZING: {State.REVIEW_ACTION, State.FINALIZING, State.DONE},
+    State.INPUT: {State.THINKING, State.REVIEW_ACTION, State.FINALIZING, State.SUSPENDED, State.DONE},
+    State.THINKING: {State.REVIEW_ACTION, State.FINALIZING, State.THINKING, State.SUSPENDED, State.DONE},
+    State.REVIEW_ACTION: {State.EXECUTING, State.FINALIZING, State.SUSPENDED, State.DONE},
+    State.EXECUTING: {State.REVIEW_ACTION, State.FINALIZING, State.SUSPENDED, State.DONE},
+    State.FINALIZING: {State.REVIEW_ACTION, State.FINALIZING, State.SUSPENDED, State.DONE},
+    State.SUSPENDED: {State.DONE},
     State.DONE: set[State](),
 }
 """Thinking and Finalizing may follow themselves when the model pauses; Finalizing follows Thinking when the calls of a
@@ -68,6 +74,14 @@ class Turn:
             raise ValueError(f"a turn cannot go from {self.state.value} to {state.value}")
         self.state = state
         return state
+
+
+class SuspendedTurn(StrongroomError):
+    """The turn goes no further for now, and stays open; `fact` says why."""
+
+    def __init__(self, fact: TurnSuspended) -> None:
+        super().__init__(fact.why)
+        self.fact = fact
 
 
 @dataclass(frozen=True)

@@ -163,6 +163,11 @@ def _session(session: extensions.OpenSessionStatus, width: int) -> Iterator[str]
         share = 100 * session.cache_reused / session.cache_possible
         known = f"prompt cache: {share:.0f} % of {session.cache_possible} tokens that could come from it"
         yield from _wrapped(f"{known}; last miss: {session.cache_miss}" if session.cache_miss else known, width, "    ")
+    if session.suspended is not None:
+        from supervisor.display.clock_time import clock_time
+
+        until = f", until {clock_time(session.suspended.until)}" if session.suspended.until else ""
+        yield from _wrapped(f"suspended{until}: {session.suspended.why}", width, "    ")
     waits = session.waiting_for and f"waits for a person to decide about {session.waiting_for}"
     yield from _wrapped(waits, width, "    ")
 

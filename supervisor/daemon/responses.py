@@ -17,8 +17,9 @@ from supervisor.config.config_keys import DEFAULT_MODEL
 from supervisor.config.profiles import profiles
 from supervisor.config.settings import Settings
 from supervisor.daemon.protocol.connection import RequestError
+from supervisor.daemon.protocol.updates import suspension
 from supervisor.daemon.sessions.open_session import OpenSession
-from supervisor.journal.facts import TurnEnded
+from supervisor.journal.facts import TurnEnded, TurnSuspended
 from supervisor.journal.index import Summary
 from supervisor.rules.modes import MODES
 
@@ -192,8 +193,23 @@ def turn_result(session: OpenSession, end: TurnEnded) -> schema.PromptResult:
     return schema.PromptResult(stop_reason=stop or "end_turn", usage=usage, meta={extensions.TURN: summary})
 
 
+def suspended_result(session: OpenSession, fact: TurnSuspended) -> schema.PromptResult:
+    """Return a prompt's answer where the turn is suspended: it stays open."""
+    summary = extensions.TurnSummary(
+        turn=fact.turn,
+        status="suspended",
+        answer="",
+        kind=fact.kind,
+        message=fact.why,
+        steps=session.session.conversation.transcript.replies,
+    )
+    usage = session.subscribers.projection.turn_usage
+    return schema.PromptResult(stop_reason="max_turn_requests", usage=usage, meta={extensions.TURN: summary})
+
+
 def _facts(session: OpenSession, notices: list[str]) -> dict[str, Any]:
-    state = session.subscribers.state.value if session.busy else "open" if session.interrupted else "-"
+    suspended = session.suspended
+    resting = "suspended" if suspended is not None else "open" if session.interrupted else "-"
     facts = extensions.SessionFacts(
         session_id=session.id,
         profile=session.profile.name,
@@ -201,10 +217,11 @@ def _facts(session: OpenSession, notices: list[str]) -> dict[str, Any]:
         root=session.profile.root,
         tools=session.profile.tools,
         context=session.context,
-        state=state,
+        state=session.subscribers.state.value if session.busy else resting,
         turns=session.turns,
         mode=session.session.mode,
         options=dict(session.session.reply_options),
+        suspended=None if suspended is None else suspension(suspended),
         notices=tuple(notices),
     )
     return {extensions.OPTIONS: facts}

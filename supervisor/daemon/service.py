@@ -186,7 +186,7 @@ class Service:
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(connected))
         await self._serve(stream, context)
         for session in context.registry.sessions.values():
-            session.suspend()  # whoever leaves in mid-turn was killed: what is not recorded can be resumed
+            session.leave_open()  # whoever leaves in mid-turn was killed: what is not recorded can be resumed
         self.stop(at_once=True)
 
     async def stop_when_idle(self, context: MethodContext) -> None:
@@ -249,8 +249,8 @@ class Service:
         self._notifier.stopping()
         registry.closing = True
         for session in registry.sessions.values():
-            if session.subscribers.unanswerable:
-                session.suspend()
+            if session.subscribers.unanswerable or session.waiting:
+                session.leave_open()
         drain = registry.settings.config.daemon.drain_s
         _log.info("stopping%s", f": turns have {drain:g} s to finish" if registry.busy else "")
         self._draining.deadline = trio.current_time() + drain
@@ -258,7 +258,7 @@ class Service:
             await registry.wait_until_idle()
         for session in registry.sessions.values():
             if session.subscribers.approvals:
-                session.suspend()  # a person has not answered yet, and may still: the next daemon asks again
+                session.leave_open()  # a person has not answered yet, and may still: the next daemon asks again
             else:
                 session.cut()
         with trio.move_on_after(_CUT_TIMEOUT):

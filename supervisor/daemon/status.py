@@ -13,6 +13,7 @@ import trio
 
 from supervisor.acp import extensions
 from supervisor.config.settings import Settings
+from supervisor.daemon.protocol.updates import suspension
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.daemon.sessions.registry import SessionRegistry
 from supervisor.pool.cgroup import inspect_cgroup, problem_of
@@ -84,7 +85,7 @@ def _session(session: OpenSession) -> extensions.OpenSessionStatus:
         profile=session.profile.name,
         model=session.model_name,
         root=session.profile.root,
-        state=session.subscribers.state.value if session.busy else "Input",
+        state=session.state,
         turns=session.turns,
         clients=len(session.subscribers.clients),
         origin=session.session.opened.origin,
@@ -97,6 +98,7 @@ def _session(session: OpenSession) -> extensions.OpenSessionStatus:
         cache_reused=session.subscribers.cache.reused,
         cache_miss=session.subscribers.cache.last_miss,
         options=dict(session.session.reply_options),
+        suspended=None if session.suspended is None else suspension(session.suspended),
     )
 
 

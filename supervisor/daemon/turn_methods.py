@@ -14,10 +14,12 @@ import trio
 from supervisor.acp import extensions, schema
 from supervisor.acp.prompt_parts import PromptPart, prompt_parts
 from supervisor.agent.answer_schema import problem_in_schema
+from supervisor.agent.turn import SuspendedTurn
 from supervisor.config.profiles import Profile
 from supervisor.daemon import responses
 from supervisor.daemon.method import MethodContext, method
 from supervisor.daemon.protocol.connection import ClientRequest
+from supervisor.daemon.protocol.updates import suspension_text
 from supervisor.daemon.responses import invalid
 from supervisor.daemon.rule_methods import rule_lines
 from supervisor.daemon.sessions.open_session import OpenSession
@@ -34,6 +36,7 @@ COMMANDS: Final = (
     schema.AvailableCommand(name="tools", description="What the agent may use in this session."),
     schema.AvailableCommand(name="status", description="Where the session stands: profile, model, root, workers."),
     schema.AvailableCommand(name="rules", description="The rules that count here; `/rules revoke N` revokes one."),
+    schema.AvailableCommand(name="go", description="Let a suspended turn go on, or end its wait."),
     schema.AvailableCommand(name="undo", description="Take back the last change that a tool has made."),
 )
 
@@ -69,7 +72,10 @@ async def _prompt(context: MethodContext, request: ClientRequest, params: schema
     sources = sources_of_parts(parts)
     attached += _linked(parts, session.profile)
     turn = session.start_turn(text, request.client, sources, schema_asked, attached)
-    return responses.turn_result(session, await turn.wait())
+    try:
+        return responses.turn_result(session, await turn.wait())
+    except SuspendedTurn as suspended:
+        return responses.suspended_result(session, suspended.fact)
 
 
 def _linked(parts: Sequence[PromptPart], profile: Profile) -> list[str]:
@@ -93,15 +99,23 @@ def _attached(part: PromptPart) -> Attached:
     return Attached(binascii.a2b_base64(part.data, strict_mode=True), part.media_type, name)
 
 
-@method(extensions.CONTINUE_METHOD, schema.SessionParams, schema.PromptResult, starts=True)
+@method(extensions.CONTINUE_METHOD, extensions.ContinueParams, schema.PromptResult, starts=True)
 async def _continue(
-    context: MethodContext, request: ClientRequest, params: schema.SessionParams
+    context: MethodContext, request: ClientRequest, params: extensions.ContinueParams
 ) -> schema.PromptResult | None:
     session = context.session(params.session_id)
     session.subscribers.join(request.client)
     if not session.busy:  # then the turn is this request's, and goes with it
         request.cancel = session.cancel
-    end = await session.resume()
+    return await _resumed(session, request.client.name if params.go else "")
+
+
+async def _resumed(session: OpenSession, by: str) -> schema.PromptResult | None:
+    """Return how a turn ended that was open; None where there is none."""
+    try:
+        end = await session.resume(by)
+    except SuspendedTurn as suspended:
+        return responses.suspended_result(session, suspended.fact)
     return None if end is None else responses.turn_result(session, end)
 
 
@@ -150,6 +164,11 @@ async def _command(
         case "rules":
             revoke = words[1] if len(words) > 1 and words[0] == "revoke" else ""
             lines = [f"- {line}" for line in await rule_lines(context, session, revoke, request.client.name)]
+        case "go":
+            if session.suspended is not None:
+                resumed = await _resumed(session, request.client.name)
+                return resumed or schema.PromptResult(stop_reason="end_turn")
+            lines = ["No turn is suspended."]
         case "tools":
             profile = session.profile
             lines = [
@@ -162,6 +181,7 @@ async def _command(
                 f"- profile {session.profile.name}, mode {session.session.mode}, model {session.model_name}",
                 f"- root `{session.profile.root}`",
                 *(f"- {name} `{value}`" for name, value in session.context.items() if name != "working_directory"),
+                *([f"- {suspension_text(session.suspended)}"] if session.suspended is not None else []),
                 f"- {session.turns} turns, {session.subscribers.projection.context} tokens in context",
             ]
     message = schema.AgentMessageChunk.of("\n".join(lines))

@@ -25,6 +25,10 @@ SourceKind = Literal["person", "file", "agent_file", "foreign_file", "page", "ou
 of others); a page of the web; a command; what an editor sent along; a tool that is not ours."""
 
 
+SuspensionKind = Literal["loop"]
+"""Why a turn is suspended: a call repeats without anything new."""
+
+
 Author = Literal["", "agent", "tainted"]
 """Of a file: nobody that is known of, an agent, or one that had seen foreign text before."""
 
@@ -138,7 +142,23 @@ class TurnStarted(_TurnFact, frozen=True):
 
 
 class TurnResumed(_TurnFact, frozen=True):
-    """A process took up a turn that another one had left open. They are counted: a turn may be what kills them."""
+    """A turn goes on that another process had left open, or that was suspended.
+
+    Those since its last reply are counted: a turn may be what kills processes.
+    """
+
+    by: str = ""
+    """Whose word it was, for example "console"; empty where it goes on by itself."""
+
+
+class TurnSuspended(_TurnFact, frozen=True):
+    """A turn goes no further for now, and stays open; nothing of it runs."""
+
+    kind: SuspensionKind
+    why: str
+    """Sentences for a person: what happened, and what to do."""
+    until: float = 0.0
+    """When it goes on by itself, in seconds since the epoch; 0: when a person says so, or what is missing is there."""
 
 
 class ModelRetried(_TurnFact, frozen=True):
@@ -336,6 +356,7 @@ Fact = (
     | FaultsAllowed
     | TurnStarted
     | TurnResumed
+    | TurnSuspended
     | ModelRetried
     | ToolsChanged
     | Replied

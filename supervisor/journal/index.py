@@ -33,6 +33,7 @@ from supervisor.journal.facts import (
     TurnEnded,
     TurnResumed,
     TurnStarted,
+    TurnSuspended,
     Unreadable,
 )
 from supervisor.journal.journal import Journal, JournalEntry, Position
@@ -60,8 +61,8 @@ class Summary(msgspec.Struct, array_like=True):
     title: str = ""
     """The first line that was asked, cut; empty where nothing was."""
     state: str = "-"
-    """"open" while a turn has no end (running, or interrupted), else how the last turn ended; "-" without any;
-    "damaged" where the last row that tells cannot be read."""
+    """"open" while a turn has no end (running, or interrupted), "suspended" where it goes no further for now, else how
+    the last turn ended; "-" without any; "damaged" where the last row that tells cannot be read."""
     open_turn: bool = False
     resumed: int = 0
     """How often the open turn was taken up again since its last reply; see `Transcript.resumed`."""
@@ -200,12 +201,8 @@ class _Fold(msgspec.Struct, array_like=True):
         known = self.known
         known.updated_at = _used_at(entry) or known.updated_at
         match entry.fact:
-            case TurnStarted() as fact:
-                known.turns += 1
-                known.title = known.title or one_line(fact.text, TITLE_WIDTH)
-                known.state, known.open_turn, known.resumed = "open", True, 0
-            case TurnResumed():
-                known.resumed += 1
+            case TurnStarted() | TurnResumed() | TurnSuspended() as fact:
+                self._add_turn(fact)
             case Replied() as fact:
                 known.resumed = 0
                 for name, count in fact.usage.items():
@@ -223,6 +220,18 @@ class _Fold(msgspec.Struct, array_like=True):
                 known.deleted = True
             case _:
                 return
+
+    def _add_turn(self, fact: TurnStarted | TurnResumed | TurnSuspended) -> None:
+        known = self.known
+        match fact:
+            case TurnStarted():
+                known.turns += 1
+                known.title = known.title or one_line(fact.text, TITLE_WIDTH)
+                known.state, known.open_turn, known.resumed = "open", True, 0
+            case TurnResumed():
+                known.state, known.resumed = "open", known.resumed + 1
+            case TurnSuspended():
+                known.state, known.resumed = "suspended", 0
 
     def _add_call(self, fact: CallStarted | CallDecided | CallEnded) -> None:
         known, was_committed = self.known, fact.call in self.committed

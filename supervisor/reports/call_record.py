@@ -100,3 +100,5 @@ class Why(msgspec.Struct, frozen=True):
     """Rows of its session that cannot be read, some of which may have been about it."""
     content: str = ""
     """The first lines of its result, or the error's message."""
+    suspended: str = ""
+    """Why its turn goes no further; empty where it does, or has ended."""

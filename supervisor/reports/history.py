@@ -43,6 +43,7 @@ from supervisor.journal.facts import (
     TurnQuestioned,
     TurnResumed,
     TurnStarted,
+    TurnSuspended,
     effective,
 )
 from supervisor.journal.index import SessionIndex, Summary, session_named, utc
@@ -76,7 +77,7 @@ class SessionLine(msgspec.Struct, frozen=True):
     turns: int
     title: str
     state: str
-    """"open" while a turn has no end (running, or interrupted), else how the last turn ended."""
+    """"open" while a turn has no end, "suspended" where it goes no further for now, else how the last turn ended."""
 
 
 def sessions(settings: Settings) -> list[SessionLine]:
@@ -163,8 +164,16 @@ def _notes(fact: Fact) -> list[str]:
         case SessionDeleted():
             return ["deleted: no listing shows this session"]
         case TurnResumed():
-            return ["interrupted, and resumed"]
-        case ToolsChanged() | ModeChanged() | OptionChosen() | ModelRetried() | RuleRevoked() | TurnQuestioned():
+            return [f"resumed by {one_line(fact.by, _WIDTH)}" if fact.by else "interrupted, and resumed"]
+        case (
+            ToolsChanged()
+            | ModeChanged()
+            | OptionChosen()
+            | ModelRetried()
+            | RuleRevoked()
+            | TurnQuestioned()
+            | TurnSuspended()
+        ):
             return [_besides(fact)]
         case TurnEnded() if fact.status != "ok":
             why = f", {fact.kind}: {one_line(fact.message, _WIDTH)}" if fact.message else ""
@@ -173,7 +182,12 @@ def _notes(fact: Fact) -> list[str]:
             return []
 
 
-def _besides(fact: ToolsChanged | ModeChanged | OptionChosen | ModelRetried | RuleRevoked | TurnQuestioned) -> str:
+def _besides(
+    fact: ToolsChanged | ModeChanged | OptionChosen | ModelRetried | RuleRevoked | TurnQuestioned | TurnSuspended,
+) -> str:
+    if isinstance(fact, TurnSuspended):
+        until = f" until {utc(fact.until)}" if fact.until else ""
+        return f"suspended{until}: {one_line(fact.why, _WIDTH * 4)}"
     if isinstance(fact, TurnQuestioned):
         chose = "let the turn go on" if fact.approved else "stopped the turn"
         return one_line(f"{fact.decided_by or 'the person'} {chose}, after {fact.rejected} rejections", _WIDTH * 2)

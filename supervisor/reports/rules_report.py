@@ -5,7 +5,7 @@ never judged as if they were all.
 
 Facts ignored: BatchStarted, CallEnded, FaultsAllowed, ModeChanged, ModelRetried, OptionChosen, Replied, RuleRevoked,
 SessionChanged, SessionDeleted, SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted,
-Unreadable.
+TurnSuspended, Unreadable.
 """
 
 import datetime as dt

@@ -3,7 +3,7 @@
 Rule: reading changes nothing, and the account is a pure function of a session's entries.
 
 Facts ignored: BatchStarted, FaultsAllowed, ModeChanged, ModelRetried, OptionChosen, RuleRevoked, SessionDeleted,
-ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, Unreadable.
+ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,6 +27,7 @@ from supervisor.journal.facts import (
 )
 from supervisor.journal.index import session_named, utc
 from supervisor.journal.journal import Journal, JournalEntry
+from supervisor.journal.suspended import suspended_in
 from supervisor.reports.call_record import Judged, Why
 from supervisor.reports.prompt_cache import PromptCache
 from supervisor.rules.rule_sentence import sentence
@@ -125,6 +126,7 @@ def call_record_of(
         known,
         changed=tuple(entry.seq for entry in entries if entry.damage == "changed" and _is_about(entry, call)),
         unreadable=tuple(entry.seq for entry in entries if entry.damage == "unreadable"),
+        suspended=suspended.why if (suspended := suspended_in(entries)) and suspended.turn == known.turn else "",
     )
     return _undo(known, SessionChanges(entries), holds) if known.effect else known
 
@@ -150,6 +152,7 @@ def as_text(known: Why) -> str:
         rows += _decision_rows(each, last=number == len(known.judged))
     rows += [("undo", known.undo)] if known.undo else []
     rows.append(("outcome", _outcome_text(known)))
+    rows += [("turn", f"suspended: {known.suspended}")] if known.suspended else []
     if known.changed:
         rows.append(("CHANGED", f"not what was written: {_rows(known.changed)}; do not believe the above"))
     if known.unreadable:

@@ -5,7 +5,7 @@ which brings back what it took away. Unless an undo is named, it is passed over:
 before, not the first undo.
 
 Facts ignored: BatchStarted, FaultsAllowed, ModeChanged, ModelRetried, OptionChosen, Replied, RuleRevoked,
-SessionDeleted, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted, Unreadable.
+SessionDeleted, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted, TurnSuspended, Unreadable.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,10 +1,12 @@
 """A batch's input and output: items in, result lines out, each folded from its session's facts.
 
 Rule: a result line is written whole and synced before the next; a torn last line (the process was killed) is cut
-off on resume, never repaired by guessing. Bad input is refused with its line before anything runs.
+off on resume, never repaired by guessing. Items that are suspended stand at the end, and are taken up again on resume.
+Bad input is refused with its line before anything runs.
 
 Facts ignored: BatchStarted, CallDecided, FaultsAllowed, ModeChanged, ModelRetried, OptionChosen, RuleRevoked,
-SessionChanged, SessionDeleted, SessionOpened, ToolsChanged, TurnQuestioned, TurnResumed, TurnStarted, Unreadable.
+SessionChanged, SessionDeleted, SessionOpened, ToolsChanged, TurnQuestioned, TurnResumed, TurnStarted, TurnSuspended,
+Unreadable.
 """
 
 import errno
@@ -23,6 +25,7 @@ from supervisor.clients.connection.attachments import type_at
 from supervisor.errors import ConfigError, OutputError, reason
 from supervisor.journal.facts import CallEnded, CallStarted, Replied, TurnEnded, TurnStarted
 from supervisor.journal.journal import JournalEntry
+from supervisor.journal.suspended import suspended_in
 from supervisor.rules.modes import PLANNED
 from workers.wire.media_types import TYPES
 
@@ -32,6 +35,8 @@ _LINE_START: Final = b'{"id":'
 
 _WHERE_THERE_IS: Final = frozenset({"error", "note", "data"})
 """Fields that a result has only where they hold something."""
+
+Status = Literal["ok", "error", "cancelled", "suspended"]
 
 
 class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,7 +77,7 @@ class Result(msgspec.Struct, frozen=True, omit_defaults=True):
     """One line of the output."""
 
     id: str | int
-    status: Literal["ok", "error", "cancelled"]
+    status: Status
     answer: str
     session: str
     steps: int
@@ -162,10 +167,11 @@ def summarize(item: str | int, session: str, entries: Sequence[JournalEntry]) ->
     seconds = round(entries[-1].at - began, 3) if entries and began else 0.0
     asked = any(isinstance(entry.fact, TurnStarted) and entry.fact.answer_schema is not None for entry in entries)
     data = msgspec.Raw(end.answer.encode()) if asked and end.status == "ok" else None
-    error = None if end.status == "ok" else {"kind": end.kind, "message": end.message}
-    return Result(
-        item, end.status, end.answer, session, steps, list(calls.values()), usage, seconds, error, end.note, data
-    )
+    status: Status = end.status
+    error = None if status == "ok" else {"kind": end.kind, "message": end.message}
+    if (suspended := suspended_in(entries)) is not None:
+        status, error = "suspended", {"kind": suspended.kind, "message": suspended.why}
+    return Result(item, status, end.answer, session, steps, list(calls.values()), usage, seconds, error, end.note, data)
 
 
 def _would_change(ended: CallEnded) -> str | msgspec.UnsetType:
@@ -223,20 +229,26 @@ class OutputFile:
                 f"The output {str(path)!r} already exists. Use --resume to resume its batch, or name another file."
             )
         whole = content.rfind(b"\n") + 1
-        self._read(path, content[:whole].splitlines())
+        ended = self._read(path, content[:whole].splitlines(keepends=True))
         torn = content[whole:]
         if not (torn.startswith(_LINE_START) or _LINE_START.startswith(torn)):
             raise ConfigError(f"{path} does not end in a result of a batch; nothing was changed.")
-        if torn:
-            self._file.truncate(whole)
+        if len(content) > ended:
+            self._file.truncate(ended)
 
-    def _read(self, path: Path, lines: Sequence[bytes]) -> None:
+    def _read(self, path: Path, lines: Sequence[bytes]) -> int:
+        """Read the results; return how many bytes are of items that are not suspended, which come first."""
+        ended = seen = 0
         for number, line in enumerate(lines, 1):
+            seen += len(line)
             try:
                 result = msgspec.json.decode(line)
-                self.statuses[str(result["id"])] = result["status"]
+                if result["status"] != "suspended":
+                    self.statuses[str(result["id"])] = result["status"]
+                    ended = seen
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError, TypeError) as error:
                 raise ConfigError(f"{path}, line {number} is not a result of a batch; nothing was changed.") from error
+        return ended
 
     def write(self, result: Result) -> None:
         """Append one result, durable when this returns, in any thread: those that wait share one sync.

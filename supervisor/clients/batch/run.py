@@ -20,6 +20,7 @@ import msgspec
 from supervisor.acp import extensions, schema
 from supervisor.clients.batch.items import Item, OutputFile, Result, summarize
 from supervisor.clients.batch.resume import Plan, Use, answered, begin, has_failed, origin_of
+from supervisor.clients.batch.schemas import check_schemas
 from supervisor.clients.connection import requests
 from supervisor.clients.connection.attachments import blocks_of
 from supervisor.clients.connection.link import Link
@@ -32,6 +33,7 @@ from supervisor.config.repositories import NO_NAMES, Names
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused
 from supervisor.journal.journal import Journal, JournalEntry, open_journal
+from supervisor.journal.suspended import suspended_in
 
 _LOOK: Final = 1.0
 """Seconds after which a wait begins anew."""
@@ -54,7 +56,7 @@ def plan(
     Raises:
         ConfigError: one of them cannot be used, or an agent could write the output.
     """
-    _check_schemas(items)
+    check_schemas(items)
     found: dict[str, Use] = {}
     alike: dict[Item, Use] = {}
     for item in items:
@@ -69,22 +71,6 @@ def plan(
             alike[wanted] = Use(using, name, mode or "edits")
         found[str(item.id)] = alike[wanted]
     return found
-
-
-def _check_schemas(items: Sequence[Item]) -> None:
-    """Make sure that answers can be held against the schemas; most items have the same.
-
-    Raises:
-        ConfigError: one cannot be used.
-    """
-    asked = {id(item.schema): item for item in reversed(items) if item.schema is not None}
-    if not asked:
-        return
-    from supervisor.agent.answer_schema import problem_in_schema
-
-    for item in reversed(asked.values()):
-        if why := problem_in_schema(item.schema):
-            raise ConfigError(f"The schema of item {item.id!r} cannot be used: {why}.")
 
 
 def _resolved(settings: Settings, item: Item, profile: str | None, root: str | None, names: Names) -> Profile:
@@ -197,6 +183,8 @@ class _Batch:
     """No item is left, or one has failed."""
     _read: dict[str, list[JournalEntry]] = field(default_factory=dict)
     """Read so far of the sessions that are open."""
+    _suspended: list[Result] = field(default_factory=list)
+    """Written at the end, where `--resume` takes them off again."""
     _talking: set[str] = field(default_factory=set)
     """Sessions that may have a turn under way."""
 
@@ -211,6 +199,8 @@ class _Batch:
         finally:
             self._stop(running)
             pool.shutdown(wait=False, cancel_futures=True)
+            for result in self._suspended:
+                self._put(result)
         for future in running:
             if not future.cancelled() and (error := future.exception()) and not isinstance(error, _Stopped):
                 raise error
@@ -250,10 +240,17 @@ class _Batch:
             with self._lock:
                 self._talking.discard(session)
                 self._read.pop(session, None)
+        if result.status == "suspended":
+            with self._lock:
+                self._suspended.append(result)
+        else:
+            self._put(result)
+        self.link.request("session/close", schema.SessionParams(session_id=session), msgspec.Raw)
+
+    def _put(self, result: Result) -> None:
         self.file.write(result)
         with self._telling:
             self.done(result)
-        self.link.request("session/close", schema.SessionParams(session_id=session), msgspec.Raw)
 
     def _open(self, using: Use, origin: str) -> str:
         """Open an item's session, the one that was begun or a new one; return its id."""
@@ -269,15 +266,15 @@ class _Batch:
     def _converse(self, item: Item, session: str, *, begun: bool) -> None:
         """Go on with what was begun, and ask what was not; a turn that fails is the last."""
         if begun:
-            self._turn(session, extensions.CONTINUE_METHOD, schema.SessionParams(session_id=session))
+            self._turn(session, extensions.CONTINUE_METHOD, extensions.ContinueParams(session_id=session, go=True))
         done = answered(self._entries(session))
         for number, text in enumerate(item.turns[done:], done):
-            if has_failed(self._entries(session)):
+            if has_failed(self._entries(session)) or suspended_in(self._entries(session)) is not None:
                 return
             asked = requests.prompt(session, text, item.schema, [] if number else blocks_of(item.images))
             self._turn(session, "session/prompt", asked)
 
-    def _turn(self, session: str, method: str, params: schema.SessionParams | schema.PromptParams) -> None:
+    def _turn(self, session: str, method: str, params: extensions.ContinueParams | schema.PromptParams) -> None:
         """Wait for a turn's end; how it ended is in the journal."""
         before = answered(self._entries(session))
         with self._lock:

@@ -34,6 +34,7 @@ from supervisor.clients.console.approval_queue import ApprovalQueue
 from supervisor.clients.console.input_line import InputLine
 from supervisor.clients.console.scrollback import Scrollback
 from supervisor.clients.console.session_controller import SessionController
+from supervisor.clients.console.session_state import IDLE, SUSPENDED
 from supervisor.clients.console.styled_text import Fragments
 from supervisor.display.columns import cut
 from supervisor.display.escape import visible
@@ -115,7 +116,8 @@ class BottomStatus:
         if not controller.session:
             return []
         seconds = time.monotonic() - self._since
-        return status_bar.progress(controller.state, size().columns - 1, seconds, cancelling=controller.cancelling)
+        columns, cancelling = size().columns - 1, controller.cancelling
+        return status_bar.progress(controller.state, columns, seconds, time.time(), cancelling=cancelling)
 
     def bar(self, mode: str, *, leaving: bool) -> Fragments:
         """Return the bar, for keys that go to `mode`."""
@@ -125,9 +127,12 @@ class BottomStatus:
             hints = mode
         elif not hints and mode == "line" and controller.state.turn_state == "ReviewAction":
             hints = "busy"
-        return status_bar.bar(
-            controller.state, size().columns - 1, status="" if controller.session else "Connecting", hints=hints
-        )
+        elif not hints and controller.state.waits:
+            hints = "waits"
+        status = "" if controller.session else "Connecting"
+        if not status and controller.state.turn_state == IDLE and controller.state.suspended is not None:
+            status = SUSPENDED
+        return status_bar.bar(controller.state, size().columns - 1, status=status, hints=hints)
 
 
 class Drawn:

@@ -18,7 +18,7 @@ from supervisor.clients.connection.link import Link, decoded
 from supervisor.clients.connection.link_events import ConnectionLost, LinkEvent, PermissionPrompt, PromptWithdrawn
 from supervisor.clients.connection.start import ConnectedDaemon
 from supervisor.clients.console.daemon_link import Connecting, in_thread
-from supervisor.clients.console.session_state import IDLE, SessionState
+from supervisor.clients.console.session_state import IDLE, SUSPENDED, SessionState
 from supervisor.clients.console.shown import Item, Note, Screen
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused, StrongroomError
@@ -91,9 +91,11 @@ class SessionLink:
             if state.retry:
                 self.state.rewind_answer(self.screen.drop_unfinished())
             self.show(self.state.entered(state))
-            if state.state == "Done" and not self._following:  # somebody else's turn
+            if state.state in ("Done", SUSPENDED) and not (self._following or self.state.waits):  # somebody else's turn
                 self.cancelling = False
+                suspended = self.state.suspended
                 self.show(self.state.finished(None))
+                self.state.suspended = suspended
 
     def _loading_of(self, session: str) -> SessionState | None:
         """Return the session whose opening has not been answered, or not been noticed, yet, if this is heard of it."""
@@ -277,8 +279,17 @@ class SessionLink:
         self.failed = summary is not None and summary.status == "error"
         self.show(self.state.finished(summary, result.usage if result else None))
 
+    async def go_on(self) -> None:
+        """End the wait of the turn that is followed; its end is told to who follows it.
+
+        Raises:
+            StrongroomError: as `Link.request`.
+        """
+        link = await self.link()
+        link.submit("session/prompt", requests.prompt(self.session, "/go"))
+
     def cancel(self) -> None:
-        """Cancel the turn that runs."""
+        """Cancel the turn that runs, or waits."""
         self.cancelling = True
         if self._connected is not None:
             self._connected.link.cancel(self.session)

@@ -26,6 +26,7 @@ from supervisor.clients.console.shown import (
 )
 
 IDLE: Final = "Input"
+SUSPENDED: Final = "Suspended"
 _DIGITS: Final = 6
 _THOUGHT: Final = 400
 """Characters of what the model thinks that the progress line is made of."""
@@ -40,6 +41,8 @@ class SessionState:
         self.facts = facts or extensions.SessionFacts(session_id="", profile="", model="", root="", tools=())
         self.turn_state = IDLE
         self.retry = ""
+        self.suspended: extensions.Suspension | None = self.facts.suspended
+        """Why the turn goes no further for now."""
         self.thought = ""
         """The end of what the model is thinking."""
         self.tools_note = ""
@@ -60,6 +63,11 @@ class SessionState:
         """What of the answer stands on the screen already, where it is told again."""
         self._by_id: dict[str, ShownCall] = {}
         self._failed = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether the turn goes on by itself, at a time."""
+        return self.turn_state == SUSPENDED and self.suspended is not None and self.suspended.until is not None
 
     @property
     def running(self) -> list[ShownCall]:
@@ -106,14 +114,14 @@ class SessionState:
     def sent(self, text: str) -> ShownPrompt:
         """Take note of a line that the person sends; the daemon does not repeat it to whoever sent it."""
         self._failed = False
-        self.turn_state, self.retry = "Thinking", ""
+        self.turn_state, self.retry, self.suspended = "Thinking", "", None
         asked = ShownPrompt(text)
         self.entries.append(asked)
         return asked
 
     def entered(self, state: extensions.TurnState) -> list[Item]:
         """Take note of a turn's state."""
-        self.turn_state, self.retry = state.state, state.retry
+        self.turn_state, self.retry, self.suspended = state.state, state.retry, state.suspended
         if state.state not in ("Thinking", "Finalizing"):
             self.thought = ""
         return [Note(state.retry, "notice")] if state.retry else []
@@ -122,6 +130,7 @@ class SessionState:
         """Take note of a turn's end; `summary` is None where none ran."""
         items = self._end_said()
         self.turn_state, self.retry, self.thought = IDLE, "", ""
+        self.suspended = self.suspended if summary is not None and summary.status == "suspended" else None
         for call in self.calls:
             call.status = "failed" if call.status in ("pending", "in_progress") else call.status
         if usage is not None:
@@ -179,7 +188,7 @@ class SessionState:
     def _take_thought(self, text: str, message: str) -> list[Item]:
         if message.endswith("-end"):  # how the daemon tells a history's reader that a turn has failed
             return [*self._end_said(), self._failure(_unwrapped(text))]
-        if message.endswith("-note"):  # what the person is to know of it
+        if message.endswith("-note") or "-suspended-" in message:  # what the person is to know of it
             return [*self._end_said(), self._noted(_unwrapped(text), "notice")]
         if "-tools-" in message:  # and that tools are gone, or back
             self.tools_note = _unwrapped(text)

@@ -69,6 +69,18 @@ async def execute(controller: SessionController, line: str) -> None:
         controller.say(str(error), error=True)
 
 
+async def while_waiting(controller: SessionController, line: str) -> None:
+    """Run a line that starts with a slash, while a turn waits."""
+    controller.screen.show(ShownPrompt(line))
+    if line.strip() != "/go":
+        await execute(controller, line)
+        return
+    try:
+        await controller.go_on()
+    except StrongroomError as error:
+        controller.say(str(error), error=True)
+
+
 async def _unknown(controller: SessionController, name: str, line: str) -> None:
     if name in {command.name for command in controller.state.commands}:
         await controller.prompt(line.strip())

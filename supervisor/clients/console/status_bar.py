@@ -9,6 +9,7 @@ from typing import Final
 from supervisor.acp import schema
 from supervisor.clients.console.session_state import SessionState
 from supervisor.clients.console.styled_text import Fragments, summary
+from supervisor.display.clock_time import clock_time
 from supervisor.display.columns import cut, width
 
 FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -19,11 +20,13 @@ _GAP: Final = 3
 _TONES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("Input", "Done"), "bold green"),
     **dict.fromkeys(("Thinking", "Finalizing"), "bold cyan"),
-    **dict.fromkeys(("Executing", "ReviewAction"), "bold yellow"),
+    **dict.fromkeys(("Executing", "ReviewAction", "Suspended"), "bold yellow"),
 }
 
 HINTS: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("Input", "Done"), ("Enter send", "/help", "Shift-Tab mode", "Esc leave")),
+    "Suspended": ("/go goes on", "Enter next line", "Esc leave"),
+    "waits": ("Esc ends it", "/model switches", "/go tries now"),
     "ReviewAction": ("Esc reject", "^C cancel", "^O show all"),
     "Connecting": ("Esc leave",),
     "confirm": ("y yes", "n no"),
@@ -99,8 +102,13 @@ def _joined(state: str, facts: list[str], keys: list[str]) -> str:
     return " · ".join([state, *facts]) + (" " * _GAP + " · ".join(keys) if keys else "")
 
 
-def progress(state: SessionState, columns: int, seconds: float, *, cancelling: bool = False) -> Fragments:
-    """Return the line that says what is going on, `seconds` after it began; empty when nothing is."""
+def progress(
+    state: SessionState, columns: int, seconds: float, now: float = 0.0, *, cancelling: bool = False
+) -> Fragments:
+    """Return the line that says what is going on, `seconds` after it began; empty when nothing is.
+
+    `now` is in seconds since the epoch.
+    """
     if state.turn_state in ("Input", "Done", "ReviewAction") and not cancelling:
         return []
     frame = FRAMES[int(seconds * FRAMES_PER_SECOND) % len(FRAMES)]
@@ -108,6 +116,8 @@ def progress(state: SessionState, columns: int, seconds: float, *, cancelling: b
     running = state.running
     if cancelling:
         about = "cancelling"
+    elif state.waits and state.suspended is not None and state.suspended.until is not None:
+        about = f"waiting until {clock_time(state.suspended.until, now)}  {state.suspended.why}"
     elif running and state.turn_state == "Executing":
         about = ", ".join(summary(call, 60) for call in running)
     else:

@@ -29,7 +29,7 @@ from supervisor.clients.console.proposal_pages import ProposalPages
 from supervisor.clients.console.scrollback import Scrollback
 from supervisor.clients.console.session_controller import SessionController
 from supervisor.clients.console.shown import Document, Item, Note, Said, ShownPrompt
-from supervisor.clients.console.slash_commands import Leave, execute
+from supervisor.clients.console.slash_commands import Leave, execute, while_waiting
 from supervisor.config.settings import Settings
 
 _ESCAPE: Final = 0.05
@@ -202,8 +202,8 @@ class Terminal:
         return not self._line.text
 
     def is_idle(self) -> bool:
-        """Return whether nothing runs."""
-        return not self._controller.session or not self._busy()
+        """Return whether nothing runs; a turn that waits does not."""
+        return not self._controller.session or not self._busy() or self._controller.state.waits
 
     def _busy(self) -> bool:
         """Return whether something is being done, by whomever."""
@@ -220,6 +220,9 @@ class Terminal:
                 self._line.complete_state = None
             case "line" if not self._busy():
                 self._send(self._line.taken())
+            case "line" if self._controller.state.waits and self._line.text.startswith("/"):
+                waiting = while_waiting(self._controller, self._line.taken())
+                self._switching = asyncio.get_running_loop().create_task(waiting)
             case "line" if self._controller.state.turn_state in _QUIET:  # a command runs, or there is no session yet
                 self._line.wait()
             case "line" if self._approvals.waits:
@@ -241,10 +244,10 @@ class Terminal:
             self._start(self._controller.prompt(line))
 
     def escape(self) -> None:
-        """Leave, or reject."""
+        """Leave, reject, or end a wait."""
         match self._drawn.mode:
             case "line":
-                self.leave()
+                (self._controller.cancel if self._controller.state.waits else self.leave)()
             case "review":
                 self._approvals.escape()
             case "confirm":

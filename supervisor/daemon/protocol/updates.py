@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from supervisor.acp import schema
+from supervisor.acp import extensions, schema
 from supervisor.agent.blocks import content_block
 from supervisor.agent.models.model import Retrying, TextDelta, ThoughtDelta
 from supervisor.agent.models.model_cost import COUNTED, cost
@@ -22,6 +22,7 @@ from supervisor.agent.models.model_facts import ModelFacts
 from supervisor.agent.turn import CallOutput, Event
 from supervisor.daemon.protocol import tool_calls
 from supervisor.daemon.protocol.content_shown import content_shown
+from supervisor.display.clock_time import clock_time
 from supervisor.journal.contents import ContentStore
 from supervisor.journal.facts import (
     CallDecided,
@@ -36,6 +37,7 @@ from supervisor.journal.facts import (
     TurnEnded,
     TurnQuestioned,
     TurnStarted,
+    TurnSuspended,
     effective,
 )
 from supervisor.tools.approval import go_on_id
@@ -261,13 +263,22 @@ class Projection:
             case ToolsChanged():
                 message = f"turn-{fact.turn}-tools-{self._step}-{fact.category}"
                 yield schema.AgentThoughtChunk.of(f"\n\n({availability_notice(fact)})\n", message)
+            case TurnSuspended() | TurnEnded():
+                yield from self._turn_stopped(fact)
+            case _:
+                return
+
+    def _turn_stopped(self, fact: TurnSuspended | TurnEnded) -> Iterator[schema.Update]:
+        match fact:
+            case TurnSuspended():
+                told = f"\n\n({suspension_text(fact)})\n"
+                said = schema.AgentThoughtChunk.of(told, f"turn-{fact.turn}-suspended-{self._step}-{fact.kind}")
+                yield msgspec.structs.replace(said, meta={extensions.SUSPENDED: suspension(fact)})
             case TurnEnded(status="error") if fact.kind:
                 text = f"\n\n({fact.kind}: {fact.message})\n"
                 yield schema.AgentThoughtChunk.of(text, f"turn-{fact.turn}-end")
             case TurnEnded(note=note) if note:
                 yield schema.AgentThoughtChunk.of(f"\n\n({note})\n", f"turn-{fact.turn}-note")
-            case _:
-                return
 
     def _planned(self, fact: CallEnded) -> Iterator[schema.Update]:
         """Yield the plan that a call was about; it was checked, if the call is a success."""
@@ -275,3 +286,14 @@ class Projection:
         if fact.ok and started is not None and started.tool == _PLAN:
             entries = offered_tools()[_PLAN].decode(effective(started).encode()).entries
             yield schema.Plan(entries=[schema.PlanEntry(**msgspec.structs.asdict(each)) for each in entries])
+
+
+def suspension(fact: TurnSuspended) -> extensions.Suspension:
+    """Return why a turn is suspended, as clients are told."""
+    return extensions.Suspension(kind=fact.kind, why=fact.why, until=fact.until or None)
+
+
+def suspension_text(fact: TurnSuspended) -> str:
+    """Return the same for people."""
+    until = f" It goes on by itself at {clock_time(fact.until)}." if fact.until else ""
+    return f"suspended: {fact.why}{until}"

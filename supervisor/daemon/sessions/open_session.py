@@ -5,8 +5,7 @@ turn at a time; a second one is refused, never mixed in.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -15,13 +14,15 @@ import trio
 
 from supervisor.acp import extensions, jsonrpc
 from supervisor.agent.models.model import Model
-from supervisor.agent.turn import State
+from supervisor.agent.turn import State, SuspendedTurn
 from supervisor.config.profiles import Profile
 from supervisor.daemon.protocol.connection import Connection, RequestError
+from supervisor.daemon.sessions.call_scopes import CallScopes
 from supervisor.daemon.sessions.opened_at import OpenedAt
+from supervisor.daemon.sessions.running_turn import RunningTurn
 from supervisor.daemon.sessions.subscribers import Subscribers
 from supervisor.errors import ConfigError, StrongroomError
-from supervisor.journal.facts import CallEnded, Source, TurnEnded
+from supervisor.journal.facts import CallEnded, Source, TurnEnded, TurnSuspended
 from supervisor.pool.pools import Pools
 from supervisor.session.session import Session
 from supervisor.tools.content_intake import Attached
@@ -29,28 +30,6 @@ from supervisor.tools.services import ChangeServices
 from supervisor.undo.undo_plan import UndoStep, undo_outcome
 
 _log: Final = logging.getLogger("strongroom.daemon")
-
-
-class RunningTurn:
-    """A turn under way; `end` or `failure` is set when `done` is."""
-
-    def __init__(self) -> None:
-        self.scope = trio.CancelScope()
-        self.done = trio.Event()
-        self.end: TurnEnded | None = None
-        self.failure: StrongroomError | None = None
-
-    async def wait(self) -> TurnEnded:
-        """Return how it ended. Cancelling leaves it running.
-
-        Raises:
-            StrongroomError: it could not be recorded, or the daemon stops.
-        """
-        await self.done.wait()
-        if self.failure is not None:
-            raise self.failure
-        assert self.end is not None
-        return self.end
 
 
 class OpenSession:
@@ -90,7 +69,7 @@ class OpenSession:
         self._nursery = nursery
         self._turn: RunningTurn | None = None
         self._idle = trio.Event()
-        self._calls: list[trio.CancelScope] = []
+        self._calls = CallScopes(self._rest)
 
     def change(self, profile: Profile, pools: Pools, model: Model, services: ChangeServices) -> None:
         """Use another profile or model, and the settings of now, from the next turn on.
@@ -128,10 +107,27 @@ class OpenSession:
 
     @property
     def interrupted(self) -> bool:
-        """Whether its last turn has no end, and none runs."""
+        """Whether its last turn has no end, and none runs; it may be suspended."""
         if self._turn is not None or self.session.model is None:
             return False
         return self.session.conversation.transcript.open_turn is not None
+
+    @property
+    def suspended(self) -> TurnSuspended | None:
+        """Why its turn goes no further for now; None where it does, or there is none."""
+        return None if self.session.model is None else self.session.conversation.transcript.suspended
+
+    @property
+    def state(self) -> str:
+        """Where its turn is, for people."""
+        if self.busy:
+            return self.subscribers.state.value
+        return State.INPUT.value if self.suspended is None else State.SUSPENDED.value
+
+    @property
+    def waiting(self) -> bool:
+        """Whether its turn is suspended until a moment."""
+        return self._turn is not None and self._turn.waits
 
     def idle_for(self, now: float) -> float:
         """Return for how long nobody has used it (trio's clock); 0 while somebody does."""
@@ -148,25 +144,31 @@ class OpenSession:
         sources: tuple[Source, ...] = (),
         answer_schema: dict[str, Any] | None = None,
         attached: Sequence[Attached | str] = (),
+        *,
+        by: str = "",
     ) -> RunningTurn:
         """Start a turn: a new one, as `Conversation.run_turn`, or without a text the interrupted one.
+
+        A suspended one goes on at the word of `by`.
 
         Raises:
             RequestError: something runs, or the session is being closed.
         """
         self.refuse_if_busy()
-        self._turn = turn = RunningTurn()
+        self._turn = turn = RunningTurn(self.session.conversation)
         self.subscribers.prompter, self.subscribers.last_end = prompter, None
         conversation = self.session.conversation
-        begun = () if text is None else (text, sources, answer_schema, attached)
-        run = partial(conversation.run_turn, *begun) if begun else conversation.resume
-        self._nursery.start_soon(self._run, turn, run)
+        run = partial(conversation.run_turn, text or "", sources, answer_schema, attached)
+        self._nursery.start_soon(self._run, turn, partial(conversation.resume, by) if text is None else run)
         return turn
 
-    async def resume(self) -> TurnEnded | None:
+    async def resume(self, by: str = "") -> TurnEnded | None:
         """Wait for the turn that runs, or resume the one that was interrupted; None when there is neither.
 
+        A suspended one goes on at the word of `by`.
+
         Raises:
+            SuspendedTurn: it is suspended, still or again.
             ConfigError: it would be finished by another model than it was started with.
             RequestError: a call runs, or the session is being closed.
         """
@@ -175,7 +177,9 @@ class OpenSession:
                 return None
             if self.substituted:
                 raise ConfigError(f"The interrupted turn cannot be resumed: {self.substituted}")
-        return await (self._turn or self.start_turn(None)).wait()
+        elif by and self._turn.waits:
+            self._turn.wake(by)
+        return await (self._turn or self.start_turn(None, by=by)).wait()
 
     def refuse_if_busy(self) -> None:
         """Make sure that nothing runs.
@@ -191,20 +195,31 @@ class OpenSession:
 
     def cut(self) -> None:
         """Cancel the turn and the calls that run."""
-        self.cancel()
-        for scope in tuple(self._calls):
-            scope.cancel()
+        if self._turn is not None:
+            self._turn.scope.cancel()
+        self._calls.cut()
 
-    def suspend(self) -> None:
+    def leave_open(self) -> None:
         """End the turn as if the process had been killed: nothing is recorded, and it can be resumed."""
         if self.session.model is not None:
             self.session.conversation.leave_open()
         self.cut()
 
     def cancel(self) -> None:
-        """Cancel the turn that runs; it is recorded as cancelled."""
+        """Cancel the turn that runs, or is suspended; it is recorded as cancelled."""
         if self._turn is not None:
             self._turn.scope.cancel()
+        elif self.suspended is not None and not self.closing:
+            self.session.conversation.interrupt()
+
+    def go_on(self) -> None:
+        """Let a suspended turn look whether it can go on by now."""
+        if self._turn is not None and self._turn.waits:
+            self._turn.wake()
+        elif self.suspended is not None and not (
+            self.busy or self.closing or self.session.conversation.resumption.holds()
+        ):
+            self.start_turn(None)
 
     async def wait_until_idle(self) -> None:
         """Return when nothing runs."""
@@ -217,7 +232,7 @@ class OpenSession:
         Raises:
             RequestError: it was cut off because the daemon stops; it is recorded as such.
         """
-        with self._running_call(f"{tool[:80]} was cut off."):
+        with self._calls.running(f"{tool[:80]} was cut off."):
             return await self.session.call(tool, arguments, self._tell_end)
 
     def _tell_end(self, ended: CallEnded) -> None:
@@ -240,7 +255,7 @@ class OpenSession:
         """
         self.refuse_if_busy()
         done: list[extensions.Undone] = []
-        with self._running_call("The undo was cut off."):
+        with self._calls.running("The undo was cut off."):
             for step in await plan():
                 end = (None, None) if step.problem else await self.session.undo(step, force=force, by=by)
                 done.append(undo_outcome(step, *end))
@@ -248,24 +263,20 @@ class OpenSession:
                     break
         return done
 
-    @contextmanager
-    def _running_call(self, cut_off: str) -> Iterator[None]:
-        """Count as busy, and be cut off with the session; then raise `RequestError` that says so."""
-        scope = trio.CancelScope()
-        self._calls.append(scope)
-        try:
-            with scope:
-                yield
-        finally:
-            self._calls.remove(scope)
-            self._rest()
-        if scope.cancelled_caught:
-            raise RequestError(jsonrpc.CANCELLED, cut_off, "cancelled")
-
     async def _run(self, turn: RunningTurn, run: Callable[[], Awaitable[TurnEnded | None]]) -> None:
+        conversation = self.session.conversation
         try:
             with turn.scope:
-                await run()
+                while True:
+                    try:
+                        await run()
+                        break
+                    except SuspendedTurn:
+                        if not conversation.resumption.ends_by_itself:
+                            raise
+                    run = partial(conversation.resume, await turn.until_it_goes_on())
+        except SuspendedTurn as suspended:
+            turn.failure = suspended
         except StrongroomError as error:
             _log.error("a turn failed: %s", error, extra={"session": self.id})
             turn.failure = error

@@ -297,7 +297,7 @@ class SessionRegistry:
         for session in self.sessions.values():
             session.subscribers.leave(client)
             if self.closing and session.subscribers.unanswerable:
-                session.suspend()
+                session.leave_open()
 
 
 def _not_found(session_id: str) -> RequestError:

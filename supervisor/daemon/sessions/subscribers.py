@@ -16,9 +16,9 @@ from supervisor.agent.turn import Event, State
 from supervisor.daemon.protocol.approval_request import PendingApproval
 from supervisor.daemon.protocol.connection import Connection
 from supervisor.daemon.protocol.tool_calls import awaiting_approval
-from supervisor.daemon.protocol.updates import Projection
+from supervisor.daemon.protocol.updates import Projection, suspension
 from supervisor.display.escape import one_line
-from supervisor.journal.facts import Fact, Replied, ToolsChanged, TurnEnded, TurnStarted
+from supervisor.journal.facts import Fact, Replied, ToolsChanged, TurnEnded, TurnStarted, TurnSuspended
 from supervisor.reports.prompt_cache import PromptCache
 from supervisor.system.off_loop import off_loop
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
@@ -53,6 +53,8 @@ class Subscribers:
         self.prompter: Connection | None = None
         """The client whose prompt runs: the others are told its text, and it gets the turn's end as its answer."""
         self.last_end: TurnEnded | None = None
+        self.suspended: TurnSuspended | None = None
+        """Why the turn is in the state Suspended."""
         self._nursery = nursery
 
     @property
@@ -106,6 +108,8 @@ class Subscribers:
                 self.tell(notices)
                 self.tell([schema.SessionInfoUpdate(title=self.title)])
                 return
+            case TurnSuspended():
+                self.suspended = event
             case TurnEnded():
                 self.last_end = event
                 self.tell(self.projection.of_event(event), but=self.prompter)
@@ -158,8 +162,13 @@ class Subscribers:
         listening = [client for client in wanted if client.knows_extensions and not client.answers_only]
         if not listening:
             return
+        suspended = self.suspended if self.state is State.SUSPENDED else None
         state = extensions.TurnState(
-            session_id=self.session_id, state=self.state.value, turn=self.projection.turn, retry=retry
+            session_id=self.session_id,
+            state=self.state.value,
+            turn=self.projection.turn,
+            retry=retry,
+            suspended=None if suspended is None else suspension(suspended),
         )
         line = jsonrpc.notification(extensions.TURN_STATE, state)
         for client in listening:

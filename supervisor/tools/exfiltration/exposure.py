@@ -6,7 +6,8 @@ other one was composed. Nothing is compared until a URL is judged: most sessions
 step takes time that grows with its length alone: this runs in the daemon's event loop.
 
 Facts ignored: BatchStarted, FaultsAllowed, ModeChanged, ModelRetried, OptionChosen, Replied, RuleRevoked,
-SessionChanged, SessionDeleted, SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, Unreadable.
+SessionChanged, SessionDeleted, SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnSuspended,
+Unreadable.
 """
 
 import re

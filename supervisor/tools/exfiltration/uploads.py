@@ -5,7 +5,7 @@ One that was cut lets the next one send more, if the person says yes to that.
 
 Facts ignored: BatchStarted, CallStarted, FaultsAllowed, ModeChanged, ModelRetried, OptionChosen, Replied, RuleRevoked,
 SessionChanged, SessionDeleted, SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted,
-Unreadable.
+TurnSuspended, Unreadable.
 """
 
 from collections.abc import Sequence

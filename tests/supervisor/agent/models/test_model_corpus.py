@@ -17,6 +17,7 @@ import trio
 
 from supervisor.agent.models.messages_api import messages_model
 from supervisor.agent.models.retry import RetryPolicy
+from supervisor.agent.turn import SuspendedTurn
 from supervisor.journal.facts import CallEnded, Fact, ModelRetried, TurnEnded
 from tests.forked import ForkedStrongroom
 from tests.messages_server import MessagesServer, error, fault_in, reply, start, text_block
@@ -28,7 +29,8 @@ from tests.supervisor.histories import fault_in_facts
 CORPUS: Final = Path(__file__).parents[3] / "corpus" / "frames.json"
 CLASSES: Final = {"good", "stop", "tool", "inject"}
 ROWS: Final = [row for row in json.loads(CORPUS.read_text("utf-8"))["cases"] if row["side"] == "model"]
-TURNS: Final = [row for row in ROWS if row["class"] in CLASSES]
+TURNS: Final = [row for row in ROWS if row["class"] in CLASSES and row["expect"] != "turn_suspended"]
+SUSPENDED: Final = [row for row in ROWS if row["expect"] == "turn_suspended"]
 CRASHES: Final = {row["id"]: row for row in ROWS if row["class"] == "crash"}
 
 STATUSES: Final = {"turn_ok": {"ok"}, "turn_error": {"error"}, "either": {"ok", "error"}}
@@ -94,6 +96,14 @@ async def test_the_line_after_it_is_taken_by_a_strict_server(bench: Bench, row: 
     (session,) = [entry.session for entry in bench.journal.opened()]
     end, _, _ = await ended(bench, [reply("and on")], "next", session=session)
     assert (end.status, end.answer) == ("ok", "and on")
+
+
+@pytest.mark.parametrize("row", SUSPENDED, ids=[row["id"] for row in SUSPENDED])
+async def test_a_turn_with_this_model_is_suspended(bench: Bench, row: dict[str, Any]) -> None:
+    prepare(bench.root, row)
+    with pytest.raises(SuspendedTurn) as suspended:
+        await ended(bench, row["responses"])
+    assert suspended.value.fact.kind in row["kind"]
 
 
 async def test_three_parallel_results_come_back_in_order(bench: Bench) -> None:

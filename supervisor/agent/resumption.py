@@ -1,0 +1,51 @@
+"""The resumption of a suspended turn: whether its time has come, and the wait until then.
+
+Rule: nothing stands here but what the facts say; a wait that a crash cut off goes on until the same moment.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import trio
+
+from supervisor.agent.transcript import Transcript
+
+_LOOK_S: Final = 30.0
+"""Seconds after which a wait looks at the clock again: a machine that sleeps stops trio's clock, and not the hour."""
+
+
+@dataclass
+class Resumption:
+    """Says when the open turn of a conversation goes on."""
+
+    transcript: Transcript
+    """Of the session's facts so far."""
+    clock: Callable[[], float] = time.time
+    """Seconds since the epoch."""
+    _changed: trio.Event = field(default_factory=trio.Event)
+
+    @property
+    def ends_by_itself(self) -> bool:
+        """Whether the turn waits for a moment, which may have come."""
+        return self.transcript.suspended is not None and self.transcript.suspended.until > 0
+
+    def holds(self, by: str = "") -> bool:
+        """Say whether the turn stays as it is, where `by` says that it goes on, or nobody does."""
+        if self.transcript.suspended is None or by:
+            return False
+        return not 0 < self.transcript.suspended.until <= self.clock()
+
+    async def wait(self) -> None:
+        """Wait until the turn goes on by itself, or `wake`."""
+        self._changed = trio.Event()
+        suspended = self.transcript.suspended
+        until = 0.0 if suspended is None else suspended.until
+        while (left := until - self.clock()) > 0 and not self._changed.is_set():
+            with trio.move_on_after(min(left, _LOOK_S)):
+                await self._changed.wait()
+
+    def wake(self) -> None:
+        """Let whoever waits look whether the turn goes on."""
+        self._changed.set()
