@@ -66,9 +66,11 @@ class KeptError(StrongroomError):
 class ModelError(StrongroomError):
     """The model did not give a reply, after every retry that made sense. Ends the turn."""
 
-    def __init__(self, kind: ModelErrorKind, message: str) -> None:
+    def __init__(self, kind: ModelErrorKind, message: str, *, billed: bool = True) -> None:
         super().__init__(message)
         self.kind = kind
+        self.billed = billed
+        """Whether the server may bill what it did."""
 
 
 OUT_OF_MEMORY: Final = "out of memory"

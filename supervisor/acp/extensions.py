@@ -43,6 +43,8 @@ ANSWER_SCHEMA: Final = "_strongroom/answer_schema"
 CALL: Final = "_strongroom/call"
 """In tool_call and tool_call_update: `CallFacts`."""
 
+BUDGETS: Final = "_strongroom/budgets"
+"""In usage_update: a list of `BudgetUse`, where there are budgets."""
 SUSPENDED: Final = "_strongroom/suspended"
 """In the agent_thought_chunk that tells of it: `Suspension`, why a turn goes no further for now."""
 
@@ -71,7 +73,21 @@ DROPPED: Final = "_strongroom/dropped"
 """Notification: this client reads too slowly and is about to be dropped; nothing of the session is lost."""
 
 ANNOUNCED: Final = (
-    *(EDITED, REMARK, SCOPE, UNCONFINED, REVIEW, OPTIONS, VARIABLES, TURN, CALL, SUSPENDED, TURN_STATE, DROPPED),
+    *(
+        EDITED,
+        REMARK,
+        SCOPE,
+        UNCONFINED,
+        REVIEW,
+        OPTIONS,
+        VARIABLES,
+        TURN,
+        CALL,
+        SUSPENDED,
+        BUDGETS,
+        TURN_STATE,
+        DROPPED,
+    ),
 )
 """Keys and notifications that the daemon announces, besides its methods."""
 
@@ -108,6 +124,8 @@ class SessionOptions(Object, frozen=True):
     """Which changes are asked about; `edits` by default."""
     modelless: bool = False
     """True: a session of single calls (`_strongroom/call`)."""
+    batch_budget: dict[str, float] | None = None
+    """Of the batch that it is for, in place of the configured one: `tokens`, `cost`, `seconds`."""
     variables: dict[str, str] | None = None
     """Of the person's environment: PATH, by which commands find programs; where version managers and environments
     are; LANG, TZ, JAVA_HOME and files of certificates. Others are ignored; by default, those that the client sent once
@@ -136,6 +154,15 @@ class Suspension(Object, frozen=True):
     why: str
     until: float | None = None
     """When it goes on by itself, in seconds since the epoch."""
+
+
+class BudgetUse(Object, frozen=True):
+    """What was used of one budget."""
+
+    of: str
+    """"turn", "session", "batch" or "day"."""
+    used: str
+    """In words: "12,000 of 500,000 tokens"."""
 
 
 class SessionFacts(OfSession, frozen=True):
@@ -456,6 +483,7 @@ class OpenSessionStatus(OfSession, frozen=True):
     options: dict[str, str] = msgspec.field(default_factory=dict)
     """As of `SessionFacts`."""
     suspended: Suspension | None = None
+    budgets: list[BudgetUse] = msgspec.field(default_factory=list)
 
 
 class Status(Object, frozen=True):

@@ -9,14 +9,16 @@ is resumed from its last one.
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
 import msgspec
 import trio
 
+from supervisor.agent.allowance import Allowance
 from supervisor.agent.final_answer import final_answer
+from supervisor.agent.ledger import Ledger
 from supervisor.agent.models.model import Model, ModelOptions, ToolUse
 from supervisor.agent.requester import Requester
 from supervisor.agent.resumption import Resumption
@@ -25,9 +27,9 @@ from supervisor.agent.transcript import STOPPED, Transcript
 from supervisor.agent.turn import Event, State, SuspendedTurn, Turn
 from supervisor.errors import JournalError, ModelError
 from supervisor.journal.facts import (
+    BudgetChanged,
     CallEnded,
     Fact,
-    Replied,
     SessionChanged,
     Source,
     TurnEnded,
@@ -95,15 +97,21 @@ class Conversation:
     """Gives what the next request asks for of its reply."""
     sees: Callable[[], frozenset[str]] = frozenset
     """Says which blocks the model is shown as they are: "image", "document"."""
+    ledger: Ledger = field(default_factory=Ledger)
+    """The budgets that it shares."""
+    batch: str = ""
+    """The run of the batch that it is for."""
 
     def __post_init__(self) -> None:
         self._running = False
         self._leave_turn_open = False
-        self.resumption = Resumption(self.transcript)
+        self.resumption = Resumption(self.transcript, lambda tokens: self._requester.fits(self.model, tokens))
         self._partial_output = PartialOutput()
         self._calls = StepCalls(self.transcript, self._show, self._record, self._partial_output)
-        asking = self._record, self.options, self.sees
-        self._requester = Requester(self.session, self.writer, self.transcript, self._show, *asking)
+        self.allowance = Allowance(self.ledger, self.transcript.spending, self.batch)
+        told = self._show, self._record, self._record_at_once
+        asking = self.allowance, self.options, self.sees
+        self._requester = Requester(self.session, self.writer, self.transcript, *told, *asking)
 
     async def run_turn(
         self,
@@ -183,6 +191,14 @@ class Conversation:
             self._record_at_once(changed)
             self.model, self.router, self.system = model, router, system
 
+    def change_budget(self, changed: BudgetChanged) -> None:
+        """Give the turn or the session another budget, also while a turn runs.
+
+        Raises:
+            JournalError: it cannot be recorded; everything stays as it was.
+        """
+        self._record_at_once(changed)
+
     def interrupt(self) -> None:
         """Close a turn that was left open, so that a new one can start."""
         self._record_at_once(*self.transcript.closing_facts())
@@ -260,8 +276,7 @@ class Conversation:
             if self.transcript.loops.found:
                 raise SuspendedTurn(TurnSuspended(number, "loop", _LOOP.format(self.transcript.loops.found)))
             self.show(turn.enter(state))
-            reply = await self._requester.reply(self.model, self.router, self.system)
-            replied = Replied(number, self.transcript.step, reply.content, reply.stop_reason, reply.usage, reply.origin)
+            reply, replied = await self._requester.reply(self.model, self.router, self.system)
             if reply.stop_reason in _ENDINGS:
                 kind, message = _ENDINGS[reply.stop_reason]
                 calls = [not_started(number, call.id, call.name) for call in reply.calls]
@@ -317,5 +332,6 @@ class Conversation:
     def _tell(self, facts: Sequence[Fact]) -> None:
         for fact in facts:
             self.transcript.apply(fact)
+            self.allowance.count(fact)
         for fact in facts:
             self.show(fact)

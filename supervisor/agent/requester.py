@@ -1,25 +1,37 @@
-"""The requester: asks the model for the next reply of a conversation.
+"""The requester: asks the model for the next reply of a conversation, within its budgets.
 
-Rule: a request is made of the transcript alone, so that one which a crash cut off is made again as it was.
+Rule: a request is made of the transcript alone, so that one which a crash cut off is made again as it was. Where a
+budget counts, what a request may use is recorded before it is made.
 """
 
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+import msgspec
 import trio
 
 from supervisor.agent.accepted_reply import accepted
+from supervisor.agent.allowance import Allowance
+from supervisor.agent.amount import Amount, cost_of, tokens_in
+from supervisor.agent.input_bound import most_input
+from supervisor.agent.models.immediate import ImmediateModel
 from supervisor.agent.models.model import Model, ModelOptions, ModelRequest, Progress, Reply, Retrying
+from supervisor.agent.paid_request import PaidRequest
 from supervisor.agent.shown_contents import filled
 from supervisor.agent.transcript import Transcript
 from supervisor.agent.turn import Event
-from supervisor.journal.facts import ModelRetried
+from supervisor.config.model_keys import Price
+from supervisor.errors import ModelError
+from supervisor.journal.facts import ModelRetried, Replied
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.tools.router import Router
 
+_FREE: Final = Price(input=0.0, output=0.0)
 
-@dataclass(frozen=True)
+
+@dataclass
 class Requester:
     """Asks the model in one session."""
 
@@ -33,25 +45,23 @@ class Requester:
     """Is given what a reply brings as it comes in."""
     record: Callable[..., Awaitable[None]]
     """Makes facts durable, takes them into account and shows them."""
+    record_at_once: Callable[..., None]
+    """Does the same without letting anything else happen meanwhile."""
+    allowance: Allowance
+    """What the conversation may use."""
     options: Callable[[], ModelOptions] = ModelOptions
     """Gives what the next request asks for of its reply."""
     sees: Callable[[], frozenset[str]] = frozenset
     """Says which blocks the model is shown as they are: "image", "document"."""
 
-    async def reply(self, model: Model, router: Router, system: str) -> Reply:
-        """Return the model's next reply, as the transcript takes it.
+    async def reply(self, model: Model, router: Router, system: str) -> tuple[Reply, Replied]:
+        """Return the model's next reply, as the transcript takes it, and the fact that is to be recorded.
 
         Raises:
+            SuspendedTurn: a budget holds no further request.
             ModelError: there was none, after every sensible retry.
             JournalError: something could not be recorded.
         """
-
-        def progress(event: Progress) -> None:
-            if isinstance(event, Retrying):
-                retried = ModelRetried(self.transcript.turn, event.attempt, event.kind, event.message, event.delay)
-                self.writer.journal.append(self.session, retried)
-            self.show(event)
-
         tools = await self._tool_definitions(router)
         history = self.transcript
         request = ModelRequest(
@@ -60,7 +70,63 @@ class Requester:
         if self.transcript.with_contents:
             store = router.intake.store
             request = await trio.to_thread.run_sync(filled, request, self.transcript, store, self.sees())
-        return accepted(await model.reply(request, progress), self.transcript.ids)
+        price, began = self._price(model), time.monotonic()
+        if not self.allowance.scopes():
+            reply = accepted(await model.reply(request, self._progress), self.transcript.ids)
+            replied = self._replied(reply, price, began)
+            self.allowance.ledger.add(_used(replied), self.allowance.run)
+            return reply, replied
+        paid, request = await self._reserved(model, request, price)
+        try:
+            await self.record(paid.reserved)
+            reply = accepted(await model.reply(request, lambda event: self._progress(event, paid)), self.transcript.ids)
+            replied = self._replied(reply, price, began)
+            paid.settle(_used(replied))
+        except ModelError as error:
+            if not error.billed:
+                paid.give_back()
+            raise
+        finally:
+            paid.close()
+        return reply, replied
+
+    async def _reserved(
+        self, model: Model, request: ModelRequest, price: Price | None
+    ) -> tuple[PaidRequest, ModelRequest]:
+        """Reserve what a request may use; return it with a reply that is no longer than that."""
+        tokens = most_input(request, self.transcript.measured)
+        turn, most = self.transcript.turn, request.options.max_tokens
+        reservation, output = await self.allowance.reserve(turn, model.name, price, tokens, most)
+        shorter = msgspec.structs.replace(request.options, max_tokens=output)
+        paid = PaidRequest(self.allowance, turn, reservation, self.record_at_once)
+        return paid, msgspec.structs.replace(request, options=shorter)
+
+    def _progress(self, event: Progress, paid: PaidRequest | None = None) -> None:
+        """Show what comes in; a request that is made again is recorded, and reserved again if it was billed.
+
+        Raises:
+            SuspendedTurn: a budget does not hold another attempt.
+        """
+        if isinstance(event, Retrying):
+            retried = ModelRetried(self.transcript.turn, event.attempt, event.kind, event.message, event.delay)
+            self.writer.journal.append(self.session, retried)
+        self.show(event)
+        if isinstance(event, Retrying) and event.billed and paid is not None:
+            paid.begin_again()
+
+    def fits(self, model: Model, tokens: int) -> bool:
+        """Say whether the budgets hold a request with so many tokens of input."""
+        return self.allowance.holds(tokens, self._price(model))
+
+    def _price(self, model: Model) -> Price | None:
+        """Return what a model's tokens cost, in the currency of the budgets; None where that is not known."""
+        return self.allowance.ledger.price(model.name) or (_FREE if isinstance(model, ImmediateModel) else None)
+
+    def _replied(self, reply: Reply, price: Price | None, began: float) -> Replied:
+        cost = cost_of(reply.usage, price) if price is not None else 0
+        ms = round((time.monotonic() - began) * 1000)
+        number, step = self.transcript.turn, self.transcript.step
+        return Replied(number, step, reply.content, reply.stop_reason, reply.usage, reply.origin, cost=cost, ms=ms)
 
     async def _tool_definitions(self, router: Router) -> Sequence[dict[str, Any]]:
         """Return the tools for the next request, having told of those that are gone or back since the one before.
@@ -70,3 +136,7 @@ class Requester:
         if self.transcript.messages[-1]["role"] == "user":  # else a reply goes on, and nothing may be said before it
             await self.record(*router.availability.announcements(self.transcript.turn, self.transcript.unavailable))
         return router.availability.definitions(self.transcript.unavailable)
+
+
+def _used(replied: Replied) -> Amount:
+    return Amount(tokens_in(replied.usage), replied.cost, replied.ms)

@@ -22,6 +22,8 @@ class Resumption:
 
     transcript: Transcript
     """Of the session's facts so far."""
+    fits: Callable[[int], bool]
+    """Says whether the budgets hold a request with so many tokens of input."""
     clock: Callable[[], float] = time.time
     """Seconds since the epoch."""
     _changed: trio.Event = field(default_factory=trio.Event)
@@ -33,9 +35,10 @@ class Resumption:
 
     def holds(self, by: str = "") -> bool:
         """Say whether the turn stays as it is, where `by` says that it goes on, or nobody does."""
-        if self.transcript.suspended is None or by:
+        suspended = self.transcript.suspended
+        if suspended is None or by or 0 < suspended.until <= self.clock():
             return False
-        return not 0 < self.transcript.suspended.until <= self.clock()
+        return suspended.kind != "budget" or not self.fits(suspended.tokens)
 
     async def wait(self) -> None:
         """Wait until the turn goes on by itself, or `wake`."""

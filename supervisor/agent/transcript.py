@@ -4,7 +4,8 @@ Rule: whatever happened, the messages are valid for the Messages API: roles alte
 by exactly one tool_result in the next message, ids are unique, nothing is empty. The live conversation and one
 that is opened again after a crash go through the same fold, so they cannot differ.
 
-Facts ignored: BatchStarted, FaultsAllowed, ModelRetried, OptionChosen, RuleRevoked, SessionDeleted.
+Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, FaultsAllowed, ModelRetried, OptionChosen, RuleRevoked,
+SessionDeleted.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,8 +15,10 @@ import msgspec
 
 from supervisor.agent.answer_schema import refusal_block, schema_block
 from supervisor.agent.blocks import content_block, holds_contents, mode_block, result_block, undone_block
+from supervisor.agent.input_bound import MeasuredInput, measured_by
 from supervisor.agent.loop_counter import LoopCounter
 from supervisor.agent.models.model import NO_ANSWER, Block, Message, ToolUse
+from supervisor.agent.spending import Spending
 from supervisor.display.escape import one_line
 from supervisor.journal.facts import (
     UNKNOWN,
@@ -84,6 +87,10 @@ class Transcript:
         self.suspended: TurnSuspended | None = None
         """Why the open turn goes no further; None where it does."""
         self.loops = LoopCounter()
+        self.spending = Spending()
+        """What was used, for the budgets."""
+        self.measured: MeasuredInput | None = None
+        """What the server counted of its last request, where the next one begins with the same."""
         self.started: dict[str, CallStarted] = {}
         """Calls of the open turn by id, until they have ended."""
         self.decided: dict[str, CallDecided] = {}
@@ -108,6 +115,7 @@ class Transcript:
     def apply(self, fact: Fact) -> None:
         """Take one more fact into account."""
         self.exposure.apply(fact)
+        self.spending.apply(fact)
         match fact:
             case TurnStarted():
                 self._answer_lost_calls()
@@ -120,6 +128,7 @@ class Transcript:
             case TurnResumed() | TurnSuspended() | TurnQuestioned():
                 self._turn_goes_on(fact)
             case ToolsChanged():
+                self.measured = None
                 self.unavailable = {each: tools for each, tools in self.unavailable.items() if each != fact.category}
                 if fact.because:
                     self.unavailable[fact.category] = fact.tools
@@ -150,7 +159,7 @@ class Transcript:
 
     def _set_up(self, fact: SessionChanged | SessionOpened | ModeChanged) -> None:
         if isinstance(fact, SessionChanged):
-            self.unavailable = {}
+            self.unavailable, self.measured = {}, None
         else:
             self._mode = fact.mode
 
@@ -263,6 +272,7 @@ class Transcript:
         if fact.stop_reason == "refusal":
             return  # the API asks to leave a refused exchange out; the turn's end says what happened
         before = len(self.messages)
+        self.measured = measured_by(fact.usage, self.messages)
         self._say("assistant", fact.content or [{"type": "text", "text": NO_ANSWER}])
         if fact.origin is not None and len(self.messages) > before:
             self.origins[len(self.messages) - 1] = fact.origin

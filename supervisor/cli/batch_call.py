@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 @model_option
 @mode_option
 @schema_option
-@click.option("--resume", is_flag=True, help="Resume a batch that was stopped or killed.")
+@click.option("--resume", is_flag=True, help="Resume a batch that was stopped or killed, or whose items are suspended.")
+@click.option("--budget-tokens", type=click.IntRange(0), metavar="N", help="Tokens that all items may use together.")
+@click.option("--budget-cost", type=click.FloatRange(0), metavar="AMOUNT", help="Money that they may.")
 @faults_option
 @json_option
 @where
@@ -46,6 +48,8 @@ def batch(
     mode: "Mode | None",
     schema: str | None,
     resume: bool,
+    budget_tokens: int | None,
+    budget_cost: float | None,
     faults: str | None,
     as_json: bool,
     profile: str | None,
@@ -74,8 +78,11 @@ def batch(
     planned = plan(here, items, Path(output), profile, root, model, names, mode)
     if fault_plan is not None:
         click.echo(f"warning: FAULT INJECTION IS ON: workers fail as {fault_plan} says", err=True)
+    given = {"tokens": budget_tokens, "cost": budget_cost}
+    budget = {name: each for name, each in given.items() if each is not None} or None
     run = partial(run_batch, here, items, Path(output), planned, resume=resume, concurrency=concurrency)
-    statuses = _with_progress(len(items), partial(run, faults=fault_plan.file if fault_plan else None))
+    run = partial(run, budget=budget, faults=fault_plan.file if fault_plan else None)
+    statuses = _with_progress(len(items), run)
     bad = len(statuses) - statuses.count("ok")
     if as_json:
         put_json({"items": len(statuses), "ok": len(statuses) - bad, "output": output})

@@ -168,6 +168,8 @@ def _session(session: extensions.OpenSessionStatus, width: int) -> Iterator[str]
 
         until = f", until {clock_time(session.suspended.until)}" if session.suspended.until else ""
         yield from _wrapped(f"suspended{until}: {session.suspended.why}", width, "    ")
+    for each in session.budgets:
+        yield from _wrapped(f"budget of the {each.of}: {each.used}", width, "    ")
     waits = session.waiting_for and f"waits for a person to decide about {session.waiting_for}"
     yield from _wrapped(waits, width, "    ")
 

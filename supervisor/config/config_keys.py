@@ -192,6 +192,40 @@ class ProviderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return "ProviderConfig(...)"
 
 
+class BudgetConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What may be used; what is not named is not limited."""
+
+    tokens: Annotated[int, Meta(ge=0)] | None = None
+    """All that are billed: input, read from the cache or not, and output."""
+    cost: Annotated[float, Meta(ge=0, le=1e9)] | None = None
+    """In the currency of `[budgets]`."""
+    seconds: Annotated[float, Meta(ge=0)] | None = None
+    """In which the model was asked and calls ran; while a person decides, or the turn is suspended, it stands still."""
+
+
+class BudgetsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What may be used before a turn is suspended: tokens, cost and seconds. Once it is raised, the turn goes on."""
+
+    turn: Annotated[BudgetConfig | None, Meta(description="One turn.", examples=[{"tokens": 500000}])] = None
+    session: Annotated[BudgetConfig | None, Meta(description="All turns of a session.", examples=[{"cost": 5.0}])] = (
+        None
+    )
+    batch: Annotated[
+        BudgetConfig | None,
+        Meta(description="All items of a batch, unless its options say otherwise.", examples=[{"cost": 20.0}]),
+    ] = None
+    day: Annotated[
+        BudgetConfig | None,
+        Meta(description="All that this home's daemon asks from midnight to midnight.", examples=[{"cost": 10.0}]),
+    ] = None
+    currency: Annotated[
+        str,
+        Meta(
+            min_length=1, max_length=8, description="Of `cost`; a model whose price is in another has no known price."
+        ),
+    ] = "USD"
+
+
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The whole of `config.toml`."""
 
@@ -232,6 +266,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         dict[Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9_.-]*$")], ProviderConfig], Meta(examples=["gateway"])
     ] = {}
     models: Annotated[dict[str, ModelConfig], Meta(examples=[DEFAULT_MODEL])] = {}
+    budgets: BudgetsConfig = BudgetsConfig()
     prices: Annotated[dict[str, Price], Meta(examples=[DEFAULT_MODEL])] = {}
 
     def section(self, kind: type[_Section]) -> _Section:

@@ -116,7 +116,7 @@ class Service:
                         registry = SessionRegistry(resources, nursery, leases, JournalReader(read_journal))
                         idle_closer = IdleCloser(registry)
                         context = MethodContext(registry, idle_closer, self.about)
-                        await nursery.start(self._obey, registry)
+                        await nursery.start(self._obey, registry, nursery)
                         nursery.start_soon(idle_closer.run)
                         nursery.start_soon(self._notifier.watch)
                         nursery.start_soon(serve, self, context, nursery)
@@ -222,12 +222,13 @@ class Service:
 
     # --- stopping -----------------------------------------------------------------------------------------------
 
-    async def _obey(self, registry: SessionRegistry, task_status: trio.TaskStatus[None]) -> None:
+    async def _obey(self, registry: SessionRegistry, nursery: trio.Nursery, task_status: trio.TaskStatus[None]) -> None:
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
             task_status.started()
             async for number in signals:
                 if number == signal.SIGHUP:
                     self._reload(registry)
+                    nursery.start_soon(_guarded, resume_interrupted, registry)  # a budget may have been raised
                 else:
                     self.stop(at_once=self._stop.is_set())
 

@@ -98,6 +98,7 @@ def _session(session: OpenSession) -> extensions.OpenSessionStatus:
         cache_reused=session.subscribers.cache.reused,
         cache_miss=session.subscribers.cache.last_miss,
         options=dict(session.session.reply_options),
+        budgets=session.budgets(),
         suspended=None if session.suspended is None else suspension(session.suspended),
     )
 

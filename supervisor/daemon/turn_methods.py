@@ -17,6 +17,7 @@ from supervisor.agent.answer_schema import problem_in_schema
 from supervisor.agent.turn import SuspendedTurn
 from supervisor.config.profiles import Profile
 from supervisor.daemon import responses
+from supervisor.daemon.budget_command import budget_lines
 from supervisor.daemon.method import MethodContext, method
 from supervisor.daemon.protocol.connection import ClientRequest
 from supervisor.daemon.protocol.updates import suspension_text
@@ -36,9 +37,13 @@ COMMANDS: Final = (
     schema.AvailableCommand(name="tools", description="What the agent may use in this session."),
     schema.AvailableCommand(name="status", description="Where the session stands: profile, model, root, workers."),
     schema.AvailableCommand(name="rules", description="The rules that count here; `/rules revoke N` revokes one."),
+    schema.AvailableCommand(name="budget", description="What the budgets still hold; `/budget turn 500000 tokens`."),
     schema.AvailableCommand(name="go", description="Let a suspended turn go on, or end its wait."),
     schema.AvailableCommand(name="undo", description="Take back the last change that a tool has made."),
 )
+
+
+_WITH_WORDS: Final = ("/rules", "/budget")
 
 
 @method("session/prompt", schema.PromptParams, schema.PromptResult, starts=True)
@@ -60,7 +65,7 @@ async def _prompt(context: MethodContext, request: ClientRequest, params: schema
         session.attended
         and not attached
         and name in (f"/{command.name}" for command in COMMANDS)
-        and (not words or name == "/rules")
+        and (not words or name in _WITH_WORDS)
     ):
         return await _command(context, request, session, name[1:], words)
     schema_asked = (params.meta or {}).get(extensions.ANSWER_SCHEMA)
@@ -164,6 +169,8 @@ async def _command(
         case "rules":
             revoke = words[1] if len(words) > 1 and words[0] == "revoke" else ""
             lines = [f"- {line}" for line in await rule_lines(context, session, revoke, request.client.name)]
+        case "budget":
+            lines = [f"- {line}" for line in budget_lines(session, words, request.client.name)]
         case "go":
             if session.suspended is not None:
                 resumed = await _resumed(session, request.client.name)

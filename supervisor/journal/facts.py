@@ -25,8 +25,8 @@ SourceKind = Literal["person", "file", "agent_file", "foreign_file", "page", "ou
 of others); a page of the web; a command; what an editor sent along; a tool that is not ours."""
 
 
-SuspensionKind = Literal["loop"]
-"""Why a turn is suspended: a call repeats without anything new."""
+SuspensionKind = Literal["loop", "budget"]
+"""Why a turn is suspended: a call repeats without anything new; a budget holds no further request."""
 
 
 Author = Literal["", "agent", "tainted"]
@@ -159,6 +159,29 @@ class TurnSuspended(_TurnFact, frozen=True):
     """Sentences for a person: what happened, and what to do."""
     until: float = 0.0
     """When it goes on by itself, in seconds since the epoch; 0: when a person says so, or what is missing is there."""
+    tokens: int = 0
+    """Of a budget: what the next request takes at least."""
+
+
+class BudgetReserved(_TurnFact, frozen=True):
+    """A request is made that may use so much, where a budget counts; negative: the last one was never billed.
+
+    The next reply's own figures take its place; where none comes, it counts in full.
+    """
+
+    tokens: int
+    cost: int = 0
+    """In `amount.UNIT`ths of the currency."""
+
+
+class BudgetChanged(_Fact, frozen=True):
+    """The person gave this session's turn, until its end, or the session itself another budget."""
+
+    of: Literal["turn", "session"]
+    tokens: int | None = None
+    cost: float | None = None
+    seconds: float | None = None
+    by: str = ""
 
 
 class ModelRetried(_TurnFact, frozen=True):
@@ -203,6 +226,10 @@ class Replied(_TurnFact, frozen=True):
     origin: ReplyOrigin | None = None
     refused: str = ""
     """Why it is not taken for the turn's answer: what is wrong with it by the schema, as the model is told."""
+    cost: int = 0
+    """In `amount.UNIT`ths of the currency of `[budgets]`, where the price is known."""
+    ms: int = 0
+    """How long it took."""
 
 
 class Flow(msgspec.Struct, frozen=True):
@@ -357,6 +384,8 @@ Fact = (
     | TurnStarted
     | TurnResumed
     | TurnSuspended
+    | BudgetReserved
+    | BudgetChanged
     | ModelRetried
     | ToolsChanged
     | Replied

@@ -38,6 +38,8 @@ _ROWS_AFTER: Final = "SELECT seq, session, at, body, digest FROM facts WHERE seq
 _BEFORE_ALL: Final = -(2**63)
 _COMMITS: Final = (b'{"fact":"CallD', b'{"fact":"Sessi')
 """How the facts begin that say what was decided about effects, and on which roots."""
+_SPENDING: Final = (b'{"fact":"TurnS', b'{"fact":"Budge', b'{"fact":"Repli', b'{"fact":"CallE')
+"""How those begin that say what was used."""
 _OPENINGS: Final = """WHERE f.seq IN (
         WITH RECURSIVE sessions(id) AS (
             SELECT min(session) FROM facts
@@ -230,6 +232,15 @@ class Journal:
             if isinstance(entry.fact, CallDecided | SessionOpened | SessionChanged):
                 yield entry.seq, entry.session, entry.fact
 
+    def spending(self, since: float, last: int) -> Iterator[JournalEntry]:
+        """Yield the facts up to a row that say what was used from a time on, in seconds since the epoch, in order."""
+        where = "WHERE f.seq <= ? AND f.at >= ? AND substr(f.body, 1, 14) IN (?, ?, ?, ?) ORDER BY f.seq"
+        return self._entries(
+            where,
+            (last, since, *_SPENDING),
+            lambda row: row.seq <= last and row.at >= since and row.body[:14] in _SPENDING,
+        )
+
     def opened(self, ending: str = "") -> list[JournalEntry]:
         """Return the first entry of each session whose id ends so, in order."""
         seen = set[str]()
@@ -275,7 +286,7 @@ class Journal:
         return ChainCheck(seen, 0, previous.hex(), seen + 1 if problem else 0, problem)
 
     def _entries(
-        self, where: str, values: Sequence[str | int | bytes], keep: Callable[[Row], bool]
+        self, where: str, values: Sequence[str | float | bytes], keep: Callable[[Row], bool]
     ) -> Iterator[JournalEntry]:
         with self._mapping_errors():
             for row in rows(self._connection, where, values, keep):

@@ -48,7 +48,7 @@ def chain(previous: bytes, seq: int, session: str, at: float, body: bytes) -> by
 
 
 def rows(
-    connection: sqlite3.Connection, where: str, values: Sequence[str | int | bytes], keep: Callable[[Row], bool]
+    connection: sqlite3.Connection, where: str, values: Sequence[str | float | bytes], keep: Callable[[Row], bool]
 ) -> Iterator[Row]:
     """Yield rows `f` in order.
 

@@ -2,7 +2,7 @@
 
 Rule: reading changes nothing. Formats are pure functions of a session's entries.
 
-Facts ignored: BatchStarted, FaultsAllowed, Unreadable.
+Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, FaultsAllowed, Unreadable.
 """
 
 from collections.abc import Callable, Mapping, Sequence

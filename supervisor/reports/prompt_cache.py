@@ -3,8 +3,9 @@
 Rule: a fold over a session's facts with their times. All that a request before had could be there for the next one;
 what was not is a miss, and its cause is what happened in between. A server that tells nothing of a cache has no misses.
 
-Facts ignored: BatchStarted, CallDecided, CallEnded, CallStarted, FaultsAllowed, ModeChanged, ModelRetried, RuleRevoked,
-SessionDeleted, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted, TurnSuspended, Unreadable.
+Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallDecided, CallEnded, CallStarted, FaultsAllowed,
+ModeChanged, ModelRetried, RuleRevoked, SessionDeleted, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted,
+TurnSuspended, Unreadable.
 """
 
 from typing import Final

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 import trio
 
+from supervisor.agent.ledger import Ledger
 from supervisor.agent.models.model import Model
 from supervisor.agent.models.model_facts import ModelFacts, model_facts
 from supervisor.agent.models.model_opening import learn_limits, opened_model
@@ -125,6 +126,8 @@ class SessionResources:
         self._adopted: list[Model] = []
         self._facts: dict[tuple[str, ServerLimits], ModelFacts] = {}
         self._agent_files = AgentFiles(journal.path)
+        self.ledger = Ledger(journal, price_of=lambda name: self.model_facts(name).prices)
+        """The budgets that sessions share."""
         self._surveys = Surveys()
         self.contents = ContentStore(settings.contents, settings.config.section(MediaConfig))
         """Images and documents that models were shown."""
@@ -134,6 +137,7 @@ class SessionResources:
         """Use other settings for what is opened from here on."""
         self.settings = settings
         self._surveys.forget()
+        self.ledger.config = settings.config.budgets
         self._cap.most = settings.config.daemon.workers
         self._broker = Broker(settings.config.section(WebConfig))
         self.packs = PackStore(settings.packs, settings.config.section(UndoConfig))

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from supervisor.agent.conversation import Conversation
+from supervisor.agent.ledger import Ledger, batch_run
 from supervisor.agent.models.model import Model, ModelOptions
 from supervisor.agent.models.model_facts import ModelFacts
 from supervisor.agent.models.reply_options import checked_choice, request_options
@@ -53,6 +54,7 @@ class Session:
         max_steps: model requests a turn may take.
         services: what approving and undoing changes needs.
         facts_of: what holds of a model, by its name; without it, replies are as a model has them by default.
+        ledger: the budgets that sessions share; by default none are.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Session:
         max_steps: int = 50,
         services: ChangeServices = _NO_SERVICES,
         facts_of: Callable[[str], ModelFacts] | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.profile = profile
         self.model = model
@@ -89,7 +92,7 @@ class Session:
         self._conversation: Conversation | None = None
         if model is not None:
             prompt = system_prompt(profile)
-            asking = self._request_options, self._sees
+            asking = self._request_options, self._sees, ledger or Ledger(), batch_run(earlier.opened.origin)
             self._conversation = Conversation(
                 self.id, writer, model, self._router, prompt, show, max_steps, earlier.transcript, *asking
             )

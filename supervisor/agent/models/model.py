@@ -119,6 +119,8 @@ class Retrying(msgspec.Struct, frozen=True):
     kind: str
     message: str
     delay: float
+    billed: bool = False
+    """Whether the server may bill what it did of the one that failed."""
 
 
 Progress = TextDelta | ThoughtDelta | Retrying

@@ -94,6 +94,8 @@ class Requests:
     """Which exception means what before there is an answer; the first match wins."""
     fates: Sequence[tuple[type[Exception], ModelErrorKind, str]]
     """The same within an answer."""
+    unsent: tuple[type[Exception], ...]
+    """Those that end an attempt before the server has the request."""
     faults: tuple[type[Exception], ...]
     """Every exception that an attempt can end in."""
 
@@ -195,6 +197,7 @@ def connect(
             (httpx2.DecodingError, "bad_response", "sent an answer that cannot be unpacked"),
             (httpx2.HTTPError, "stream_truncated", "broke off in the middle of its answer"),
         ),
+        unsent=(httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError),
         faults=(ModelError, UnansweredError, RefusedError, httpx2.HTTPError),
     )
 

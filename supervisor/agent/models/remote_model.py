@@ -138,8 +138,9 @@ class RemoteModel:
                 failure = self._failure(requests, error)
                 delay = self.retries.delay(failure, attempt, self.chance())
                 if delay is None:
-                    raise ModelError(failure.kind, self._last_words(failure, attempt)) from error
-            show(Retrying(attempt, failure.kind, failure.message, delay))
+                    words = self._last_words(failure, attempt)
+                    raise ModelError(failure.kind, words, billed=failure.billed) from error
+            show(Retrying(attempt, failure.kind, failure.message, delay, failure.billed))
             await trio.sleep(delay)
 
     async def _ready(self) -> Requests:
@@ -255,7 +256,8 @@ class RemoteModel:
         fates, failed = (requests.unanswered, cause) if isinstance(error, UnansweredError) else (requests.fates, error)
         kind, words = next((kind, words) for fate, kind, words in fates if isinstance(failed, fate))
         detail = str(cause) or type(cause).__name__
-        return RequestFailure(kind, f"{self._host} {words}: {detail}", is_retried(kind, {}))
+        billed = not isinstance(failed, requests.unsent)
+        return RequestFailure(kind, f"{self._host} {words}: {detail}", is_retried(kind, {}), billed=billed)
 
     def _refusal(self, refused: RefusedError) -> RequestFailure:
         """Say what an answer with an error status means."""
@@ -270,6 +272,7 @@ class RemoteModel:
             f"{self._host} answered HTTP {refused.status}: {said}",
             is_retried(kind, refused.headers),
             delay_in(body) if delay is None else delay,
+            billed=False,
         )
 
     def _last_words(self, failure: RequestFailure, attempt: int) -> str:

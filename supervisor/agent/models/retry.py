@@ -91,6 +91,8 @@ class RequestFailure:
     message: str
     retried: bool
     retry_after: float | None = None
+    billed: bool = True
+    """Whether the server may bill what it did: it has refused the request, or was never reached, otherwise."""
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ Rule: a result line is written whole and synced before the next; a torn last lin
 off on resume, never repaired by guessing. Items that are suspended stand at the end, and are taken up again on resume.
 Bad input is refused with its line before anything runs.
 
-Facts ignored: BatchStarted, CallDecided, FaultsAllowed, ModeChanged, ModelRetried, OptionChosen, RuleRevoked,
-SessionChanged, SessionDeleted, SessionOpened, ToolsChanged, TurnQuestioned, TurnResumed, TurnStarted, TurnSuspended,
-Unreadable.
+Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallDecided, FaultsAllowed, ModeChanged, ModelRetried,
+OptionChosen, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened, ToolsChanged, TurnQuestioned, TurnResumed,
+TurnStarted, TurnSuspended, Unreadable.
 """
 
 import errno
@@ -21,6 +21,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from supervisor.agent.amount import UNIT
 from supervisor.clients.connection.attachments import type_at
 from supervisor.errors import ConfigError, OutputError, reason
 from supervisor.journal.facts import CallEnded, CallStarted, Replied, TurnEnded, TurnStarted
@@ -33,7 +34,7 @@ _LINE_START: Final = b'{"id":'
 """The beginning of each result line, which tells a torn line from somebody else's file."""
 
 
-_WHERE_THERE_IS: Final = frozenset({"error", "note", "data"})
+_WHERE_THERE_IS: Final = frozenset({"error", "note", "data", "cost"})
 """Fields that a result has only where they hold something."""
 
 Status = Literal["ok", "error", "cancelled", "suspended"]
@@ -89,6 +90,8 @@ class Result(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the person is to know of it."""
     data: msgspec.Raw | None = None
     """The answer as JSON, where a schema asks for it."""
+    cost: float = 0.0
+    """Of its replies, in the currency of the budgets, where prices are known."""
 
     def line(self) -> bytes:
         """Return the line, with every field that is not one of the last, and these where there are any."""
@@ -146,12 +149,12 @@ def _json_item(name: str, number: int, line: str) -> Item:
 def summarize(item: str | int, session: str, entries: Sequence[JournalEntry]) -> Result:
     """Return an item's result from its session's facts: the last turn's answer, and all that was done."""
     end = TurnEnded(0, "error", "", kind="interrupted", message="The turn has no end.")
-    steps, usage = 0, dict[str, int]()
+    steps, cost, usage = 0, 0, dict[str, int]()
     calls = dict[str, CallLine]()
     for entry in entries:
         match entry.fact:
             case Replied() as fact:
-                steps += 1
+                steps, cost = steps + 1, cost + fact.cost
                 for name, count in fact.usage.items():
                     usage[name] = usage.get(name, 0) + count
             case CallStarted() as fact:
@@ -171,7 +174,8 @@ def summarize(item: str | int, session: str, entries: Sequence[JournalEntry]) ->
     error = None if status == "ok" else {"kind": end.kind, "message": end.message}
     if (suspended := suspended_in(entries)) is not None:
         status, error = "suspended", {"kind": suspended.kind, "message": suspended.why}
-    return Result(item, status, end.answer, session, steps, list(calls.values()), usage, seconds, error, end.note, data)
+    did = steps, list(calls.values()), usage, seconds
+    return Result(item, status, end.answer, session, *did, error, end.note, data, cost / UNIT)
 
 
 def _would_change(ended: CallEnded) -> str | msgspec.UnsetType:

@@ -2,8 +2,9 @@
 
 Rule: an item that was started is resumed only with the same prompts, schema, root, profile, model and mode.
 
-Facts ignored: CallDecided, CallEnded, CallStarted, FaultsAllowed, ModeChanged, ModelRetried, OptionChosen, Replied,
-RuleRevoked, SessionChanged, SessionDeleted, ToolsChanged, TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
+Facts ignored: BudgetChanged, BudgetReserved, CallDecided, CallEnded, CallStarted, FaultsAllowed, ModeChanged,
+ModelRetried, OptionChosen, Replied, RuleRevoked, SessionChanged, SessionDeleted, ToolsChanged, TurnQuestioned,
+TurnResumed, TurnSuspended, Unreadable.
 """
 
 import secrets

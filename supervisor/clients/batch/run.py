@@ -106,6 +106,7 @@ def run_batch(
     concurrency: int,
     done: Callable[[Result], None],
     faults: Path | None = None,
+    budget: dict[str, float] | None = None,
 ) -> list[str]:
     """Run the items that `output` has no result for; return the status of every item of the batch, in order.
 
@@ -128,7 +129,9 @@ def run_batch(
             try:
                 with open_journal(settings.journal) as journal:
                     name, sessions = begin(journal, str(output.absolute()), open_items, planned, resume=resume)
-                    batch = _Batch(connected.link, journal, file, planned, name, sessions, done, settings.person)
+                    batch = _Batch(
+                        connected.link, journal, file, planned, name, sessions, done, settings.person, budget
+                    )
                     batch.run(open_items, concurrency)
             except DaemonLost as error:
                 raise DaemonLost(f"{error} Run the same command with --resume to resume the batch.") from error
@@ -152,9 +155,11 @@ def _checked(settings: Settings, connected: ConnectedDaemon, planned: Plan) -> P
     return {name: replace(using, model=names[using]) for name, using in planned.items()}
 
 
-def _options(using: Use, person: dict[str, str], origin: str = "batch") -> extensions.SessionOptions:
+def _options(
+    using: Use, person: dict[str, str], origin: str = "batch", budget: dict[str, float] | None = None
+) -> extensions.SessionOptions:
     more = {"model": using.model, "mode": using.mode, "origin": origin, "attended": False, "variables": person}
-    return requests.options(using.profile, **more)
+    return requests.options(using.profile, **more, batch_budget=budget)
 
 
 class _Stopped(Exception):
@@ -174,6 +179,8 @@ class _Batch:
     done: Callable[[Result], None]
     person: dict[str, str] = field(default_factory=dict)
     """Of the environment, for commands."""
+    budget: dict[str, float] | None = None
+    """In place of the configured one."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _telling: threading.Lock = field(default_factory=threading.Lock)
     """Held while a result is told."""
@@ -254,7 +261,7 @@ class _Batch:
 
     def _open(self, using: Use, origin: str) -> str:
         """Open an item's session, the one that was begun or a new one; return its id."""
-        meta, root = {extensions.OPTIONS: _options(using, self.person, origin)}, using.profile.root
+        meta, root = {extensions.OPTIONS: _options(using, self.person, origin, self.budget)}, using.profile.root
         session = self.sessions.get(origin)
         if session is None:
             new = schema.NewSessionParams(cwd=root, meta=meta)

@@ -279,14 +279,14 @@ class SessionLink:
         self.failed = summary is not None and summary.status == "error"
         self.show(self.state.finished(summary, result.usage if result else None))
 
-    async def go_on(self) -> None:
-        """End the wait of the turn that is followed; its end is told to who follows it.
+    async def prompt_meanwhile(self, text: str) -> None:
+        """Send a command of the daemon's beside the turn that is followed; what it says comes as updates.
 
         Raises:
             StrongroomError: as `Link.request`.
         """
         link = await self.link()
-        link.submit("session/prompt", requests.prompt(self.session, "/go"))
+        link.submit("session/prompt", requests.prompt(self.session, text))
 
     def cancel(self) -> None:
         """Cancel the turn that runs, or waits."""

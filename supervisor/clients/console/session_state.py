@@ -52,6 +52,7 @@ class SessionState:
         self.used = 0
         self.size = 0
         self.cost: schema.Cost | None = None
+        self.budgets: list[extensions.BudgetUse] = []
         self.spent = schema.TokenUsage(total_tokens=0, input_tokens=0, output_tokens=0)
         """Tokens of the turns that ended here."""
         self.commands: list[schema.AvailableCommand] = []
@@ -171,6 +172,9 @@ class SessionState:
         match update:
             case schema.UsageUpdate():
                 self.used, self.size, self.cost = update.used, update.size, update.cost or self.cost
+                self.budgets = msgspec.convert(
+                    (update.meta or {}).get(extensions.BUDGETS, []), list[extensions.BudgetUse]
+                )
             case schema.AvailableCommands():
                 self.commands = update.available_commands
             case schema.ConfigOptions():

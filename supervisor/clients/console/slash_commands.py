@@ -72,11 +72,12 @@ async def execute(controller: SessionController, line: str) -> None:
 async def while_waiting(controller: SessionController, line: str) -> None:
     """Run a line that starts with a slash, while a turn waits."""
     controller.screen.show(ShownPrompt(line))
-    if line.strip() != "/go":
+    name = line[1:].strip().partition(" ")[0]
+    if name in COMMANDS:
         await execute(controller, line)
         return
     try:
-        await controller.go_on()
+        await controller.prompt_meanwhile(line.strip())
     except StrongroomError as error:
         controller.say(str(error), error=True)
 
@@ -198,6 +199,7 @@ async def _resume(controller: SessionController, argument: str) -> None:
 async def _cost(controller: SessionController, _argument: str) -> None:
     state = controller.state
     rows = [
+        *((f"budget of the {each.of}", each.used) for each in state.budgets),
         ("context", f"{tokens(state.used)} of {tokens(state.size)} tokens" if state.size else "no tokens counted yet"),
         ("this console", f"{tokens(state.spent.input_tokens)} tokens in, {tokens(state.spent.output_tokens)} out"),
         ("cost", money(state.cost) if state.cost else "not known: [prices] in config.toml says what tokens cost"),

@@ -72,6 +72,7 @@ def bar(state: SessionState, columns: int, *, status: str = "", hints: str = "")
         )
     if state.cost is not None:
         facts.append(money(state.cost))
+    facts += [f"{each.of} {each.used}" for each in state.budgets]
     keys = list(HINTS.get(hints or shown, HINTS["busy"]))
     while facts and width(_joined(shown, facts, keys)) > columns:
         if len(keys) > 1:

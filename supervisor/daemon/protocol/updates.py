@@ -3,8 +3,8 @@
 Rule: a history that is loaded looks as it did when it happened. Both go through here: `of_event` for events as they
 come, `of_fact` for facts from the journal; the same messages have the same ids.
 
-Facts ignored: BatchStarted, FaultsAllowed, ModeChanged, OptionChosen, RuleRevoked, SessionDeleted, TurnResumed,
-Unreadable.
+Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, FaultsAllowed, ModeChanged, OptionChosen, RuleRevoked,
+SessionDeleted, TurnResumed, Unreadable.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -74,6 +74,8 @@ class Projection:
         self._thought = False
         """Thinking of that reply has been told."""
         self.facts_of = facts_of
+        self.budgets: Callable[[], list[extensions.BudgetUse]] = list
+        """What was used of the session's budgets."""
         self._model = ""
         self._currency = ""
         self._tokens: dict[str, int] = {}
@@ -184,7 +186,9 @@ class Projection:
         facts = self.facts_of(self._model)
         currency = facts.prices.currency if facts.prices is not None else self._currency
         spent = schema.Cost(amount=round(self.cost, 6), currency=currency) if currency else None
-        return [schema.UsageUpdate(used=self.context, size=facts.window, cost=spent)]
+        budgets = self.budgets()
+        meta = {extensions.BUDGETS: budgets} if budgets else None
+        return [schema.UsageUpdate(used=self.context, size=facts.window, cost=spent, meta=meta)]
 
     def _forget(self) -> None:
         """Forget what is half said and half done: a turn that begins or ends has neither."""

@@ -13,6 +13,7 @@ import msgspec
 import trio
 
 from supervisor.acp import extensions, jsonrpc
+from supervisor.agent.allowance import told
 from supervisor.agent.models.model import Model
 from supervisor.agent.turn import State, SuspendedTurn
 from supervisor.config.profiles import Profile
@@ -66,6 +67,7 @@ class OpenSession:
         """It is being closed: nothing new is started."""
         self.loading = 0
         """Clients that are being told its history."""
+        subscribers.projection.budgets = self.budgets
         self._nursery = nursery
         self._turn: RunningTurn | None = None
         self._idle = trio.Event()
@@ -116,6 +118,14 @@ class OpenSession:
     def suspended(self) -> TurnSuspended | None:
         """Why its turn goes no further for now; None where it does, or there is none."""
         return None if self.session.model is None else self.session.conversation.transcript.suspended
+
+    def budgets(self) -> list[extensions.BudgetUse]:
+        """Return what was used of the budgets that count for it."""
+        if self.session.model is None:
+            return []
+        allowance = self.session.conversation.allowance
+        currency = allowance.ledger.config.currency
+        return [extensions.BudgetUse(of=each.of, used=told(each, currency)) for each in allowance.scopes()]
 
     @property
     def state(self) -> str:

@@ -31,14 +31,23 @@ _HOUR: Final = 3600.0
 async def resume_interrupted(registry: SessionRegistry) -> None:
     """Resume every interrupted turn, one after the other; where a call or an undo runs, after its end.
 
+    One that is suspended goes on only where nothing holds it any more.
+
     A commit that was cut off is settled when its session is reopened; those of other sessions follow.
     """
     since = time.time() - registry.settings.config.daemon.resume_within_h * _HOUR
 
     def interrupted(index: SessionIndex) -> list[Summary]:
         return index.listing(
-            where=lambda each: each.open_turn and each.updated_at >= since and not each.origin.startswith("batch:")
+            where=lambda each: (
+                each.open_turn
+                and (each.updated_at >= since or each.state == "suspended")
+                and not each.origin.startswith("batch:")
+            )
         )
+
+    for session in tuple(registry.sessions.values()):
+        session.go_on()
 
     found = await registry.reader.index(interrupted)
     async with trio.open_nursery() as waiting:
@@ -47,9 +56,9 @@ async def resume_interrupted(registry: SessionRegistry) -> None:
                 break
             with _logging_failures(summary):
                 session, _ = await registry.reopen(summary.session, extensions.SessionOptions(), recorded=True)
-                if session.busy:
+                if session.busy and session.suspended is None:
                     waiting.start_soon(_resume_when_idle, registry, session, summary)
-                else:  # at once: who asks next is to find the turn running
+                elif not session.busy:  # at once: who asks next is to find the turn running
                     _resume(registry, session, summary)
         await settle_killed(registry)
 
@@ -85,9 +94,11 @@ def _resume(registry: SessionRegistry, session: OpenSession, summary: Summary) -
             "closed an interrupted turn of session %s: it was resumed several times without progress", summary.session
         )
         session.session.conversation.interrupt()
-    else:
+    elif session.suspended is None or not session.session.conversation.resumption.holds():
         _log.info("resuming session %s", summary.session)
         session.start_turn(None)
+    elif session.session.conversation.resumption.ends_by_itself:
+        session.start_turn(None)  # which waits
 
 
 @contextmanager

@@ -79,6 +79,7 @@ class SessionRegistry:
             ConfigError: no such profile, root or model.
             JournalError: it cannot be recorded.
         """
+        self.resources.ledger.use_batch_budget(options.origin, options.batch_budget)
         opened_at = from_options(cwd, options)
         named = options.profile or opened_at.default_profile(self.settings, options.origin)
         profile = opened_at.profile(self.settings, named)
@@ -115,6 +116,7 @@ class SessionRegistry:
             ConfigError: its profile or root cannot be used any more.
             JournalError: the journal cannot be read.
         """
+        self.resources.ledger.use_batch_budget(options.origin, options.batch_budget)
         async with self._opening_right.alone(session_id):
             keeps = await self._has_other_programs(session_id, person_of(options))
             if (session := self.sessions.get(session_id)) is not None:  # it may have been closed meanwhile
@@ -238,6 +240,7 @@ class SessionRegistry:
             max_steps=self.settings.config.max_steps,
             services=self.resources.services,
             facts_of=self.resources.model_facts,
+            ledger=self.resources.ledger,
         )
         started = OpenSession(
             self._nursery, session, subscribers, opened_at, attended=attended, substituted=substituted

@@ -16,7 +16,15 @@ from supervisor.categories.restore import UndoConfig
 from supervisor.categories.row import CategoryLimits
 from supervisor.categories.shell import ShellConfig
 from supervisor.categories.web import WebConfig
-from supervisor.config.config_keys import Config, DaemonConfig, LibrarianConfig, ProfileConfig, ProviderConfig
+from supervisor.config.config_keys import (
+    BudgetConfig,
+    BudgetsConfig,
+    Config,
+    DaemonConfig,
+    LibrarianConfig,
+    ProfileConfig,
+    ProviderConfig,
+)
 from supervisor.config.config_reader import CONFIG_FILE, rules_of
 from supervisor.config.model_keys import LongPromptPrice, ModelConfig, Price
 from supervisor.config.settings import Settings, load
@@ -53,6 +61,12 @@ resume_within_h = 1.5
 log_mb = 1
 log_files = 2
 workers = 3
+[budgets]
+turn = { tokens = 9, cost = 0.5, seconds = 60 }
+session = { tokens = 90 }
+batch = { cost = 2 }
+day = { seconds = 3600 }
+currency = "EUR"
 [prices."offline-2.5"]
 input = 1
 output = 5.0
@@ -161,6 +175,13 @@ def test_every_key_is_taken(home: Path) -> None:
         daemon=DaemonConfig(0, float("inf"), 1.5, 1, 2, 3),
         prices={"offline-2.5": Price(1, 5, 0.1, 1.25, "EUR", LongPromptPrice(100, 2, 10))},
         models={"claude-x": ModelConfig(4096, 2048, "xhigh", 0.5, "text", True, False, Price(2, 4))},
+        budgets=BudgetsConfig(
+            turn=BudgetConfig(9, 0.5, 60.0),
+            session=BudgetConfig(90),
+            batch=BudgetConfig(cost=2.0),
+            day=BudgetConfig(seconds=3600.0),
+            currency="EUR",
+        ),
         sections=(
             WebConfig(
                 *(("example.org", "*.example.org"), (443, 80), True, {"example.org:443": "127.0.0.1:8443"}, "ca.pem"),
@@ -204,6 +225,8 @@ def test_every_key_there_is_stands_in_that_test() -> None:
         Price,
         LongPromptPrice,
         ModelConfig,
+        BudgetsConfig,
+        BudgetConfig,
         ProviderConfig,
         WebConfig,
         LibrarianConfig,

@@ -1,0 +1,156 @@
+"""The ledger: what all conversations of this process use of the budgets that they share, of the day and of batches.
+
+Rule: nothing is awaited between a look at what is left and taking it. What is reserved counts as used until the reply's
+own figures take its place. What earlier processes have used is read from the journal, once, up to the row at which this
+process began.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import trio
+
+from supervisor.agent.amount import NOTHING, Amount
+from supervisor.agent.spending import Spending
+from supervisor.config.config_keys import BudgetConfig, BudgetsConfig
+from supervisor.config.model_keys import Price
+from supervisor.journal.facts import SessionOpened
+from supervisor.journal.journal import Journal, JournalEntry
+
+
+@dataclass
+class SharedAmount:
+    """What was used of one shared budget, and what of that is only reserved."""
+
+    used: Amount = NOTHING
+    promised: Amount = NOTHING
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """What one request may use, and of which budgets it was taken."""
+
+    amount: Amount
+    shared: tuple[SharedAmount, ...]
+
+
+@dataclass
+class Ledger:
+    """The shared budgets of one process.
+
+    Args:
+        journal: what earlier processes have used is read from it; None where there were none.
+        clock: seconds since the epoch.
+    """
+
+    journal: Journal | None = None
+    clock: Callable[[], float] = time.time
+    config: BudgetsConfig = field(default_factory=BudgetsConfig)
+    """As it is now."""
+    price_of: Callable[[str], Price | None] = lambda _model: None
+    """Returns what a model's tokens cost, by its name."""
+    batch_budgets: dict[str, BudgetConfig] = field(default_factory=dict)
+    """Those that batches were started with, by their run."""
+
+    def __post_init__(self) -> None:
+        self._began_at = 0 if self.journal is None else self.journal.last()
+        self._day = ""
+        self._today = SharedAmount()
+        self._batches: dict[str, SharedAmount] = {}
+        self._settled = trio.lowlevel.ParkingLot()
+
+    def price(self, model: str) -> Price | None:
+        """Return a model's price, in the currency of the budgets; None where it is not known."""
+        price = self.price_of(model)
+        return price if price is not None and price.currency == self.config.currency else None
+
+    def use_batch_budget(self, origin: str, budget: Mapping[str, float] | None) -> None:
+        """Take note of the budget that a batch was started or resumed with."""
+        run = batch_run(origin)
+        if run and budget is not None:
+            tokens = budget.get("tokens")
+            whole = None if tokens is None else int(tokens)
+            self.batch_budgets[run] = BudgetConfig(whole, budget.get("cost"), budget.get("seconds"))
+
+    def batch_budget(self, run: str) -> BudgetConfig | None:
+        """Return the budget of a batch."""
+        return self.batch_budgets.get(run, self.config.batch) if run else None
+
+    def today(self) -> SharedAmount:
+        """Return what this day has used, by the person's clock."""
+        midnight = midnight_before(self.clock())
+        day = str(midnight)
+        if day != self._day:
+            self._day, self._today = day, SharedAmount()
+            if self.journal is not None:
+                self._today.used = _used_in(self.journal.spending(midnight, self._began_at))
+        return self._today
+
+    def batch(self, run: str) -> SharedAmount:
+        """Return what a batch has used."""
+        if run not in self._batches:
+            self._batches[run] = SharedAmount()
+            if self.journal is not None:
+                self._batches[run].used = _used_in(_batch_spending(self.journal, run, self._began_at))
+        return self._batches[run]
+
+    def take(self, amount: Amount, run: str) -> Reservation:
+        """Reserve an amount."""
+        shared = (self.today(), *((self.batch(run),) if run else ()))
+        for each in shared:
+            each.used, each.promised = each.used.plus(amount), each.promised.plus(amount)
+        return Reservation(amount, shared)
+
+    def settle(self, reservation: Reservation, used: Amount) -> None:
+        """Put what was used in the place of what was reserved."""
+        today = self.today()
+        for each in reservation.shared:
+            each.used = each.used.minus(reservation.amount).plus(used)
+            each.promised = each.promised.minus(reservation.amount)
+        if today not in reservation.shared:  # it was reserved before midnight
+            today.used = today.used.plus(used)
+        self._settled.unpark_all()
+
+    def add(self, used: Amount, run: str) -> None:
+        """Count what was used without a reservation."""
+        for each in (self.today(), *((self.batch(run),) if run else ())):
+            each.used = each.used.plus(used)
+
+    async def until_settled(self) -> None:
+        """Wait until one of the requests that run has ended."""
+        await self._settled.park()
+
+
+def batch_run(origin: str) -> str:
+    """Return the run of the batch that a session is for, "batch:RUN:ITEM"; "" where it is for none."""
+    kind, _, rest = origin.partition(":")
+    return rest.partition(":")[0] if kind == "batch" else ""
+
+
+def midnight_before(now: float) -> float:
+    """Return when the day of a time began on this machine's clock."""
+    return time.mktime((*time.localtime(now)[:3], 0, 0, 0, 0, 0, -1))
+
+
+def midnight_after(now: float) -> float:
+    """Return when it ends."""
+    year, month, day = time.localtime(now)[:3]
+    return time.mktime((year, month, day + 1, 0, 0, 0, 0, 0, -1))
+
+
+def _used_in(entries: Iterable[JournalEntry]) -> Amount:
+    """Return what these facts come to, of whatever sessions."""
+    sessions: dict[str, Spending] = {}
+    for entry in entries:
+        sessions.setdefault(entry.session, Spending()).apply(entry.fact)
+    used = NOTHING
+    for spending in sessions.values():
+        used = used.plus(spending.session)
+    return used
+
+
+def _batch_spending(journal: Journal, run: str, last: int) -> Iterator[JournalEntry]:
+    for opened in journal.opened():
+        if isinstance(opened.fact, SessionOpened) and opened.fact.origin.startswith(f"batch:{run}:"):
+            yield from (entry for entry in journal.of_session(opened.session) if entry.seq <= last)

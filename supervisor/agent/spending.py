@@ -1,0 +1,47 @@
+"""Spending of one session: a fold over its facts. Pure.
+
+Rule: never too little. A request whose end was not recorded counts with all that was reserved for it, since its server
+bills it.
+
+Facts ignored: BatchStarted, CallDecided, CallStarted, FaultsAllowed, ModeChanged, ModelRetried, OptionChosen,
+RuleRevoked, SessionChanged, SessionDeleted, SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed,
+TurnSuspended, Unreadable.
+"""
+
+from supervisor.agent.amount import NOTHING, Amount, tokens_in
+from supervisor.config.config_keys import BudgetConfig
+from supervisor.journal.facts import BudgetChanged, BudgetReserved, CallEnded, Fact, Replied, TurnStarted
+
+
+class Spending:
+    """What a session and its last turn have used, with what is reserved."""
+
+    def __init__(self) -> None:
+        self.turn = NOTHING
+        self.session = NOTHING
+        self.changed: dict[str, BudgetConfig] = {}
+        """Budgets that a person has given in this session, by what they are of: "turn" or "session"."""
+        self._reserved = NOTHING
+
+    def apply(self, fact: Fact) -> None:
+        """Take one more fact into account."""
+        match fact:
+            case TurnStarted():
+                self.turn = self._reserved = NOTHING
+                self.changed.pop("turn", None)
+            case BudgetReserved(tokens=tokens, cost=cost):
+                amount = Amount(tokens, cost)
+                self._add(amount)
+                self._reserved = amount if tokens > 0 else NOTHING
+            case Replied(usage=usage, cost=cost, ms=ms):
+                self._add(Amount(tokens_in(usage), cost, ms).minus(self._reserved))
+                self._reserved = NOTHING
+            case CallEnded(turn=turn, seconds=seconds) if turn:
+                self._add(Amount(ms=round(seconds * 1000)))
+            case BudgetChanged(of=of, tokens=tokens, cost=money, seconds=seconds):
+                self.changed[of] = BudgetConfig(tokens, money, seconds)
+            case _:
+                return
+
+    def _add(self, amount: Amount) -> None:
+        self.turn, self.session = self.turn.plus(amount), self.session.plus(amount)
