@@ -66,9 +66,13 @@ class KeptError(StrongroomError):
 class ModelError(StrongroomError):
     """The model did not give a reply, after every retry that made sense. Ends the turn."""
 
-    def __init__(self, kind: ModelErrorKind, message: str, *, billed: bool = True) -> None:
+    def __init__(
+        self, kind: ModelErrorKind, message: str, *, billed: bool = True, retry_after: float | None = None
+    ) -> None:
         super().__init__(message)
         self.kind = kind
+        self.retry_after = retry_after
+        """Seconds that the server asks to wait for; None where it says nothing."""
         self.billed = billed
         """Whether the server may bill what it did."""
 

@@ -13,7 +13,7 @@ import trio
 
 from supervisor.agent.amount import NOTHING, Amount
 from supervisor.agent.spending import Spending
-from supervisor.config.config_keys import BudgetConfig, BudgetsConfig
+from supervisor.config.config_keys import BudgetConfig, BudgetsConfig, WaitingConfig
 from supervisor.config.model_keys import Price
 from supervisor.journal.facts import SessionOpened
 from supervisor.journal.journal import Journal, JournalEntry
@@ -48,6 +48,8 @@ class Ledger:
     clock: Callable[[], float] = time.time
     config: BudgetsConfig = field(default_factory=BudgetsConfig)
     """As it is now."""
+    waiting: WaitingConfig = field(default_factory=WaitingConfig)
+    """How long limits are waited for."""
     price_of: Callable[[str], Price | None] = lambda _model: None
     """Returns what a model's tokens cost, by its name."""
     batch_budgets: dict[str, BudgetConfig] = field(default_factory=dict)

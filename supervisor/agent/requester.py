@@ -21,13 +21,15 @@ from supervisor.agent.models.model import Model, ModelOptions, ModelRequest, Pro
 from supervisor.agent.paid_request import PaidRequest
 from supervisor.agent.shown_contents import filled
 from supervisor.agent.transcript import Transcript
-from supervisor.agent.turn import Event
+from supervisor.agent.turn import Event, SuspendedTurn
 from supervisor.config.model_keys import Price
 from supervisor.errors import ModelError
-from supervisor.journal.facts import ModelRetried, Replied
+from supervisor.journal.facts import ModelRetried, Replied, TurnSuspended
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.tools.router import Router
 
+_UNTOLD_S: Final = 60.0
+"""Seconds that a batch waits for a limit of which its server says nothing."""
 _FREE: Final = Price(input=0.0, output=0.0)
 
 
@@ -72,7 +74,10 @@ class Requester:
             request = await trio.to_thread.run_sync(filled, request, self.transcript, store, self.sees())
         price, began = self._price(model), time.monotonic()
         if not self.allowance.scopes():
-            reply = accepted(await model.reply(request, self._progress), self.transcript.ids)
+            try:
+                reply = accepted(await model.reply(request, self._progress), self.transcript.ids)
+            except ModelError as error:
+                raise self._suspended(error) from error
             replied = self._replied(reply, price, began)
             self.allowance.ledger.add(_used(replied), self.allowance.run)
             return reply, replied
@@ -85,10 +90,23 @@ class Requester:
         except ModelError as error:
             if not error.billed:
                 paid.give_back()
-            raise
+            raise self._suspended(error) from error
         finally:
             paid.close()
         return reply, replied
+
+    def _suspended(self, error: ModelError) -> Exception:
+        """Return what a failure comes to: where a limit is reached, a wait for as long as the server says."""
+        if error.retry_after is None and not (error.kind == "rate_limited" and self.allowance.run):
+            return error
+        now, waiting = self.allowance.ledger.clock(), self.allowance.ledger.waiting
+        since = self.transcript.limited_since or now
+        until = now + (_UNTOLD_S if error.retry_after is None else error.retry_after)
+        most = waiting.batch_longest_s if self.allowance.run else waiting.longest_s
+        why = f"{error} /model asks another one, /go asks again now."
+        if until - since > most:
+            until = 0.0
+        return SuspendedTurn(TurnSuspended(self.transcript.turn, "limit", why, until, since=since))
 
     async def _reserved(
         self, model: Model, request: ModelRequest, price: Price | None

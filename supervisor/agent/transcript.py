@@ -50,6 +50,7 @@ _LOST = "The outcome of this call cannot be read any more: its record is damaged
 _NO_TEXT = "(an empty line)"
 _PATH = 200
 """Characters of the name of an undone change that the model is told."""
+_PAST = 1.0
 _AFTER_A_REPLY = frozenset({"interrupted", "refusal", "internal", "context_full", "too_many_steps", "invalid_answer"})
 """Errors of a turn that are not a failed request."""
 
@@ -86,9 +87,10 @@ class Transcript:
         """How often the open turn went on since it last got a reply, and with it any outcome of a call."""
         self.suspended: TurnSuspended | None = None
         """Why the open turn goes no further; None where it does."""
+        self.limited_since = 0.0
+        """When the first wait for the next reply began, in seconds since the epoch; 0: none did."""
         self.loops = LoopCounter()
         self.spending = Spending()
-        """What was used, for the budgets."""
         self.measured: MeasuredInput | None = None
         """What the server counted of its last request, where the next one begins with the same."""
         self.started: dict[str, CallStarted] = {}
@@ -107,8 +109,7 @@ class Transcript:
         self._awaited: list[str] = []
         self._results: dict[str, Block] = {}
         self._mode = self._told_mode = UNKNOWN.mode
-        self._undone: dict[str, None] = {}
-        """Names that the person has changed by undoing something, which the model has not been told yet."""
+        self._undone: dict[str, None] = {}  # what the person has undone, until the model is told
         for fact in facts:
             self.apply(fact)
 
@@ -121,7 +122,7 @@ class Transcript:
                 self._answer_lost_calls()
                 self.turn, self.open_turn, self.replies, self.resumed, self.results = fact.turn, fact, 0, 0, 0
                 self.rejected, self.questioned, self.refused = 0, False, 0
-                self.suspended, self.loops = None, LoopCounter()
+                self.suspended, self.loops, self.limited_since = None, LoopCounter(), 0.0
                 self.will_run = {}
                 asked = [schema_block(fact.answer_schema)] if fact.answer_schema is not None else []
                 self._say("user", [*self._mode_notice(), *self._undone_notice(), *self._said(fact), *asked])
@@ -160,6 +161,8 @@ class Transcript:
     def _set_up(self, fact: SessionChanged | SessionOpened | ModeChanged) -> None:
         if isinstance(fact, SessionChanged):
             self.unavailable, self.measured = {}, None
+            if self.suspended is not None and self.suspended.kind == "limit":  # it was that of another model
+                self.suspended = msgspec.structs.replace(self.suspended, until=_PAST)
         else:
             self._mode = fact.mode
 
@@ -167,6 +170,7 @@ class Transcript:
         match fact:
             case TurnSuspended():
                 self.suspended, self.resumed = fact, 0  # the process that recorded it was well
+                self.limited_since = fact.since
             case TurnResumed(by=by):
                 self.suspended, self.resumed = None, self.resumed + 1
                 self.loops = LoopCounter() if by else self.loops
@@ -267,6 +271,7 @@ class Transcript:
         self.step += 1
         self.replies += 1
         self.resumed = 0
+        self.limited_since = 0.0
         for name, count in fact.usage.items():
             self.usage[name] = self.usage.get(name, 0) + count
         if fact.stop_reason == "refusal":

@@ -226,6 +226,17 @@ class BudgetsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = "USD"
 
 
+class WaitingConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How long the limits of a model's server are waited for, as long as it says. A wait survives the daemon."""
+
+    longest_s: Annotated[
+        float, Meta(ge=0, description="Seconds for one reply in all, after which the turn waits for a person's word.")
+    ] = 86_400.0
+    batch_longest_s: Annotated[float, Meta(ge=0, description="The same in a batch, whose item is then suspended.")] = (
+        43_200.0
+    )
+
+
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The whole of `config.toml`."""
 
@@ -266,6 +277,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         dict[Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9_.-]*$")], ProviderConfig], Meta(examples=["gateway"])
     ] = {}
     models: Annotated[dict[str, ModelConfig], Meta(examples=[DEFAULT_MODEL])] = {}
+    waiting: WaitingConfig = WaitingConfig()
     budgets: BudgetsConfig = BudgetsConfig()
     prices: Annotated[dict[str, Price], Meta(examples=[DEFAULT_MODEL])] = {}
 

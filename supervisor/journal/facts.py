@@ -25,8 +25,9 @@ SourceKind = Literal["person", "file", "agent_file", "foreign_file", "page", "ou
 of others); a page of the web; a command; what an editor sent along; a tool that is not ours."""
 
 
-SuspensionKind = Literal["loop", "budget"]
-"""Why a turn is suspended: a call repeats without anything new; a budget holds no further request."""
+SuspensionKind = Literal["loop", "budget", "limit"]
+"""Why a turn is suspended: a call repeats without anything new; a budget holds no further request; the model's server
+says that a limit is reached."""
 
 
 Author = Literal["", "agent", "tainted"]
@@ -161,6 +162,8 @@ class TurnSuspended(_TurnFact, frozen=True):
     """When it goes on by itself, in seconds since the epoch; 0: when a person says so, or what is missing is there."""
     tokens: int = 0
     """Of a budget: what the next request takes at least."""
+    since: float = 0.0
+    """Of a limit: when the first wait for the next reply began."""
 
 
 class BudgetReserved(_TurnFact, frozen=True):

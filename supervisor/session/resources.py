@@ -18,6 +18,7 @@ from supervisor.agent.models.model import Model
 from supervisor.agent.models.model_facts import ModelFacts, model_facts
 from supervisor.agent.models.model_opening import learn_limits, opened_model
 from supervisor.agent.models.providers import provider_of
+from supervisor.agent.models.request_window import RequestWindow
 from supervisor.agent.models.server_limits import NOTHING_LEARNED, LearningModel, ServerLimits
 from supervisor.broker.broker import Broker
 from supervisor.categories.media import MediaConfig
@@ -53,6 +54,8 @@ from workers import kernel
 _log: Final = logging.getLogger("strongroom.daemon")
 
 _SET_DUMPABLE: Final = 4
+_PATIENCE_S: Final = 5.0
+"""Seconds that a server may ask for a wait which needs no fact."""
 _CLOSE_TIMEOUT: Final = 1.0
 """Seconds that the models' connections have to close."""
 
@@ -123,6 +126,8 @@ class SessionResources:
         self._cap = WorkerCap(spares=spares)
         self._template = WorkerTemplate(worker_command(), orphans, started=template)
         self._models: dict[tuple[str, int], Model] = {}
+        self._windows: dict[str, RequestWindow] = {}
+        """By the server's address."""
         self._adopted: list[Model] = []
         self._facts: dict[tuple[str, ServerLimits], ModelFacts] = {}
         self._agent_files = AgentFiles(journal.path)
@@ -138,6 +143,7 @@ class SessionResources:
         self.settings = settings
         self._surveys.forget()
         self.ledger.config = settings.config.budgets
+        self.ledger.waiting = settings.config.waiting
         self._cap.most = settings.config.daemon.workers
         self._broker = Broker(settings.config.section(WebConfig))
         self.packs = PackStore(settings.packs, settings.config.section(UndoConfig))
@@ -250,6 +256,7 @@ class SessionResources:
         key = (name or "", _changed_at(name or ""))
         if key not in self._models:
             model = self._models[key] = opened_model(name, self.settings)
+            self._share_window(model)
             self._adopted.append(model)
             self._nursery.start_soon(_warm, model, self.settings)
         return self._models[key]
@@ -262,6 +269,14 @@ class SessionResources:
         if key not in self._facts:
             self._facts[key] = model_facts(name, self.settings, learned)
         return self._facts[key]
+
+    def _share_window(self, model: Model) -> None:
+        """Let all models of a server have the same window, and leave longer waits to the conversations."""
+        from supervisor.agent.models.remote_model import RemoteModel
+
+        if isinstance(model, RemoteModel):
+            model.window = self._windows.setdefault(model.base_url, RequestWindow())
+            model.retries = replace(model.retries, patience=min(model.retries.patience, _PATIENCE_S))
 
     async def close_unused_models(self, used: Iterable[Model | None]) -> None:
         """Close the models that are neither in use nor what a name stands for now."""

@@ -21,6 +21,7 @@ import trio
 from supervisor.agent.models.adjustment import Adjustment
 from supervisor.agent.models.model import ModelRequest, Progress, Reply, Retrying
 from supervisor.agent.models.model_http import HttpClient, RefusedError, RequestHead, Requests, UnansweredError, connect
+from supervisor.agent.models.request_window import RequestWindow
 from supervisor.agent.models.retry import (
     HINTS,
     RequestFailure,
@@ -92,6 +93,8 @@ class RemoteModel:
     """Seconds since 1970, to read an HTTP date with."""
     learned: ServerLimits = NOTHING_LEARNED
     """What the server has said of this model's limits, where its format asks or an answer says so."""
+    window: RequestWindow = field(default_factory=RequestWindow)
+    """How many requests its server has at once."""
 
     def __post_init__(self) -> None:
         if not self.api_key or not self.api_key.isascii() or not self.api_key.isprintable() or " " in self.api_key:
@@ -128,18 +131,22 @@ class RemoteModel:
             ModelError: there was no reply, after every sensible retry.
         """
         requests = await self._ready()
-        attempt = 0
+        attempt = began = 0
         while True:
             attempt += 1
             try:
-                async with requests.client() as client:
+                async with self.window.slot() as began, requests.client() as client:
                     return await self._attempt(requests, client, request, show)
             except requests.faults as error:
                 failure = self._failure(requests, error)
+                if failure.kind == "rate_limited":
+                    self.window.limited(began)
                 delay = self.retries.delay(failure, attempt, self.chance())
                 if delay is None:
                     words = self._last_words(failure, attempt)
-                    raise ModelError(failure.kind, words, billed=failure.billed) from error
+                    raise ModelError(
+                        failure.kind, words, billed=failure.billed, retry_after=failure.retry_after
+                    ) from error
             show(Retrying(attempt, failure.kind, failure.message, delay, failure.billed))
             await trio.sleep(delay)
 
@@ -266,7 +273,8 @@ class RemoteModel:
         said = without_key(said, *self._secrets) or "no reason given"
         if refused.elsewhere:
             said = f"it says to ask {refused.elsewhere} instead, which is not followed, as the key is for this server"
-        kind, delay = kind_of_refusal(refused.status, said, body), requested_delay(refused.headers, self.clock())
+        kind = kind_of_refusal(refused.status, said, body)
+        delay = requested_delay(refused.headers, self.clock(), limited=kind == "rate_limited")
         return RequestFailure(
             kind,
             f"{self._host} answered HTTP {refused.status}: {said}",

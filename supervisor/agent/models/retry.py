@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
 
@@ -73,6 +73,16 @@ HINTS: Final[Mapping[ModelErrorKind, str]] = {
 }
 """What a person can do about it."""
 
+_RESET: Final = re.compile(
+    r"(?P<before>anthropic-ratelimit|x-ratelimit|ratelimit)(?P<of>-[a-z-]+)??-reset(?P<after>-[a-z-]+)?"
+)
+"""Headers that say when a limit is reset, as providers write them."""
+_REMAINING: Final = "{before}{of}-remaining{after}"
+_DURATION_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_SINCE_1970: Final = 1e9
+"""From here on, a number is a time and no duration; and from the next one on, in milliseconds."""
+_MS_SINCE_1970: Final = 1e12
 _KEY_LIKE: Final = re.compile(r"(?<![A-Za-z0-9])sk-[\w-]+|(?<=Bearer )\S+", re.IGNORECASE)
 _HIDDEN: Final = "[key removed]"
 _LONGEST_MESSAGE: Final = 600
@@ -135,30 +145,66 @@ def is_retried(kind: ModelErrorKind, headers: Mapping[str, str]) -> bool:
     return word == "true" or (word != "false" and kind in RETRIED)
 
 
-def requested_delay(headers: Mapping[str, str], now: float) -> float | None:
+def requested_delay(headers: Mapping[str, str], now: float, *, limited: bool = False) -> float | None:
     """Read how many seconds the server asks to wait; None if it does not say, or not in words we know.
 
     `retry-after` is seconds or an HTTP date (RFC 9110, 10.2.3), compared with `now` in seconds since 1970;
-    `retry-after-ms` is finer and goes first.
+    `retry-after-ms` is finer and goes first. Where a request was beyond a limit, `limited`, and neither is there, it is
+    the time until the limits that are used up hold something again.
     """
     if (milliseconds := _seconds(headers.get("retry-after-ms", ""))) is not None:
         return milliseconds / 1000
     written = headers.get("retry-after", "")
     seconds = _seconds(written)
-    return _until(written, now) if seconds is None else seconds
+    seconds = _until(written, now) if seconds is None else seconds
+    return _reset(headers, now) if seconds is None and limited else seconds
+
+
+def _reset(headers: Mapping[str, str], now: float) -> float | None:
+    """Return the seconds until the limits that are used up are reset; where none is said to be, until the first is."""
+    resets: dict[bool, list[float]] = {True: [], False: []}
+    for name, value in headers.items():
+        found = _RESET.fullmatch(name.lower())
+        if found is None or (seconds := _moment(value, now)) is None:
+            continue
+        remaining = headers.get(_REMAINING.format(**found.groupdict("")), "")
+        resets[remaining.strip() == "0"].append(seconds)
+    return max(resets[True]) if resets[True] else min(resets[False], default=None)
+
+
+def _moment(text: str, now: float) -> float | None:
+    """Read when a limit is reset: a duration, seconds, seconds or milliseconds since 1970, or a date."""
+    if (seconds := _seconds(text)) is not None:
+        if seconds > _MS_SINCE_1970:
+            seconds /= 1000
+        return seconds if seconds < _SINCE_1970 else max(seconds - now, 0.0)
+    if (seconds := _duration(text)) is not None:
+        return seconds
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return _until(text, now)
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return max(moment.timestamp() - now, 0.0)
+
+
+def _duration(text: str) -> float | None:
+    """Read "6m0s", "1.5s", "20ms" as seconds."""
+    parts = _DURATION_PART.findall(text.strip())
+    if not parts or "".join(number + unit for number, unit in parts) != text.strip():
+        return None
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
 def delay_in(body: object) -> float | None:
-    """Read how many seconds an error's own words ask to wait; None if they do not.
-
-    Source: https://github.com/googleapis/googleapis/blob/master/google/rpc/error_details.proto (RetryInfo)
-    """
+    """Read the seconds of a `google.rpc.RetryInfo` in an error (https://google.aip.dev/193); None without one."""
     match body[0] if isinstance(body, list) and body else body:
         case {"error": {"details": [*details]}}:
-            written = [each["retryDelay"] for each in details if isinstance(each, dict) and "retryDelay" in each]
-            return next((_seconds(each[:-1]) for each in written if isinstance(each, str) and each.endswith("s")), None)
-        case _:
-            return None
+            for detail in details:
+                match detail:
+                    case {"@type": str(kind), "retryDelay": str(delay)} if kind.endswith("google.rpc.RetryInfo"):
+                        return _duration(delay)
+    return None
 
 
 def _seconds(text: str) -> float | None:

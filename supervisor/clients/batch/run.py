@@ -273,7 +273,9 @@ class _Batch:
     def _converse(self, item: Item, session: str, *, begun: bool) -> None:
         """Go on with what was begun, and ask what was not; a turn that fails is the last."""
         if begun:
-            self._turn(session, extensions.CONTINUE_METHOD, extensions.ContinueParams(session_id=session, go=True))
+            before = suspended_in(self._entries(session))
+            go = before is not None and before.kind != "budget" and not before.until
+            self._turn(session, extensions.CONTINUE_METHOD, extensions.ContinueParams(session_id=session, go=go))
         done = answered(self._entries(session))
         for number, text in enumerate(item.turns[done:], done):
             if has_failed(self._entries(session)) or suspended_in(self._entries(session)) is not None:

@@ -281,9 +281,10 @@ class OpenSession:
                     try:
                         await run()
                         break
-                    except SuspendedTurn:
+                    except SuspendedTurn as suspended:
                         if not conversation.resumption.ends_by_itself:
                             raise
+                        self.subscribers.wait(suspended.fact)
                     run = partial(conversation.resume, await turn.until_it_goes_on())
         except SuspendedTurn as suspended:
             turn.failure = suspended

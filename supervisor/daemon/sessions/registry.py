@@ -144,7 +144,8 @@ class SessionRegistry:
             RequestError: something runs.
             ConfigError: no such profile, root or model.
         """
-        session.refuse_if_busy()
+        if profile is not None or not session.waiting:
+            session.refuse_if_busy()
         using = (
             await self.resources.with_available_tools(
                 session.opened_at.other_profile(self.settings, profile), session.opened_at.person
@@ -152,10 +153,12 @@ class SessionRegistry:
             if profile
             else session.profile
         )
-        session.refuse_if_busy()  # something may have started meanwhile
+        if profile is not None or not session.waiting:
+            session.refuse_if_busy()  # something may have started meanwhile
         opened = self.resources.model(model or session.model_name)
         pools = self.resources.pools(using, session.session.pools)
         session.change(using, pools, opened, self.resources.services)
+        session.go_on()
 
     def model_name(self, name: str | None) -> str:
         """Return the name of the model that `name` stands for, without opening it."""

@@ -129,6 +129,12 @@ class Subscribers:
         self.projection.apply(fact)
         self.cache.apply(fact, time.time())
 
+    def wait(self, suspended: TurnSuspended) -> None:
+        """Tell every client that the turn waits, unless it has been heard: an earlier process may have suspended it."""
+        self.suspended = suspended
+        if self.state is not State.SUSPENDED:
+            self.show(State.SUSPENDED)
+
     async def request_approval(self, question: ApprovalQuestion) -> ApprovalDecision:
         """Ask every client about a call; wait for the first answer."""
         call = question.call

@@ -24,6 +24,7 @@ from supervisor.config.config_keys import (
     LibrarianConfig,
     ProfileConfig,
     ProviderConfig,
+    WaitingConfig,
 )
 from supervisor.config.config_reader import CONFIG_FILE, rules_of
 from supervisor.config.model_keys import LongPromptPrice, ModelConfig, Price
@@ -61,6 +62,9 @@ resume_within_h = 1.5
 log_mb = 1
 log_files = 2
 workers = 3
+[waiting]
+longest_s = 9
+batch_longest_s = 99
 [budgets]
 turn = { tokens = 9, cost = 0.5, seconds = 60 }
 session = { tokens = 90 }
@@ -175,6 +179,7 @@ def test_every_key_is_taken(home: Path) -> None:
         daemon=DaemonConfig(0, float("inf"), 1.5, 1, 2, 3),
         prices={"offline-2.5": Price(1, 5, 0.1, 1.25, "EUR", LongPromptPrice(100, 2, 10))},
         models={"claude-x": ModelConfig(4096, 2048, "xhigh", 0.5, "text", True, False, Price(2, 4))},
+        waiting=WaitingConfig(9.0, 99.0),
         budgets=BudgetsConfig(
             turn=BudgetConfig(9, 0.5, 60.0),
             session=BudgetConfig(90),
@@ -225,6 +230,7 @@ def test_every_key_there_is_stands_in_that_test() -> None:
         Price,
         LongPromptPrice,
         ModelConfig,
+        WaitingConfig,
         BudgetsConfig,
         BudgetConfig,
         ProviderConfig,

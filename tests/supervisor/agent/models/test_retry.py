@@ -1,5 +1,6 @@
 """What a failed request means, without a clock and without a server."""
 
+from datetime import UTC, datetime
 from typing import Final
 
 import pytest
@@ -9,6 +10,7 @@ from supervisor.agent.models.retry import (
     RETRIED,
     RequestFailure,
     RetryPolicy,
+    delay_in,
     is_retried,
     kind_of_status,
     requested_delay,
@@ -18,6 +20,10 @@ from supervisor.errors import ModelErrorKind
 
 KEY = "local-key-12345"
 NOW = 1_700_000_000.0
+
+
+def iso(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
 
 
 def failure(*, retried: bool = True, retry_after: float | None = None) -> RequestFailure:
@@ -100,6 +106,67 @@ def test_a_status_has_a_kind_and_the_kind_decides(
 ) -> None:
     assert kind_of_status(status, message) == kind
     assert is_retried(kind, {}) is retried
+
+
+RESETS: Final[list[tuple[dict[str, str], float | None]]] = [
+    ({"x-ratelimit-reset-requests": "1s"}, 1.0),
+    ({"x-ratelimit-reset-tokens": "6m0s"}, 360.0),
+    ({"x-ratelimit-reset-tokens": "17ms"}, 0.017),
+    ({"x-ratelimit-reset-tokens": "1h2m3.5s"}, 3723.5),
+    ({"x-ratelimit-reset-requests": "20ms", "x-ratelimit-reset-tokens": "9s"}, 0.02),
+    (
+        {
+            "x-ratelimit-reset-requests": "20ms",
+            "x-ratelimit-remaining-requests": "5",
+            "x-ratelimit-reset-tokens": "9s",
+            "x-ratelimit-remaining-tokens": "0",
+        },
+        9.0,
+    ),
+    ({"x-ratelimit-reset": "12"}, 12.0),
+    ({"x-ratelimit-reset": str(int(NOW) + 30)}, 30.0),
+    ({"x-ratelimit-reset": str((int(NOW) + 30) * 1000)}, 30.0),
+    ({"ratelimit-reset": "7"}, 7.0),
+    ({"anthropic-ratelimit-requests-reset": iso(NOW + 40)}, 40.0),
+    (
+        {
+            "anthropic-ratelimit-requests-reset": iso(NOW + 40),
+            "anthropic-ratelimit-requests-remaining": "7",
+            "anthropic-ratelimit-input-tokens-reset": iso(NOW + 50),
+            "anthropic-ratelimit-input-tokens-remaining": "0",
+        },
+        50.0,
+    ),
+    ({"anthropic-ratelimit-requests-reset": iso(NOW - 40)}, 0.0),
+    ({"retry-after": "3", "x-ratelimit-reset-tokens": "9s"}, 3.0),
+    ({"x-ratelimit-reset-tokens": "soon"}, None),
+    ({"x-ratelimit-reset-tokens": "9s or so"}, None),
+    ({}, None),
+]
+
+
+@pytest.mark.parametrize(("headers", "seconds"), RESETS, ids=[str(row[0])[:70] for row in RESETS])
+def test_a_limit_is_waited_for_until_it_is_reset(headers: dict[str, str], seconds: float | None) -> None:
+    assert requested_delay(headers, NOW, limited=True) == seconds
+    if "retry-after" not in headers:
+        assert requested_delay(headers, NOW) is None
+
+
+INFO: Final = "type.googleapis.com/google.rpc.RetryInfo"
+BODIES: Final[list[tuple[object, float | None]]] = [
+    ({"error": {"details": [{"@type": "x"}, {"@type": INFO, "retryDelay": "34.07s"}]}}, 34.07),
+    ({"error": {"details": [{"@type": INFO, "retryDelay": "0s"}]}}, 0.0),
+    ({"error": {"details": [{"@type": INFO, "retryDelay": 3}]}}, None),
+    ({"error": {"details": [{"@type": INFO}]}}, None),
+    ({"error": {"details": {}}}, None),
+    ({"error": "no"}, None),
+    (None, None),
+]
+
+
+@pytest.mark.parametrize(("body", "seconds"), BODIES)
+def test_a_delay_in_the_body_is_read(body: object, seconds: float | None) -> None:
+    assert delay_in(body) == seconds
 
 
 def test_the_server_has_the_last_word_on_retrying() -> None:
