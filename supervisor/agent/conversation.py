@@ -17,9 +17,10 @@ import msgspec
 import trio
 
 from supervisor.agent.allowance import Allowance
+from supervisor.agent.fallbacks import Fallbacks, ModelChoice
 from supervisor.agent.final_answer import final_answer
 from supervisor.agent.ledger import Ledger
-from supervisor.agent.models.model import Model, ModelOptions, ToolUse
+from supervisor.agent.models.model import Model, ModelOptions, Reply, ToolUse
 from supervisor.agent.requester import Requester
 from supervisor.agent.resumption import Resumption
 from supervisor.agent.step_calls import StepCalls
@@ -30,6 +31,7 @@ from supervisor.journal.facts import (
     BudgetChanged,
     CallEnded,
     Fact,
+    Replied,
     SessionChanged,
     Source,
     TurnEnded,
@@ -101,6 +103,8 @@ class Conversation:
     """The budgets that it shares."""
     batch: str = ""
     """The run of the batch that it is for."""
+    fallbacks: Fallbacks = field(default_factory=Fallbacks)
+    """The models that are asked where its own gives no reply."""
 
     def __post_init__(self) -> None:
         self._running = False
@@ -109,6 +113,7 @@ class Conversation:
         self._partial_output = PartialOutput()
         self._calls = StepCalls(self.transcript, self._show, self._record, self._partial_output)
         self.allowance = Allowance(self.ledger, self.transcript.spending, self.batch)
+        self._choice = ModelChoice(self.fallbacks, self.transcript, self._record)
         told = self._show, self._record, self._record_at_once
         asking = self.allowance, self.options, self.sees
         self._requester = Requester(self.session, self.writer, self.transcript, *told, *asking)
@@ -276,7 +281,7 @@ class Conversation:
             if self.transcript.loops.found:
                 raise SuspendedTurn(TurnSuspended(number, "loop", _LOOP.format(self.transcript.loops.found)))
             self.show(turn.enter(state))
-            reply, replied = await self._requester.reply(self.model, self.router, self.system)
+            reply, replied = await self._next_reply(turn)
             if reply.stop_reason in _ENDINGS:
                 kind, message = _ENDINGS[reply.stop_reason]
                 calls = [not_started(number, call.id, call.name) for call in reply.calls]
@@ -300,6 +305,21 @@ class Conversation:
             state = State.FINALIZING if reply.calls else state
         message = f"The turn took {self.max_steps} steps without an answer. Ask for less at once, or raise max_steps."
         return [], TurnEnded(number, "error", "", kind="too_many_steps", message=message)
+
+    async def _next_reply(self, turn: Turn) -> tuple[Reply, Replied]:
+        """Return the reply of the session's model, or of another where that gives none and another may be asked."""
+        while True:
+            model = await self._choice.model(self.model)
+            try:
+                return await self._requester.reply(model, self.router, self.system, own=model is self.model)
+            except (ModelError, SuspendedTurn) as failure:
+                if not self._choice.rests(model, failure):
+                    raise
+                if self.router.approvals.attended and turn.state is not State.REVIEW_ACTION:
+                    self.show(turn.enter(State.REVIEW_ACTION))
+                if not await self._choice.switch(model, failure, self.router.approvals):
+                    raise
+                self.show(turn.enter(State.FINALIZING))
 
     async def _goes_on(self, turn: Turn) -> bool:
         """Ask the person, once, whether a turn goes on of which they reject so much; say so where nobody is there."""

@@ -56,8 +56,10 @@ class Requester:
     sees: Callable[[], frozenset[str]] = frozenset
     """Says which blocks the model is shown as they are: "image", "document"."""
 
-    async def reply(self, model: Model, router: Router, system: str) -> tuple[Reply, Replied]:
+    async def reply(self, model: Model, router: Router, system: str, *, own: bool = True) -> tuple[Reply, Replied]:
         """Return the model's next reply, as the transcript takes it, and the fact that is to be recorded.
+
+        What was chosen of replies is asked of the session's `own` model alone.
 
         Raises:
             SuspendedTurn: a budget holds no further request.
@@ -67,7 +69,12 @@ class Requester:
         tools = await self._tool_definitions(router)
         history = self.transcript
         request = ModelRequest(
-            system, tools, history.messages, history.step, options=self.options(), origins=history.origins
+            system,
+            tools,
+            history.messages,
+            history.step,
+            options=self.options() if own else ModelOptions(),
+            origins=history.origins,
         )
         if self.transcript.with_contents:
             store = router.intake.store
@@ -100,7 +107,7 @@ class Requester:
         if error.retry_after is None and not (error.kind == "rate_limited" and self.allowance.run):
             return error
         now, waiting = self.allowance.ledger.clock(), self.allowance.ledger.waiting
-        since = self.transcript.limited_since or now
+        since = self.transcript.detour.since or now
         until = now + (_UNTOLD_S if error.retry_after is None else error.retry_after)
         most = waiting.batch_longest_s if self.allowance.run else waiting.longest_s
         why = f"{error} /model asks another one, /go asks again now."

@@ -15,6 +15,7 @@ import msgspec
 
 from supervisor.agent.answer_schema import refusal_block, schema_block
 from supervisor.agent.blocks import content_block, holds_contents, mode_block, result_block, undone_block
+from supervisor.agent.detour import Detour
 from supervisor.agent.input_bound import MeasuredInput, measured_by
 from supervisor.agent.loop_counter import LoopCounter
 from supervisor.agent.models.model import NO_ANSWER, Block, Message, ToolUse
@@ -27,6 +28,7 @@ from supervisor.journal.facts import (
     CallStarted,
     Fact,
     ModeChanged,
+    ModelSwitched,
     Replied,
     ReplyOrigin,
     SessionChanged,
@@ -87,12 +89,10 @@ class Transcript:
         """How often the open turn went on since it last got a reply, and with it any outcome of a call."""
         self.suspended: TurnSuspended | None = None
         """Why the open turn goes no further; None where it does."""
-        self.limited_since = 0.0
-        """When the first wait for the next reply began, in seconds since the epoch; 0: none did."""
+        self.detour = Detour()
         self.loops = LoopCounter()
         self.spending = Spending()
-        self.measured: MeasuredInput | None = None
-        """What the server counted of its last request, where the next one begins with the same."""
+        self.measured: MeasuredInput | None = None  # what the next request begins with, as its server has counted it
         self.started: dict[str, CallStarted] = {}
         """Calls of the open turn by id, until they have ended."""
         self.decided: dict[str, CallDecided] = {}
@@ -122,11 +122,12 @@ class Transcript:
                 self._answer_lost_calls()
                 self.turn, self.open_turn, self.replies, self.resumed, self.results = fact.turn, fact, 0, 0, 0
                 self.rejected, self.questioned, self.refused = 0, False, 0
-                self.suspended, self.loops, self.limited_since = None, LoopCounter(), 0.0
+                self.suspended, self.loops = None, LoopCounter()
+                self.detour.since, self.detour.model = 0.0, ""
                 self.will_run = {}
                 asked = [schema_block(fact.answer_schema)] if fact.answer_schema is not None else []
                 self._say("user", [*self._mode_notice(), *self._undone_notice(), *self._said(fact), *asked])
-            case TurnResumed() | TurnSuspended() | TurnQuestioned():
+            case TurnResumed() | TurnSuspended() | TurnQuestioned() | ModelSwitched():
                 self._turn_goes_on(fact)
             case ToolsChanged():
                 self.measured = None
@@ -160,22 +161,25 @@ class Transcript:
 
     def _set_up(self, fact: SessionChanged | SessionOpened | ModeChanged) -> None:
         if isinstance(fact, SessionChanged):
-            self.unavailable, self.measured = {}, None
+            self.unavailable, self.measured, self.detour.model = {}, None, ""
             if self.suspended is not None and self.suspended.kind == "limit":  # it was that of another model
                 self.suspended = msgspec.structs.replace(self.suspended, until=_PAST)
         else:
             self._mode = fact.mode
 
-    def _turn_goes_on(self, fact: TurnResumed | TurnSuspended | TurnQuestioned) -> None:
+    def _turn_goes_on(self, fact: TurnResumed | TurnSuspended | TurnQuestioned | ModelSwitched) -> None:
         match fact:
             case TurnSuspended():
                 self.suspended, self.resumed = fact, 0  # the process that recorded it was well
-                self.limited_since = fact.since
+                self.detour.since = fact.since
             case TurnResumed(by=by):
                 self.suspended, self.resumed = None, self.resumed + 1
                 self.loops = LoopCounter() if by else self.loops
             case TurnQuestioned():
                 self.questioned = True
+            case ModelSwitched(model=model, approved=approved):
+                self.detour.allowed = self.detour.allowed if approved is None else approved
+                self.detour.model, self.measured = "" if approved is False else model, None
 
     def _answer_lost_calls(self) -> None:
         """Close calls whose outcome was recorded in a row that cannot be read; in a whole journal there are none."""
@@ -271,7 +275,7 @@ class Transcript:
         self.step += 1
         self.replies += 1
         self.resumed = 0
-        self.limited_since = 0.0
+        self.detour.since = 0.0
         for name, count in fact.usage.items():
             self.usage[name] = self.usage.get(name, 0) + count
         if fact.stop_reason == "refusal":

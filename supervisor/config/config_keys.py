@@ -229,6 +229,13 @@ class BudgetsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class WaitingConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long the limits of a model's server are waited for, as long as it says. A wait survives the daemon."""
 
+    patience_s: Annotated[
+        float, Meta(ge=0, description="Seconds that a limit is waited for before another of `fallbacks` is asked.")
+    ] = 30.0
+    fallback: Annotated[
+        Literal["ask", "allow"],
+        Meta(description='"ask": a person is asked, once a session, before another model is; "allow": it just is.'),
+    ] = "ask"
     longest_s: Annotated[
         float, Meta(ge=0, description="Seconds for one reply in all, after which the turn waits for a person's word.")
     ] = 86_400.0
@@ -276,6 +283,14 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     providers: Annotated[
         dict[Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9_.-]*$")], ProviderConfig], Meta(examples=["gateway"])
     ] = {}
+    fallbacks: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Models that are asked, one after the other, where `model` is down or over its limit. "
+            "`model = [FIRST, OTHER]` says the same.",
+            examples=[["ollama/qwen3"]],
+        ),
+    ] = ()
     models: Annotated[dict[str, ModelConfig], Meta(examples=[DEFAULT_MODEL])] = {}
     waiting: WaitingConfig = WaitingConfig()
     budgets: BudgetsConfig = BudgetsConfig()

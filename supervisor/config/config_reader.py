@@ -107,7 +107,10 @@ def _table(read: Callable[[], bytes], file: Path) -> dict[str, Any] | None:
 
 
 def _fill_in(table: dict[str, Any]) -> None:
-    """Let each configured category keep its own default limits where the operator names none."""
+    """Take a list of models apart, and let each configured category keep its own default limits."""
+    match table.get("model"):
+        case [str(first), *others] if "fallbacks" not in table:
+            table["model"], table["fallbacks"] = first, others
     limits = table.get("limits")
     for category, inner in limits.items() if isinstance(limits, dict) else ():
         if isinstance(inner, dict) and category in ROWS:

@@ -55,6 +55,8 @@ _STAGES: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
         "undone. What is there and other programs obey is read-only to it.",
         "refused": "It has run in its sandbox, and what it printed stands. You can let it run once more, on the real "
         "system: at once, with all your rights, without rehearsal or undo. Every other answer leaves it as it is.",
+        "switch": "A yes sends this conversation to the other model until this turn ends, and in later turns whenever "
+        "the first gives no reply. You are not asked again in this session.",
         "turn": "A yes lets the model go on with this turn; a no ends it. You are not asked again in this turn.",
         "network": "A yes rehearses it with connections to the hosts that are named. What it sends there cannot be "
         "taken back. What it would change here is asked about after that, unless it is what installs change: packages, "

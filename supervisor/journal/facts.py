@@ -152,6 +152,18 @@ class TurnResumed(_TurnFact, frozen=True):
     """Whose word it was, for example "console"; empty where it goes on by itself."""
 
 
+class ModelSwitched(_TurnFact, frozen=True):
+    """Another model is asked until the turn's end, or is not, where a person said no; that holds for the session."""
+
+    before: str
+    """The model that gave no reply."""
+    model: str
+    because: str
+    approved: bool | None = None
+    """What the person said, where one was asked."""
+    by: str = ""
+
+
 class TurnSuspended(_TurnFact, frozen=True):
     """A turn goes no further for now, and stays open; nothing of it runs."""
 
@@ -387,6 +399,7 @@ Fact = (
     | TurnStarted
     | TurnResumed
     | TurnSuspended
+    | ModelSwitched
     | BudgetReserved
     | BudgetChanged
     | ModelRetried

@@ -32,6 +32,7 @@ from supervisor.journal.facts import (
     Fact,
     ModeChanged,
     ModelRetried,
+    ModelSwitched,
     OptionChosen,
     Replied,
     RuleRevoked,
@@ -173,6 +174,7 @@ def _notes(fact: Fact) -> list[str]:
             | RuleRevoked()
             | TurnQuestioned()
             | TurnSuspended()
+            | ModelSwitched()
         ):
             return [_besides(fact)]
         case TurnEnded() if fact.status != "ok":
@@ -182,12 +184,26 @@ def _notes(fact: Fact) -> list[str]:
             return []
 
 
+def _without_reply(fact: TurnSuspended | ModelSwitched) -> str:
+    if isinstance(fact, ModelSwitched):
+        asked = "was not asked" if fact.approved is False else "is asked"
+        return one_line(f"{fact.before} gave no reply, {fact.model} {asked}: {fact.because}", _WIDTH * 4)
+    until = f" until {utc(fact.until)}" if fact.until else ""
+    return f"suspended{until}: {one_line(fact.why, _WIDTH * 4)}"
+
+
 def _besides(
-    fact: ToolsChanged | ModeChanged | OptionChosen | ModelRetried | RuleRevoked | TurnQuestioned | TurnSuspended,
+    fact: ToolsChanged
+    | ModeChanged
+    | OptionChosen
+    | ModelRetried
+    | RuleRevoked
+    | TurnQuestioned
+    | TurnSuspended
+    | ModelSwitched,
 ) -> str:
-    if isinstance(fact, TurnSuspended):
-        until = f" until {utc(fact.until)}" if fact.until else ""
-        return f"suspended{until}: {one_line(fact.why, _WIDTH * 4)}"
+    if isinstance(fact, TurnSuspended | ModelSwitched):
+        return _without_reply(fact)
     if isinstance(fact, TurnQuestioned):
         chose = "let the turn go on" if fact.approved else "stopped the turn"
         return one_line(f"{fact.decided_by or 'the person'} {chose}, after {fact.rejected} rejections", _WIDTH * 2)

@@ -4,8 +4,8 @@ Rule: rules and journal are only read, except by `revoke`. A command whose effec
 never judged as if they were all.
 
 Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallEnded, FaultsAllowed, ModeChanged, ModelRetried,
-OptionChosen, Replied, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened, ToolsChanged, TurnEnded,
-TurnQuestioned, TurnResumed, TurnStarted, TurnSuspended, Unreadable.
+ModelSwitched, OptionChosen, Replied, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened, ToolsChanged,
+TurnEnded, TurnQuestioned, TurnResumed, TurnStarted, TurnSuspended, Unreadable.
 """
 
 import datetime as dt

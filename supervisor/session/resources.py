@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 import trio
 
+from supervisor.agent.fallbacks import Fallbacks
 from supervisor.agent.ledger import Ledger
 from supervisor.agent.models.model import Model
 from supervisor.agent.models.model_facts import ModelFacts, model_facts
@@ -25,6 +26,7 @@ from supervisor.categories.media import MediaConfig
 from supervisor.categories.restore import UndoConfig
 from supervisor.categories.shell import ShellConfig, package_caches
 from supervisor.categories.web import WebConfig
+from supervisor.config.config_keys import DEFAULT_MODEL
 from supervisor.config.fault_plan import FaultPlan, RunningFaultPlan
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
@@ -133,6 +135,8 @@ class SessionResources:
         self._agent_files = AgentFiles(journal.path)
         self.ledger = Ledger(journal, price_of=lambda name: self.model_facts(name).prices)
         """The budgets that sessions share."""
+        self.fallbacks = Fallbacks(open=self.model)
+        """The models that are asked where one gives no reply."""
         self._surveys = Surveys()
         self.contents = ContentStore(settings.contents, settings.config.section(MediaConfig))
         """Images and documents that models were shown."""
@@ -143,7 +147,9 @@ class SessionResources:
         self.settings = settings
         self._surveys.forget()
         self.ledger.config = settings.config.budgets
-        self.ledger.waiting = settings.config.waiting
+        self.ledger.waiting = self.fallbacks.config = settings.config.waiting
+        others = settings.config.fallbacks
+        self.fallbacks.names = (settings.config.model or DEFAULT_MODEL, *others) if others else ()
         self._cap.most = settings.config.daemon.workers
         self._broker = Broker(settings.config.section(WebConfig))
         self.packs = PackStore(settings.packs, settings.config.section(UndoConfig))
@@ -274,6 +280,7 @@ class SessionResources:
         """Let all models of a server have the same window, and leave longer waits to the conversations."""
         from supervisor.agent.models.remote_model import RemoteModel
 
+        model = getattr(model, "inner", model)  # of one whose tools are text
         if isinstance(model, RemoteModel):
             model.window = self._windows.setdefault(model.base_url, RequestWindow())
             model.retries = replace(model.retries, patience=min(model.retries.patience, _PATIENCE_S))

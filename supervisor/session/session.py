@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from supervisor.agent.conversation import Conversation
+from supervisor.agent.fallbacks import Fallbacks
 from supervisor.agent.ledger import Ledger, batch_run
 from supervisor.agent.models.model import Model, ModelOptions
 from supervisor.agent.models.model_facts import ModelFacts
@@ -55,6 +56,7 @@ class Session:
         services: what approving and undoing changes needs.
         facts_of: what holds of a model, by its name; without it, replies are as a model has them by default.
         ledger: the budgets that sessions share; by default none are.
+        fallbacks: the models that are asked where the session's own gives no reply; by default none.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Session:
         services: ChangeServices = _NO_SERVICES,
         facts_of: Callable[[str], ModelFacts] | None = None,
         ledger: Ledger | None = None,
+        fallbacks: Fallbacks | None = None,
     ) -> None:
         self.profile = profile
         self.model = model
@@ -92,7 +95,8 @@ class Session:
         self._conversation: Conversation | None = None
         if model is not None:
             prompt = system_prompt(profile)
-            asking = self._request_options, self._sees, ledger or Ledger(), batch_run(earlier.opened.origin)
+            shared = ledger or Ledger(), batch_run(earlier.opened.origin), fallbacks or Fallbacks()
+            asking = self._request_options, self._sees, *shared
             self._conversation = Conversation(
                 self.id, writer, model, self._router, prompt, show, max_steps, earlier.transcript, *asking
             )

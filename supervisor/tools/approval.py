@@ -19,10 +19,11 @@ from supervisor.tools.call_policy import COMMANDS
 from workers.changes.effects import Effects
 from workers.tree.obeyed_names import obeyed
 
-Stage = Literal["call", "effects", "direct", "network", "turn", "refused"]
+Stage = Literal["call", "effects", "direct", "network", "turn", "switch", "refused"]
 """What a person is asked about: the call as a text, before anything is done; the effects of its rehearsal; a call that
 cannot be rehearsed, and would change the root at once; a call that tried the network, and may be rehearsed again with
-the one that its profile names; whether a turn goes on of which they have rejected so much; a command that was refused
+the one that its profile names; whether a turn goes on of which they have rejected so much; whether another
+model is asked; a command that was refused
 something, and may be run on the real system: any answer but that leaves it as it is."""
 
 
@@ -66,6 +67,11 @@ class ApprovalDecision:
 def go_on_id(turn: int) -> str:
     """Return the id under which clients are asked whether a turn goes on."""
     return f"turn-{turn}-go-on"
+
+
+def switch_id(turn: int) -> str:
+    """Return the id under which clients are asked whether another model is asked."""
+    return f"turn-{turn}-switch"
 
 
 _LOOKED_AT: Final = 2000

@@ -45,17 +45,17 @@ class TextToolsModel:
 
     def __init__(self, inner: Model) -> None:
         self.name = inner.name
-        self._inner = inner
+        self.inner = inner
 
     @property
     def learned(self) -> ServerLimits:
         """What the model's server has said of itself so far."""
-        return self._inner.learned if isinstance(self._inner, LearningModel) else NOTHING_LEARNED
+        return self.inner.learned if isinstance(self.inner, LearningModel) else NOTHING_LEARNED
 
     @learned.setter
     def learned(self, told: ServerLimits) -> None:
-        if isinstance(self._inner, LearningModel):
-            self._inner.learned = told
+        if isinstance(self.inner, LearningModel):
+            self.inner.learned = told
 
     async def warm(self) -> None:
         """Do what the first reply would wait for.
@@ -63,11 +63,11 @@ class TextToolsModel:
         Raises:
             ModelError: as the model's own.
         """
-        await self._inner.warm()
+        await self.inner.warm()
 
     async def aclose(self) -> None:
         """Close the model."""
-        await self._inner.aclose()
+        await self.inner.aclose()
 
     async def reply(self, request: ModelRequest, show: Callable[[Progress], None]) -> Reply:
         """Return the reply to `request`; what of it is a call is not shown as text.
@@ -86,7 +86,7 @@ class TextToolsModel:
             elif shown := reader.feed(event.text):
                 show(TextDelta(shown))
 
-        answer = await self._inner.reply(as_text(request), filtered)
+        answer = await self.inner.reply(as_text(request), filtered)
         if shown := reader.end():
             show(TextDelta(shown))
         return _with_calls(answer, request.step)

@@ -5,8 +5,8 @@ off on resume, never repaired by guessing. Items that are suspended stand at the
 Bad input is refused with its line before anything runs.
 
 Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallDecided, FaultsAllowed, ModeChanged, ModelRetried,
-OptionChosen, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened, ToolsChanged, TurnQuestioned, TurnResumed,
-TurnStarted, TurnSuspended, Unreadable.
+ModelSwitched, OptionChosen, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened, ToolsChanged, TurnQuestioned,
+TurnResumed, TurnStarted, TurnSuspended, Unreadable.
 """
 
 import errno

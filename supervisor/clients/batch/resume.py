@@ -3,8 +3,8 @@
 Rule: an item that was started is resumed only with the same prompts, schema, root, profile, model and mode.
 
 Facts ignored: BudgetChanged, BudgetReserved, CallDecided, CallEnded, CallStarted, FaultsAllowed, ModeChanged,
-ModelRetried, OptionChosen, Replied, RuleRevoked, SessionChanged, SessionDeleted, ToolsChanged, TurnQuestioned,
-TurnResumed, TurnSuspended, Unreadable.
+ModelRetried, ModelSwitched, OptionChosen, Replied, RuleRevoked, SessionChanged, SessionDeleted, ToolsChanged,
+TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
 """
 
 import secrets

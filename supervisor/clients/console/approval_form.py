@@ -44,12 +44,14 @@ _AS_GIVEN: Final[Mapping[extensions.Stage, str]] = {
     "direct": "runs it on the root itself",
     "network": "rehearses it with the network",
     "turn": "goes on",
+    "switch": "asks the other model",
     "refused": "leaves it at that",
 }
 """The effect of Enter on an unchanged text."""
 _NO: Final[Mapping[extensions.Stage, str]] = {
     "network": "goes on without",
     "turn": "stops the turn",
+    "switch": "asks no other",
     "refused": "leaves it, and says why",
 }
 """The effect of Escape, where it is no mere rejection."""

@@ -36,6 +36,7 @@ _YES: Final[Mapping[extensions.Stage, str]] = {
     "direct": "Let it run on the root itself",
     "network": "Rehearse it with the network",
     "turn": "Go on with this turn",
+    "switch": "Ask the other model",
     "refused": "Leave it at that",
 }
 _SCOPES: Final[Mapping[str, extensions.Scope]] = {"s": "session", "a": "always"}

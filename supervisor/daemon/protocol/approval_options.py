@@ -32,6 +32,7 @@ _YES: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
         "direct": "Run it on the root itself",
         "network": "Rehearse it with the network",
         "turn": "Go on with the turn",
+        "switch": "Ask the other model",
         "refused": "Leave it at that",
     }
 )

@@ -30,6 +30,7 @@ from supervisor.journal.facts import (
     CallStarted,
     Fact,
     ModelRetried,
+    ModelSwitched,
     Replied,
     SessionChanged,
     SessionOpened,
@@ -40,7 +41,7 @@ from supervisor.journal.facts import (
     TurnSuspended,
     effective,
 )
-from supervisor.tools.approval import go_on_id
+from supervisor.tools.approval import go_on_id, switch_id
 from supervisor.tools.content_words import described
 from supervisor.tools.outcomes import allowed, availability_notice
 from workers.catalog import offered_tools
@@ -76,7 +77,7 @@ class Projection:
         self.facts_of = facts_of
         self.budgets: Callable[[], list[extensions.BudgetUse]] = list
         """What was used of the session's budgets."""
-        self._model = ""
+        self._model = self._chosen = ""
         self._currency = ""
         self._tokens: dict[str, int] = {}
         self.turn = 0
@@ -135,8 +136,12 @@ class Projection:
         match fact:
             case SessionOpened() | SessionChanged():
                 self.root, self._model = fact.context.working_directory, fact.model
+                self._chosen = fact.model
+            case ModelSwitched(model=model, approved=approved) if approved is not False:
+                self._model = model
             case TurnStarted(turn=turn):
                 self.turn, self._step, self._attempt = turn, 0, 0
+                self._model = self._chosen
                 self._tokens = {}
                 self._forget()
             case Replied(usage=usage):
@@ -264,6 +269,8 @@ class Projection:
             case TurnQuestioned(approved=approved) if (call := go_on_id(fact.turn)) in self._known:
                 self._known.discard(call)
                 yield schema.ToolCallUpdate(tool_call_id=call, status="completed" if approved else "failed")
+            case ModelSwitched():
+                yield from self._switched(fact)
             case ToolsChanged():
                 message = f"turn-{fact.turn}-tools-{self._step}-{fact.category}"
                 yield schema.AgentThoughtChunk.of(f"\n\n({availability_notice(fact)})\n", message)
@@ -271,6 +278,14 @@ class Projection:
                 yield from self._turn_stopped(fact)
             case _:
                 return
+
+    def _switched(self, fact: ModelSwitched) -> Iterator[schema.Update]:
+        if (call := switch_id(fact.turn)) in self._known:
+            self._known.discard(call)
+            yield schema.ToolCallUpdate(tool_call_id=call, status="failed" if fact.approved is False else "completed")
+        if fact.approved is not False:
+            text = f"\n\n({fact.before} gives no reply, {fact.model} is asked: {fact.because})\n"
+            yield schema.AgentThoughtChunk.of(text, f"turn-{fact.turn}-suspended-{self._step}-switch")
 
     def _turn_stopped(self, fact: TurnSuspended | TurnEnded) -> Iterator[schema.Update]:
         match fact:

@@ -244,6 +244,7 @@ class SessionRegistry:
             services=self.resources.services,
             facts_of=self.resources.model_facts,
             ledger=self.resources.ledger,
+            fallbacks=self.resources.fallbacks,
         )
         started = OpenSession(
             self._nursery, session, subscribers, opened_at, attended=attended, substituted=substituted

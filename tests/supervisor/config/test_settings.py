@@ -36,6 +36,7 @@ from workers.shell.shell_inputs import CERTIFICATES
 
 EVERYTHING: Final = """
 model = "offline"
+fallbacks = ["scripted:x"]
 profile = "notes"
 max_steps = 7
 allow_degraded = ["landlock", "seccomp"]
@@ -63,6 +64,8 @@ log_mb = 1
 log_files = 2
 workers = 3
 [waiting]
+patience_s = 5
+fallback = "allow"
 longest_s = 9
 batch_longest_s = 99
 [budgets]
@@ -167,6 +170,7 @@ def test_every_key_is_taken(home: Path) -> None:
     settings = configured(home, EVERYTHING)
     assert settings.config == Config(
         model="offline",
+        fallbacks=("scripted:x",),
         profile="notes",
         max_steps=7,
         allow_degraded=("landlock", "seccomp"),
@@ -179,7 +183,7 @@ def test_every_key_is_taken(home: Path) -> None:
         daemon=DaemonConfig(0, float("inf"), 1.5, 1, 2, 3),
         prices={"offline-2.5": Price(1, 5, 0.1, 1.25, "EUR", LongPromptPrice(100, 2, 10))},
         models={"claude-x": ModelConfig(4096, 2048, "xhigh", 0.5, "text", True, False, Price(2, 4))},
-        waiting=WaitingConfig(9.0, 99.0),
+        waiting=WaitingConfig(5.0, "allow", 9.0, 99.0),
         budgets=BudgetsConfig(
             turn=BudgetConfig(9, 0.5, 60.0),
             session=BudgetConfig(90),

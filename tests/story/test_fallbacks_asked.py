@@ -1,0 +1,97 @@
+"""Another model is asked where the first one is down or over its limit: with a yes, or as configured; and only then."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from supervisor.acp import extensions
+from supervisor.journal.facts import ModelSwitched
+from tests.daemon_process import ASK, DaemonProcess, Lines, scripted
+from tests.messages_server import MessagesServer, Response, error, reply
+from tests.supervisor.command import Strongroom
+from tests.supervisor.histories import fault_in_facts
+
+DOWN: Final = error(529, "busy", "overloaded_error", x_should_retry="false")
+LIMITED: Final = error(429, "slow down", "rate_limit_error", retry_after="3600")
+SHORT: Final = error(429, "slow down", "rate_limit_error", retry_after_ms="5100")
+REFUSED: Final = error(401, "no", "authentication_error")
+
+
+def configured(process: Strongroom | DaemonProcess, folder: Path, server: MessagesServer, **waiting: Any) -> None:
+    other = scripted(folder / "other.jsonl", *[{"text": "from the other"}] * 9)
+    lines = [f"{name} = {json.dumps(value)}" for name, value in waiting.items()]
+    process.configure("\n".join([f"model = ['m', '{other}']", "[waiting]", *lines, ""]))
+    process.environment |= {"ANTHROPIC_API_KEY": "sk-ant-test", "ANTHROPIC_BASE_URL": server.url}
+
+
+def turn(result: Any) -> Any:
+    return result["_meta"][extensions.TURN]
+
+
+def asked(client: Lines, root: Path) -> tuple[str, int, dict[str, Any]]:
+    session = client.new_session(root)
+    number = client.begin_prompt(session, "go")
+    return session, number, client.until(ASK)
+
+
+@pytest.mark.parametrize("first", [DOWN, LIMITED], ids=["down", "over its limit"])
+def test_a_person_is_asked_once_and_the_first_is_tried_again(
+    daemon: DaemonProcess, root: Path, tmp_path: Path, first: Response
+) -> None:
+    with MessagesServer([first]) as server:
+        configured(daemon, tmp_path, server)
+        with daemon, daemon.client(_meta={extensions.CLIENT: True}) as client:
+            session, number, question = asked(client, root)
+            review = question["params"]["_meta"][extensions.REVIEW]
+            assert review["stage"] == "switch"
+            assert review["reason"].startswith("m gives no reply, so that scripted:")
+            client.allow(question)
+            assert turn(client.result(number))["answer"] == "from the other"
+            assert turn(client.prompt(session, "again"))["answer"] == "from the other"  # the first rests
+    switched = daemon.facts_of(session, ModelSwitched)
+    assert [fact.approved for fact in switched] == [True, None]
+    assert len(server.requests) == 1
+    assert fault_in_facts(daemon.sessions[session]) is None
+
+
+def test_a_no_leaves_it_as_it_is_and_is_not_asked_again(daemon: DaemonProcess, root: Path, tmp_path: Path) -> None:
+    with MessagesServer([DOWN, DOWN]) as server:
+        configured(daemon, tmp_path, server)
+        with daemon, daemon.client(_meta={extensions.CLIENT: True}) as client:
+            session, number, question = asked(client, root)
+            client.choose(question, "reject_once")
+            assert client.answer(number)["error"]["data"]["kind"] == "overloaded"
+            assert client.answer(client.begin_prompt(session, "again"))["error"]["data"]["kind"] == "overloaded"
+    assert [fact.approved for fact in daemon.facts_of(session, ModelSwitched)] == [False]
+    assert len(server.requests) == 2
+
+
+def test_as_configured_it_is_asked_without_a_question_also_in_a_batch(
+    strongroom: Strongroom, root: Path, tmp_path: Path
+) -> None:
+    with MessagesServer([LIMITED]) as server:
+        configured(strongroom, tmp_path, server, fallback="allow")
+        done = strongroom.run(*strongroom.batch_of("one\ntwo", model="m"))
+    assert done.code == 0, done.err
+    assert [each["answer"] for each in strongroom.results] == ["from the other"] * 2
+    assert len(server.requests) == 1
+
+
+def test_nobody_there_is_no_yes(strongroom: Strongroom, root: Path, tmp_path: Path) -> None:
+    with MessagesServer([DOWN]) as server:
+        configured(strongroom, tmp_path, server)
+        assert strongroom.run(*strongroom.batch_of("one", model="m")).code == 1
+    assert [each["error"]["kind"] for each in strongroom.results] == ["overloaded"]
+
+
+@pytest.mark.parametrize("first", [SHORT, REFUSED], ids=["a short wait", "a wrong key"])
+def test_what_another_model_would_not_help_is_not_switched(
+    strongroom: Strongroom, root: Path, tmp_path: Path, first: Response
+) -> None:
+    with MessagesServer([first, reply("its own")]) as server:
+        configured(strongroom, tmp_path, server, fallback="allow")
+        strongroom.run(*strongroom.batch_of("one", model="m"))
+    assert not any(isinstance(fact, ModelSwitched) for fact in strongroom.facts)
+    assert {each["answer"] for each in strongroom.results} <= {"its own", ""}
