@@ -10,7 +10,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from tests.messages_server import MessagesServer, Recorded, call_block, end, start, text_block
+from tests.messages_server import MessagesServer, call_block, end, start, text_block
+from tests.script_server import Recorded
 
 
 class MeteredServer(MessagesServer):

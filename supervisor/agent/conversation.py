@@ -18,33 +18,28 @@ import trio
 
 from supervisor.agent.allowance import Allowance
 from supervisor.agent.fallbacks import Fallbacks, ModelChoice
-from supervisor.agent.final_answer import final_answer
 from supervisor.agent.ledger import Ledger
-from supervisor.agent.models.model import Model, ModelOptions, Reply, ToolUse
+from supervisor.agent.models.model import Model, ModelOptions, ToolUse
 from supervisor.agent.requester import Requester
 from supervisor.agent.resumption import Resumption
-from supervisor.agent.step_calls import StepCalls
 from supervisor.agent.transcript import STOPPED, Transcript
 from supervisor.agent.turn import Event, State, SuspendedTurn, Turn
+from supervisor.agent.turn_steps import TurnSteps
 from supervisor.errors import JournalError, ModelError
 from supervisor.journal.facts import (
     BudgetChanged,
     CallEnded,
     Fact,
-    Replied,
     SessionChanged,
     Source,
     TurnEnded,
-    TurnQuestioned,
     TurnResumed,
     TurnStarted,
-    TurnSuspended,
 )
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.system.garbage import give_back
 from supervisor.system.off_loop import off_loop
 from supervisor.tools.content_intake import Attached, ContentRefused
-from supervisor.tools.outcomes import not_started
 from supervisor.tools.partial_output import PartialOutput
 from supervisor.tools.router import Router
 from supervisor.tools.run_notice import run_notice
@@ -52,27 +47,9 @@ from workers.wire.messages import ErrorKind
 
 _log: Final = logging.getLogger("strongroom.agent")
 
-_INCOMPLETE: Final = (
-    "The reply was cut at its token limit, so this call may be incomplete and was not run. Send it again, shorter."
-)
 _CANCELLED: Final = "The turn was cancelled, and the worker that ran this call was stopped."
 _MUCH: Final = 2**20
 """Bytes of a turn's results after which memory is given back."""
-
-_REJECTIONS: Final = 3
-"""Calls of a turn that a person rejects before they are asked whether it goes on."""
-_STOPPED_BY_PERSON: Final = "The person stopped the turn, after they had rejected several of its calls."
-
-_LOOP: Final = "The model goes round in circles: {}. Nothing was changed in between. /go lets it go on."
-
-_ENDINGS: Final = {
-    "refusal": ("refusal", "The model declined to answer. Ask in another way; this exchange is not shown to it again."),
-    "model_context_window_exceeded": (
-        "context_full",
-        "The conversation no longer fits the model's context window. Start a new session.",
-    ),
-}
-"""Stop reasons that end the turn as an error: kind and message."""
 
 
 @dataclass(eq=False)
@@ -111,12 +88,13 @@ class Conversation:
         self._leave_turn_open = False
         self.resumption = Resumption(self.transcript, lambda tokens: self._requester.fits(self.model, tokens))
         self._partial_output = PartialOutput()
-        self._calls = StepCalls(self.transcript, self._show, self._record, self._partial_output)
         self.allowance = Allowance(self.ledger, self.transcript.spending, self.batch)
-        self._choice = ModelChoice(self.fallbacks, self.transcript, self._record)
         told = self._show, self._record, self._record_at_once
         asking = self.allowance, self.options, self.sees
         self._requester = Requester(self.session, self.writer, self.transcript, *told, *asking)
+        choice = ModelChoice(self.fallbacks, self.transcript, self._record)
+        known = self.transcript, self._show, self._record, self._partial_output
+        self._steps = TurnSteps(*known, self._requester, choice, self.max_steps)
 
     async def run_turn(
         self,
@@ -237,9 +215,9 @@ class Conversation:
         try:
             if undecided:
                 self.show(turn.enter(State.REVIEW_ACTION))  # before it waits: a turn in Input looks like none
-                await self._calls.judge_and_run(self.router, turn, undecided)
+                await self._steps.judge_and_run(self.router, turn, undecided)
                 first = State.FINALIZING
-            last, end = await self._steps(turn, first)
+            last, end = await self._steps.run(self.model, self.router, self.system, turn, first)
         except SuspendedTurn as suspend:
             await self._record(suspend.fact)
             self.show(turn.enter(State.SUSPENDED))
@@ -273,67 +251,6 @@ class Conversation:
         if turn.results > _MUCH:
             await off_loop(turn.results, give_back)
         return end
-
-    async def _steps(self, turn: Turn, state: State) -> tuple[Sequence[Fact], TurnEnded]:
-        """Return the turn's end, and the facts to record with it: a last reply is never without its end."""
-        number = self.transcript.turn
-        while self.transcript.replies < self.max_steps:
-            if self.transcript.loops.found:
-                raise SuspendedTurn(TurnSuspended(number, "loop", _LOOP.format(self.transcript.loops.found)))
-            self.show(turn.enter(state))
-            reply, replied = await self._next_reply(turn)
-            if reply.stop_reason in _ENDINGS:
-                kind, message = _ENDINGS[reply.stop_reason]
-                calls = [not_started(number, call.id, call.name) for call in reply.calls]
-                return [replied, *calls], TurnEnded(number, "error", reply.text, reply.stop_reason, kind, message)
-            if not reply.calls and reply.stop_reason != "pause_turn":
-                replied, end = await final_answer(self.transcript, replied, reply)
-                if end is not None:
-                    return [replied], end
-                await self._record(replied)
-                continue
-            if reply.stop_reason == "max_tokens":
-                cut = [
-                    CallEnded(number, call.id, call.name, False, _INCOMPLETE, kind="invalid_arguments")
-                    for call in reply.calls
-                ]
-                await self._record(replied, *cut)
-            else:
-                await self._calls.judge_and_run(self.router, turn, reply.calls, replied)
-                if self.transcript.rejected >= _REJECTIONS and not await self._goes_on(turn):
-                    return [], TurnEnded(number, "cancelled", "", kind="cancelled", message=_STOPPED_BY_PERSON)
-            state = State.FINALIZING if reply.calls else state
-        message = f"The turn took {self.max_steps} steps without an answer. Ask for less at once, or raise max_steps."
-        return [], TurnEnded(number, "error", "", kind="too_many_steps", message=message)
-
-    async def _next_reply(self, turn: Turn) -> tuple[Reply, Replied]:
-        """Return the reply of the session's model, or of another where that gives none and another may be asked."""
-        while True:
-            model = await self._choice.model(self.model)
-            try:
-                return await self._requester.reply(model, self.router, self.system, own=model is self.model)
-            except (ModelError, SuspendedTurn) as failure:
-                if not self._choice.rests(model, failure):
-                    raise
-                if self.router.approvals.attended and turn.state is not State.REVIEW_ACTION:
-                    self.show(turn.enter(State.REVIEW_ACTION))
-                if not await self._choice.switch(model, failure, self.router.approvals):
-                    raise
-                self.show(turn.enter(State.FINALIZING))
-
-    async def _goes_on(self, turn: Turn) -> bool:
-        """Ask the person, once, whether a turn goes on of which they reject so much; say so where nobody is there."""
-        if self.transcript.questioned or not self.router.approvals.attended:
-            return True
-        if turn.state is not State.REVIEW_ACTION:
-            self.show(turn.enter(State.REVIEW_ACTION))
-        rejected = self.transcript.rejected
-        answer = await self.router.approvals.ask_to_go_on(self.transcript.turn, rejected)
-        if answer is None:
-            return True
-        fact = TurnQuestioned(self.transcript.turn, rejected, answer.approved, answer.by, answer.remark)
-        await self._record(fact)
-        return answer.approved
 
     async def _record(self, *facts: Fact) -> None:
         """Make facts durable, then take them into account, then show them."""

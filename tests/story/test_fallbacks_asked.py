@@ -9,7 +9,8 @@ import pytest
 from supervisor.acp import extensions
 from supervisor.journal.facts import ModelSwitched
 from tests.daemon_process import ASK, DaemonProcess, Lines, scripted
-from tests.messages_server import MessagesServer, Response, error, reply
+from tests.messages_server import MessagesServer, error, reply
+from tests.script_server import Response
 from tests.supervisor.command import Strongroom
 from tests.supervisor.histories import fault_in_facts
 
