@@ -30,6 +30,8 @@ _MODULES: Final = (
 )
 """Named as their commands are: the one that is run is imported, and all of them for `--help`."""
 _COMMANDS: Final = {name: module for module in _MODULES for name in module.split("_")}
+_ASKING: Final = frozenset({"-p", "--print", "--output-format", "--json", "--schema"})
+"""Options that a prompt has and the console has not."""
 
 
 class _CommandGroup(click.Group):
@@ -63,11 +65,15 @@ class _CommandGroup(click.Group):
         """Say whether a command line without a command asks something."""
         command = self.get_command(ctx, "prompt")
         assert command is not None
+        asks = any(each.partition("=")[0] in _ASKING for each in itertools.takewhile(lambda each: each != "--", args))
         try:
             given, _, _ = command.make_parser(click.Context(command)).parse_args([*args])
-        except click.UsageError:  # which the console explains
-            return False
-        return bool(given.get("prompt") or {"_prints", "output", "as_json"} & given.keys())
+        except click.UsageError:  # explained by the one whose options these are
+            return asks
+        text = given.get("prompt")  # click has a value of its own for none
+        if text in _COMMANDS and "_prints" not in given and not ctx.resilient_parsing:
+            raise click.UsageError(f"A command's options stand behind it: strongroom {text} ... (as a prompt: -p {text})")
+        return asks or (isinstance(text, str) and bool(text))
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         kwargs["standalone_mode"] = False

@@ -70,6 +70,8 @@ WRONG: Final[dict[str, tuple[str, ...]]] = {
     "a session and a repository": ("console", "--session", "x", "--group", "elixir"),
     "two sessions": ("console", "--session", "x", "--continue"),
     "two sessions, and no command": ("-v", "--session", "x", "--continue"),
+    "options before a command": ("--json", "sessions"),
+    "a prompt like an option": ("-p", "-x y", "--model", "offline", "--root", "root"),
     "two ways to look": ("status", "--json", "--watch"),
     "a daemon that starts and stops": ("daemon", "--stop", "--socket", "x"),
     "a call that nobody made": ("why", "call_1"),
@@ -88,6 +90,8 @@ SAID: Final = {
     "the tools of no profile": "Choose one of: vault, project, ",
     "a session and a repository": "use --session without --group and --technology",
     "two extents": "Use one of CALL, --turn and --session.",
+    "options before a command": "strongroom sessions ...",
+    "a prompt like an option": " prompt [OPTIONS]",
 }
 
 

@@ -48,6 +48,19 @@ def test_the_answer_is_all_that_is_printed(alone: Strongroom, words: tuple[str, 
     assert "-v" in words or done.err == ""
 
 
+CONSOLES: Final = [("--profile", "vault"), ("-v", "--mode", "ask"), ("--continue",), ("--session", "FIRST")]
+
+
+@pytest.mark.parametrize("options", CONSOLES, ids=" ".join)
+def test_options_without_a_prompt_are_the_consoles(guest: Guest, options: tuple[str, ...]) -> None:
+    (guest.folder / "vault").mkdir()
+    guest.play([reply("One."), reply("Two.")])
+    first = guest.run("first one", "--model", "claude-test", "--json").json["session"]
+    words = [first if each == "FIRST" else each for each in options]
+    done = guest.run(*words, "--model", "claude-test", stdin="typed\n")
+    assert (done.code, "> typed" in done.out + done.err) == (0, True)
+
+
 def test_json_is_one_document_with_the_fields_of_a_batch(alone: Strongroom) -> None:
     done = alone.run("read a.txt", *OFFLINE, "--json")
     assert (done.code, done.err) == (0, "")
