@@ -169,7 +169,7 @@ def summarize(item: str | int, session: str, entries: Sequence[JournalEntry]) ->
     began = next((entry.at for entry in entries if isinstance(entry.fact, TurnStarted)), 0.0)
     seconds = round(entries[-1].at - began, 3) if entries and began else 0.0
     asked = any(isinstance(entry.fact, TurnStarted) and entry.fact.answer_schema is not None for entry in entries)
-    data = msgspec.Raw(end.answer.encode()) if asked and end.status == "ok" else None
+    data = msgspec.Raw(b" ".join(end.answer.encode().splitlines())) if asked and end.status == "ok" else None
     status: Status = end.status
     error = None if status == "ok" else {"kind": end.kind, "message": end.message}
     if (suspended := suspended_in(entries)) is not None:

@@ -199,7 +199,7 @@ def test_a_schema_that_cannot_be_used_is_refused_before_anything_is_asked(counti
 def test_a_batch_has_schemas_for_all_items_or_for_one(counting: Guest) -> None:
     items = [{"id": "all", "prompt": "a"}, {"id": "own", "prompt": "b", "schema": {"type": "string"}}]
     (counting.folder / "in.jsonl").write_text("\n".join(map(json.dumps, items)))
-    counting.play([reply('{"n": 1}'), reply('"text"')])
+    counting.play([reply('{\n  "n": 1\r\n}'), reply('"text"')])  # on one line all the same
     words = ("batch", "in.jsonl", "--output", "out.jsonl", "--root", "vault", "--model", "claude-test")
     assert counting.run(*words, "--schema", "n.json").code == 0
     lines = [json.loads(line) for line in (counting.folder / "out.jsonl").read_text().splitlines()]
