@@ -1,7 +1,8 @@
 """Structured answers: a JSON Schema that the final answer of a turn is held against.
 
 Rule: pure. The schema is the person's and the answer the model's: nothing that either refers to is fetched. Importing
-the library takes a tenth of a second, so it waits for the first schema.
+the library takes a tenth of a second, so it waits for the first schema. How long it takes is nobody's promise: the
+daemon has it done by another process (`answer_check.py`).
 """
 
 import json
@@ -13,7 +14,7 @@ import msgspec
 from supervisor.agent.models.event_stream import nests_too_deep
 from supervisor.display.unique_names import unique_names
 
-_FENCED: Final = re.compile(r"\s*```(?:json)?[ \t]*\n(.*?)\n?```\s*", re.DOTALL | re.IGNORECASE)
+_FENCED: Final = re.compile(r"\s*```(?:json)?[ \t]*\r?\n(.*?)\n?```\s*", re.DOTALL | re.IGNORECASE)
 _LONGEST: Final = 300
 """Characters of a problem that the model is told."""
 _PROBLEMS: Final = 5
@@ -37,6 +38,8 @@ def problem_in_schema(schema: object) -> str:
         return "it is no JSON object"
     if len(msgspec.json.encode(schema)) > LARGEST or nests_too_deep(schema):
         return f"it is larger than {LARGEST} bytes, or nested too deep"
+    if not isinstance(schema.get("$schema", ""), str):
+        return "its $schema is no address"
     kind = validators.validator_for(schema, default=validators.validator_for({}))
     try:
         kind.check_schema(schema)
@@ -69,10 +72,13 @@ def answer_in(schema: dict[str, Any], text: str) -> str:
 
 
 def _parsed(document: str) -> Any:
-    try:  # not by msgspec, which may not decode in two threads at once
+    try:
         value = json.loads(document, object_pairs_hook=unique_names, parse_constant=_refused)
+        msgspec.json.decode(document)  # as whoever is given it reads it
     except RecursionError as error:
         raise InvalidAnswer("it is nested too deep") from error
+    except msgspec.DecodeError as error:
+        raise InvalidAnswer("a text of it has half a character, or a number of it is too large") from error
     except ValueError as error:
         raise InvalidAnswer(f"it is not one JSON document: {error}") from error
     if nests_too_deep(value):

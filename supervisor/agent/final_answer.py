@@ -4,11 +4,11 @@ from typing import Final
 
 import msgspec
 
-from supervisor.agent.answer_schema import TRIES, InvalidAnswer, answer_in
+from supervisor.agent.answer_check import checked_answer
+from supervisor.agent.answer_schema import TRIES, InvalidAnswer
 from supervisor.agent.models.model import Reply
 from supervisor.agent.transcript import Transcript
 from supervisor.journal.facts import Replied, TurnEnded
-from supervisor.system.off_loop import off_loop
 
 _TRUNCATED: Final = "\n\n[truncated: the reply reached its token limit]"
 
@@ -20,7 +20,7 @@ async def final_answer(transcript: Transcript, replied: Replied, reply: Reply) -
         cut_here = _TRUNCATED if reply.stop_reason == "max_tokens" else ""
         return replied, TurnEnded(replied.turn, "ok", reply.text + cut_here, reply.stop_reason)
     try:
-        answer = await off_loop(len(reply.text), answer_in, started.answer_schema, reply.text)
+        answer = await checked_answer(started.answer_schema, reply.text)
     except InvalidAnswer as error:
         if transcript.refused + 1 < TRIES:
             return msgspec.structs.replace(replied, refused=str(error)), None

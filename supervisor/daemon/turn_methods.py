@@ -9,11 +9,10 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 import msgspec
-import trio
 
 from supervisor.acp import extensions, schema
 from supervisor.acp.prompt_parts import PromptPart, prompt_parts
-from supervisor.agent.answer_schema import problem_in_schema
+from supervisor.agent.answer_check import schema_problem
 from supervisor.agent.turn import SuspendedTurn
 from supervisor.config.profiles import Profile
 from supervisor.daemon import responses
@@ -69,7 +68,7 @@ async def _prompt(context: MethodContext, request: ClientRequest, params: schema
     ):
         return await _command(context, request, session, name[1:], words)
     schema_asked = (params.meta or {}).get(extensions.ANSWER_SCHEMA)
-    if schema_asked is not None and (why := await trio.to_thread.run_sync(problem_in_schema, schema_asked)):
+    if schema_asked is not None and (why := await schema_problem(schema_asked)):
         raise ConfigError(f"The schema of the answer cannot be used: {why}.")
     session.refuse_if_busy()
     session.subscribers.join(request.client)

@@ -17,6 +17,7 @@ VALID: Final = {
     "bare": ('{"count": 1}', '{"count": 1}'),
     "with blanks": (' \n{"count": 1}\n', '{"count": 1}'),
     "in a fence": ('```json\n{"count": 1}\n```\n', '{"count": 1}'),
+    "in a fence with other line ends": ('```json\r\n{"count": 1}\r\n```', '{"count": 1}'),
     "in a fence of no kind": ('```\n{"count": 1}\n```', '{"count": 1}'),
     "over several lines": ('{\n "count": 1,\n "names": ["a"]}', '{\n "count": 1,\n "names": ["a"]}'),
 }
@@ -28,6 +29,8 @@ INVALID: Final = {
     "cut": ('{"count": 1', "it is not one JSON document"),
     "a name twice": ('{"count": 1, "count": 2}', "stands twice"),
     "not a number": ('{"count": NaN}', "NaN is not JSON"),
+    "half a character": ('{"count": 1, "names": ["\\ud800"]}', "half a character"),
+    "a number without bound": ('{"count": 1e999}', "too large"),
     "of another type": ('{"count": "1"}', "at $.count: '1' is not of type 'integer'"),
     "too small": ('{"count": -1}', "at $.count: -1 is less than the minimum"),
     "lacking": ("{}", "'count' is a required property"),
@@ -73,6 +76,7 @@ def test_a_schema_can_be_used(schema: Any) -> None:
 
 UNUSABLE: Final[dict[str, tuple[Any, str]]] = {
     "a list": ([], "no JSON object"),
+    "a draft that is no address": ({"$schema": 7}, "no address"),
     "a type that is none": ({"type": "text"}, "'text' is not valid"),
     "a number where a schema belongs": ({"properties": {"a": 7}}, "at $.properties.a: 7"),
     "a pattern that is none": ({"pattern": "("}, "'(' is not a 'regex'"),
