@@ -107,9 +107,9 @@ class SessionRegistry:
     ) -> tuple[OpenSession, list[str]]:
         """Return a session, opened again if it is not open; and what the person should know.
 
-        It has the programs of the client that opens it. One that is open keeps those that it has while somebody is
-        there or something runs, and the person is told. With `recorded`, the daemon itself reopens it: whether people
-        can be asked is as it was.
+        It has the programs of the client that opens it, and asks people where that client says so. One that is open
+        stays as it is while somebody is there or something runs; the person is told of other programs. With `recorded`,
+        the daemon itself reopens it: whether people can be asked is as it was.
 
         Raises:
             RequestError: there is none of that id, or another process has it.
@@ -120,7 +120,8 @@ class SessionRegistry:
         async with self._opening_right.alone(session_id):
             keeps = await self._has_other_programs(session_id, person_of(options))
             if (session := self.sessions.get(session_id)) is not None:  # it may have been closed meanwhile
-                if not keeps or session.busy or session.subscribers.clients:
+                same = not keeps and (recorded or session.attended == options.attended)
+                if same or session.busy or session.subscribers.clients:
                     return session, opening_notices(session.substituted, session.session, keeps=keeps)
                 self.forget(session)
             await self._opening_right.lease(session_id)

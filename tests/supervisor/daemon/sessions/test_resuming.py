@@ -8,7 +8,7 @@ import pytest
 from supervisor.acp import extensions
 from supervisor.journal.facts import CallEnded, Fact, SessionOpened, TurnEnded, TurnStarted
 from supervisor.session.leases import Leases
-from tests.daemon_process import DaemonProcess, Lines, named, opening, scripted
+from tests.daemon_process import ASK, DaemonProcess, Lines, named, opening, scripted
 from tests.forked import ForkedStrongroom
 from tests.supervisor.command import wait_until
 from tests.supervisor.histories import ASKING, DONE, READ, call, fault_in_facts, opening_fact
@@ -152,6 +152,19 @@ def test_in_a_session_that_was_opened_for_nobody_nobody_is_asked_after_a_crash(
     assert [fact.kind for fact in daemon.facts_of(UNATTENDED, CallEnded)] == ["denied"]
     assert fault_in_facts(daemon.sessions[UNATTENDED]) is None
     assert not (daemon.folder / "root" / "b.txt").exists()
+
+
+def test_who_opens_again_what_was_opened_for_nobody_is_asked(daemon: DaemonProcess, client: Lines) -> None:
+    model = f"scripted:{daemon.folder / 'write.jsonl'}"
+    with daemon.client() as alone:
+        session = alone.new_session(daemon.folder / "root", model=model, profile="asking", attended=False)
+    wait_until(
+        lambda: all(each["clients"] == 0 for each in client.status()["sessions"] if each["sessionId"] == session)
+    )
+    client.load(session)
+    number = client.begin_prompt(session, "go")
+    client.choose(client.until(ASK), "reject_once")
+    assert client.ends_turn(number)
 
 
 # --- links ------------------------------------------------------------------------------------------------------------
