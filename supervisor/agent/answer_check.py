@@ -27,7 +27,7 @@ _PROGRAM: Final = "from supervisor.agent.answer_check import main; main()"
 
 async def schema_problem(schema: object) -> str:
     """Return why something cannot be the schema of an answer, as a clause; "" where it can."""
-    return (await _asked({"schema": schema}))["problem"]
+    return (await _answer_of({"schema": schema}))["problem"]
 
 
 async def checked_answer(schema: dict[str, Any], text: str) -> str:
@@ -36,13 +36,13 @@ async def checked_answer(schema: dict[str, Any], text: str) -> str:
     Raises:
         InvalidAnswer: it is none, or not valid by the schema, or that cannot be found out.
     """
-    found = await _asked({"schema": schema, "text": text})
+    found = await _answer_of({"schema": schema, "text": text})
     if "problem" in found:
         raise InvalidAnswer(found["problem"])
     return found["document"]
 
 
-async def _asked(question: dict[str, Any]) -> dict[str, str]:
+async def _answer_of(question: dict[str, Any]) -> dict[str, str]:
     """Return what the process answers. Who is cancelled leaves it to its own end."""
     return await trio.to_thread.run_sync(_elsewhere, json.dumps(question).encode(), abandon_on_cancel=True)
 

@@ -72,7 +72,9 @@ class _CommandGroup(click.Group):
             return asks
         text = given.get("prompt")  # click has a value of its own for none
         if text in _COMMANDS and "_prints" not in given and not ctx.resilient_parsing:
-            raise click.UsageError(f"A command's options stand behind it: strongroom {text} ... (as a prompt: -p {text})")
+            raise click.UsageError(
+                f"A command's options stand behind it: strongroom {text} ... (as a prompt: -p {text})"
+            )
         return asks or (isinstance(text, str) and bool(text))
 
     def main(self, *args: Any, **kwargs: Any) -> Any:

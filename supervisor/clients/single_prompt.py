@@ -6,9 +6,6 @@ with it. What programs read is the same as a line of `batch`.
 """
 
 import os
-import select
-import stat
-import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
@@ -25,12 +22,13 @@ from supervisor.clients.connection.link import Link
 from supervisor.clients.connection.link_events import LinkEvent, PermissionPrompt
 from supervisor.clients.connection.spawn import StartingPrivate
 from supervisor.clients.connection.start import connect_or_private
+from supervisor.clients.piped_text import piped_text
 from supervisor.config.repositories import NO_NAMES, Names
 from supervisor.config.settings import Settings
 from supervisor.display.command_text import text_of
 from supervisor.display.escape import json_line, one_line
 from supervisor.errors import ConfigError, DaemonRefused
-from supervisor.journal.facts import TurnStarted
+from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, TurnStarted
 from supervisor.journal.journal import JournalEntry, open_journal
 
 OutputFormat = Literal["text", "json", "stream-json"]
@@ -39,10 +37,6 @@ _LOOK: Final = 0.5
 """Seconds after which a wait begins anew, so that Ctrl-C is seen."""
 _LAST_WORDS: Final = 15.0
 """Seconds that a turn has to end when it is stopped."""
-_PATIENCE: Final = 3.0
-"""Seconds after which a person is told that standard input is waited for."""
-_CONTEXT: Final = 8 * 2**20
-"""Bytes of standard input that go with a prompt."""
 _SHOWN: Final = 120
 """Characters of a denied call that are told."""
 
@@ -80,6 +74,8 @@ class PromptListener:
         self.denied: list[str] = []
         """The calls that a person would have been asked about."""
         self.session = ""
+        self.failed: OSError | None = None
+        """Why an event could not be printed; nothing is after it."""
         self._streams = output == "stream-json"
         self._put = put
 
@@ -90,11 +86,18 @@ class PromptListener:
                 self.denied.append(f"{asked.tool} {one_line(text_of(asked.tool, asked.arguments), _SHOWN)}".strip())
                 event.decline("Nobody is there to be asked.")
             case schema.SessionUpdate() if self._streams and event.session_id == self.session:
-                self._put(_json({"type": "update", "update": event.update}))
+                self._print({"type": "update", "update": event.update})
             case extensions.TurnState() if self._streams and event.session_id == self.session:
-                self._put(_json({"type": "state", "state": event.state, "retry": event.retry}))
+                self._print({"type": "state", "state": event.state, "retry": event.retry})
             case _:
                 pass
+
+    def _print(self, event: dict[str, Any]) -> None:
+        try:
+            if self.failed is None:
+                self._put(_json(event))
+        except OSError as error:  # for the main thread, which ends the turn
+            self.failed = error
 
 
 def ask_once(settings: Settings, options: PromptOptions, starting: StartingPrivate | None, printers: Printers) -> int:
@@ -110,6 +113,7 @@ def ask_once(settings: Settings, options: PromptOptions, starting: StartingPriva
         ConfigError: nothing was asked.
         DaemonLost: the daemon has gone; the turn is in the journal, and is resumed when one starts.
         KeyboardInterrupt: the turn was cancelled.
+        OSError: nothing more can be printed; the turn was cancelled, too.
     """
     blocks = _blocks(options.prompt, printers.warn)
     listener = PromptListener(options.output, printers.put)
@@ -119,10 +123,12 @@ def ask_once(settings: Settings, options: PromptOptions, starting: StartingPriva
         listener.session = session = _opened(settings, link, options)
         with open_journal(settings.journal) as journal:
             before = journal.of_session(session)
-            failure = _turn(link, session, blocks, options.answer_schema)
+            failure = _turn(link, listener, blocks, options.answer_schema)
             entries = journal.of_session(session, before[-1].seq if before else 0)
-        link.request("session/close", schema.SessionParams(session_id=session), msgspec.Raw)
-    return _told(_result(session, entries, failure), listener, options.output, printers)
+        if failure is None:  # else a turn of somebody else's may run
+            link.request("session/close", schema.SessionParams(session_id=session), msgspec.Raw)
+    denied = listener.denied or _unasked(entries)
+    return _told(_result(session, entries, failure), denied, options.output, printers)
 
 
 def _opened(settings: Settings, link: Link, options: PromptOptions) -> str:
@@ -146,7 +152,13 @@ def _opened(settings: Settings, link: Link, options: PromptOptions) -> str:
             return link.request("session/new", new, schema.NewSessionResult).session_id
         except ConfigError as error:
             raise ConfigError(requests.explained(str(error), settings, link.daemon)) from error
-    link.request("session/resume", schema.ReopenParams(session_id=session, cwd=cwd, meta=meta), schema.SessionResult)
+    taken_up = schema.ReopenParams(session_id=session, cwd=cwd, meta=meta)
+    facts = requests.session_facts(link.request("session/resume", taken_up, schema.SessionResult).meta, session)
+    for option in ("profile", "model", "mode"):  # which it has otherwise as it had them
+        value = getattr(wanted, option)
+        if value is not None and value != getattr(facts, option):
+            params = schema.SetOptionParams(session_id=session, config_id=option, value=value)
+            link.request("session/set_config_option", params, schema.OptionsResult)
     return session
 
 
@@ -173,15 +185,18 @@ def _earlier(link: Link, options: PromptOptions, cwd: str) -> str | None:
 
 
 def _turn(
-    link: Link, session: str, blocks: list[dict[str, Any]], answer_schema: dict[str, Any] | None
+    link: Link, listener: PromptListener, blocks: list[dict[str, Any]], answer_schema: dict[str, Any] | None
 ) -> DaemonRefused | None:
-    """Wait for the turn's end; return why there was none, where it was refused. Ctrl-C cancels it."""
-    params = schema.PromptParams(session_id=session, prompt=blocks, meta=requests.schema_meta(answer_schema))
+    """Wait for the turn's end; return why there was none, where it was refused.
+
+    Ctrl-C cancels it, and so does an event that cannot be printed.
+    """
+    params = schema.PromptParams(session_id=listener.session, prompt=blocks, meta=requests.schema_meta(answer_schema))
     future = link.submit("session/prompt", params)
     try:
-        _wait(future)
-    except KeyboardInterrupt:
-        link.cancel(session)
+        _wait(future, listener)
+    except (KeyboardInterrupt, OSError):
+        link.cancel(listener.session)
         with suppress(NotYet, DaemonRefused):
             future.result(_LAST_WORDS)
         raise
@@ -190,12 +205,14 @@ def _turn(
     return None
 
 
-def _wait(future: "Future[bytes]") -> None:
+def _wait(future: "Future[bytes]", listener: PromptListener) -> None:
     while True:
+        if listener.failed is not None:
+            raise listener.failed
         try:
             future.result(_LOOK)
         except NotYet:
-            continue  # and a signal that came just before the wait is seen
+            continue  # and a signal that came just before the wait is seen, or what could not be printed
         return
 
 
@@ -210,13 +227,20 @@ def _result(session: str, entries: Sequence[JournalEntry], failure: DaemonRefuse
     return summarize("", session, entries)
 
 
-def _told(result: Result, listener: PromptListener, output: OutputFormat, printers: Printers) -> int:
-    """Print a result, and on stderr what is wrong with it; return the exit code."""
-    denied = listener.denied + [
-        f"{call.tool} {one_line(_text(call.arguments), _SHOWN)}".strip()
-        for call in result.tool_calls
-        if call.error_kind == "denied" and not listener.denied
+def _unasked(entries: Sequence[JournalEntry]) -> list[str]:
+    """Return the calls that were denied because the daemon knew of nobody to ask; not those that may not be."""
+    facts = [entry.fact for entry in entries]
+    calls = {fact.call: fact for fact in facts if isinstance(fact, CallStarted)}
+    asked = {fact.call for fact in facts if isinstance(fact, CallStarted | CallDecided) and fact.decision == "ask"}
+    return [
+        f"{calls[fact.call].tool} {one_line(calls[fact.call].arguments, _SHOWN)}".strip()
+        for fact in facts
+        if isinstance(fact, CallEnded) and fact.kind == "denied" and fact.call in asked
     ]
+
+
+def _told(result: Result, denied: Sequence[str], output: OutputFormat, printers: Printers) -> int:
+    """Print a result, and on stderr what is wrong with it; return the exit code."""
     whole = msgspec.json.decode(result.line())
     del whole["id"]
     if output == "text":
@@ -231,10 +255,6 @@ def _told(result: Result, listener: PromptListener, output: OutputFormat, printe
     return 0 if result.status == "ok" and not denied else 1
 
 
-def _text(arguments: object) -> str:
-    return arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
-
-
 def _json(value: Any) -> str:
     """Return a value as JSON on one line."""
     return json_line(value).rstrip("\n")
@@ -246,7 +266,7 @@ def _blocks(prompt: str, warn: Callable[[str], None]) -> list[dict[str, Any]]:
     Raises:
         ConfigError: one of them is no text, both are empty, or an image that it names cannot go along.
     """
-    context = _context(warn)
+    context = piped_text(warn)
     try:
         prompt.encode()
     except UnicodeEncodeError as error:
@@ -259,28 +279,3 @@ def _blocks(prompt: str, warn: Callable[[str], None]) -> list[dict[str, Any]]:
     if not given and not context.strip():
         raise ConfigError("There is no prompt: write it as an argument, or to standard input.")
     return given or [{"type": "text", "text": context}]
-
-
-def _context(warn: Callable[[str], None]) -> str:
-    """Return what a pipe or a file on standard input holds; nothing where it is a terminal or another device.
-
-    Raises:
-        ConfigError: it is no text, or too much.
-    """
-    if sys.stdin is None:
-        return ""
-    descriptor = sys.stdin.fileno()
-    mode = os.fstat(descriptor).st_mode
-    if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode)):
-        return ""
-    if stat.S_ISFIFO(mode) and not select.select([descriptor], [], [], _PATIENCE)[0]:
-        warn("(waiting for the end of standard input, which goes with the prompt; `< /dev/null` is none)")
-    read = bytearray()
-    while chunk := os.read(descriptor, 2**16):
-        read += chunk
-        if len(read) > _CONTEXT:
-            raise ConfigError(f"Standard input holds more than {_CONTEXT} bytes. Name a file for the agent to read.")
-    try:
-        return read.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"Standard input is not UTF-8: {error.reason} at byte {error.start}.") from error

@@ -3,13 +3,15 @@
 import json
 import os
 import signal
+import socket
 import subprocess
+import threading
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from supervisor.journal.facts import Replied, SessionOpened, TurnEnded, TurnStarted
+from supervisor.journal.facts import Replied, SessionChanged, SessionOpened, TurnEnded, TurnStarted
 from tests.forked import ForkedStrongroom
 from tests.messages_server import error, reply
 from tests.script_server import silent_port
@@ -89,6 +91,60 @@ def test_the_turn_is_recorded_and_can_be_continued(fresh: Strongroom) -> None:
     assert (opened.origin, opened.attended) == ("prompt", False)
 
 
+def test_what_is_said_of_a_continued_session_holds(fresh: Strongroom) -> None:
+    first = fresh.run("read a.txt", *OFFLINE, "--json").json
+    done = fresh.run("-p", "write b.txt: x", "--continue", "--mode", "plan", "--profile", "project", "--json")
+    assert (done.code, done.json["session"]) == (0, first["session"])
+    assert "b.txt" in done.json["tool_calls"][0]["would_change"]
+    (changed,) = fresh.facts_of(first["session"], SessionChanged)
+    assert changed.profile == "project"
+
+
+def test_a_turn_of_somebody_else_s_goes_on_where_the_session_is_refused(guest: Guest) -> None:
+    (guest.folder / "vault").mkdir()
+    asked, answered = threading.Event(), threading.Event()
+
+    def later(_body: object) -> str:
+        answered.wait()
+        return reply("One.")
+
+    guest.play([{"made": later}], lambda _request: asked.set())
+    first = guest.begin(("a b", "--model", "claude-test"), ("supervisor",), (), subprocess.DEVNULL, subprocess.PIPE)
+    try:
+        assert asked.wait(60)
+        second = guest.run("-p", "x", "--continue")
+    finally:
+        answered.set()
+    assert (second.code, second.out) == (1, "")
+    assert "A turn of this session runs" in second.err
+    done = finished(first)
+    assert (done.code, done.out, done.err) == (0, "One.\n", "")
+
+
+def test_events_that_cannot_be_printed_end_the_turn(fresh: Strongroom) -> None:
+    with open("/dev/full", "wb") as full:
+        done = fresh.run("-p", "list **/*", *OFFLINE, "--output-format", "stream-json", stdout=full.fileno())
+    assert (done.code, done.err) == (1, "error: the output cannot be written: No space left on device\n")
+
+
+def test_standard_input_may_be_a_socket(guest: Guest) -> None:
+    (guest.folder / "vault").mkdir()
+    guest.play([reply("Fine.")])
+    ours, theirs = socket.socketpair()
+    with ours:
+        with theirs:
+            words = ("-p", "Review this.", "--model", "claude-test")
+            running = guest.begin(words, ("supervisor",), (), theirs.fileno(), subprocess.PIPE)
+        ours.sendall(b"+ a line\n")
+    assert finished(running).code == 0
+    assert "+ a line" in guest.requests[0].body["messages"][0]["content"][-1]["text"]
+
+
+def test_standard_input_that_cannot_be_read_is_a_sentence(fresh: Strongroom) -> None:
+    done = fresh.run("-p", "list **/*", *OFFLINE, wrapper=("sh", "-c", 'exec "$@" 0>written', "sh"))
+    done.assert_refused("Standard input cannot be read: Bad file descriptor.")
+
+
 def test_what_stands_in_standard_input_goes_with_the_prompt(guest: Guest) -> None:
     (guest.folder / "vault").mkdir()
     guest.play([reply("Fine.")])
@@ -108,6 +164,14 @@ def test_what_would_be_asked_is_denied_and_named(fresh: Strongroom) -> None:
     assert done.json["tool_calls"][0]["error_kind"] == "denied"
     assert done.err.startswith("denied, because nobody is there to be asked: write_file ")
     assert not (fresh.folder / "root" / "b.txt").exists()
+
+
+def test_a_change_that_would_be_asked_about_is_denied_and_named(fresh: Strongroom) -> None:
+    done = fresh.run("write b.txt: x", *OFFLINE, "--mode", "ask")
+    assert (done.code, done.err) == (
+        1,
+        'denied, because nobody is there to be asked: write_file {"path":"b.txt","content":"x"}\n',
+    )
 
 
 def test_a_turn_that_fails_says_why_and_the_code_tells(guest: Guest) -> None:
