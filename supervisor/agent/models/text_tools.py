@@ -3,7 +3,7 @@
 Rule: a projection and nothing more. The conversation sees calls and results as of any model, so policy, approval and
 the journal are the same; a call that cannot be read is one with arguments that cannot, and its error is the correction.
 A reply goes back to its model as it was written, so that what the server has cached of it counts. A result stands
-between two marks made of its digest, which nobody who writes the result can foresee.
+between two marks made of its digest: nobody can write one that holds its own.
 """
 
 import hashlib
@@ -31,8 +31,8 @@ from supervisor.agent.models.written_calls import CallReader
 from supervisor.journal.facts import ReplyOrigin
 
 _FORMAT: Final = "text"
-_MARK: Final = 8
-"""Hexadecimal digits of a mark."""
+_MARK: Final = 20
+"""Hexadecimal digits of a mark: a text that holds its own would be found by 2**80 tries; eight took minutes."""
 _CORRECTION: Final = (
     "\nA call is one JSON object on lines of its own, with nothing else on them: "
     '{"tool": "NAME", "ARGUMENT": "..."}. Write it again, corrected.'

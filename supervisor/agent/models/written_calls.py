@@ -1,8 +1,9 @@
 r"""Tool calls that a model writes as text: found, and told from what only looks like one.
 
-Rule: pure and strict. A call is a JSON object with "tool" that stands on lines of its own, bare or in a fence for JSON;
-one within a quotation, an indented block, a sentence or a program's source is text. What begins as a call and is none
-that can be read is one all the same: its text goes on as the arguments, so that the model is told what is wrong.
+Rule: pure and strict. A call is a JSON object with "tool" that stands on lines of its own, bare or in a fence for JSON,
+alone or in a list; one within a quotation, an indented block, a sentence or a program's source is text. What begins as
+a call and is none that can be read is one all the same: its text goes on as the arguments, so that the model is told
+what is wrong.
 
     {"tool": "run_cmd", "command": "ls"}                     the arguments beside the tool's name,
     {"tool": "run_cmd", "arguments": {"command": "ls"}}      or in an object of their own
@@ -14,20 +15,22 @@ from typing import Any, Final, NamedTuple
 
 from supervisor.display.unique_names import unique_names
 
-_FENCE: Final = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})[ \t]*(?P<kind>[^\s`]*)[^`\n]*$")
+_ITEMS: Final = r"(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*"
+"""What a line begins with in a list of Markdown, and in one within that."""
+_FENCE: Final = re.compile(rf" {{0,3}}(?P<items>{_ITEMS})(?P<mark>`{{3,}}|~{{3,}})[ \t]*(?P<kind>[^\s`]*)[^`\n]*$")
 _BETWEEN: Final = re.compile(r"\s*,?\s*")
-_PARAGRAPH: Final = re.compile(r"\n[ \t]*\n")
+_PARAGRAPH: Final = re.compile(r"\n[ \t\r]*\n")
 _NONE: Final = 0
 _UNFINISHED: Final = -1
 _KINDS: Final = frozenset({"", "json", "jsonc", "json5", "tool", "tool_call", "tool_calls", "tool_code"})
 """What a fence may say it holds, if calls in it count."""
-_BARE: Final = re.compile(r" {0,3}\{")
-_MEANT: Final = re.compile(r'\s*\{\s*"tool"\s*:')
+_BARE: Final = re.compile(r" {0,3}(?:\{|\[[ \t]*(?:\{|\r?$))")
+_MEANT: Final = re.compile(r'\s*(?:\[\s*)?\{\s*"tool"\s*:')
 """The beginning of what is meant as a call, however it goes on."""
-_NAME: Final = re.compile(r'\s*\{\s*"tool"\s*:\s*"([^"\\]{1,128})"')
-_CLOSING: Final = re.compile(r" {0,3}[`~]*[ \t]*$")
+_NAME: Final = re.compile(r'\s*(?:\[\s*)?\{\s*"tool"\s*:\s*"([^"\\]{1,128})"')
+_CLOSING: Final = re.compile(r"[ \t]*[`~]*[ \t\r]*$")
 """An unfinished line that may yet end a fence."""
-_UNDECIDED: Final = re.compile(r"[ \t]*(?:[{`~].*)?$")
+_UNDECIDED: Final = re.compile(rf"[ \t]*{_ITEMS}(?:\[?[ \t]*\{{.*|\[[ \t\r]*|[`~].*|[-*+]|\d{{1,9}}[.)]?)?$")
 """An unfinished line that may yet become a call, a fence or nothing."""
 
 
@@ -131,7 +134,7 @@ def _line(text: str, at: int) -> tuple[str, int]:
 
 
 def _bare(text: str, at: int, *, last: bool) -> tuple[int, _ReadPart]:
-    """Decide about what begins with a brace: up to the end of its object, else of its paragraph."""
+    """Decide about what begins with a brace or a bracket: up to the end of its object, else of its paragraph."""
     after = _object_end(text, at)
     if after == _UNFINISHED and not last:
         return at, _NOTHING
@@ -153,8 +156,10 @@ def _bare(text: str, at: int, *, last: bool) -> tuple[int, _ReadPart]:
 
 
 def _closes(line: str, fence: re.Match[str]) -> bool:
-    found = re.fullmatch(r" {0,3}(`{3,}|~{3,})[ \t]*", line)
-    return found is not None and found[1][0] == fence["mark"][0] and len(found[1]) >= len(fence["mark"])
+    found = re.fullmatch(r"([ \t]*)(`{3,}|~{3,})[ \t]*\r?", line)
+    if found is None or not (fence["items"] or re.fullmatch(" {0,3}", found[1])):
+        return False
+    return found[2][0] == fence["mark"][0] and len(found[2]) >= len(fence["mark"])
 
 
 def _calls_in(text: str) -> tuple[WrittenCall, ...]:
@@ -184,10 +189,11 @@ def _next_word(text: str, at: int) -> int:
 
 
 def _object_end(text: str, at: int) -> int:
-    """Return where the JSON object that begins there ends; `_NONE` where none can be read, or `_UNFINISHED`."""
-    begin = _next_word(text, at)
+    """Return where the JSON object or list that begins there ends; `_NONE` where none can be read, or `_UNFINISHED`."""
+    while text[at : at + 1] == " ":
+        at += 1
     try:
-        return _DECODER.raw_decode(text, begin)[1]
+        return _DECODER.raw_decode(text, at)[1]
     except json.JSONDecodeError as error:
         unfinished = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
         return _UNFINISHED if unfinished else _NONE
@@ -197,7 +203,7 @@ def _object_end(text: str, at: int) -> int:
 
 def _call(text: str) -> WrittenCall | None:
     """Return the call that a JSON object is; None where it is another object."""
-    given = _DECODER.raw_decode(text.lstrip(" "))[0]
+    given = _DECODER.raw_decode(text)[0]
     tool = given.pop("tool", None) if isinstance(given, dict) else None
     if not isinstance(tool, str):
         return None

@@ -29,6 +29,11 @@ FOUND: Final = {
     "in a fence of no kind": (f"~~~\n{LS}\n~~~", "", [CALL]),
     "two in a fence": (f"```json\n{LS}\n{LS}\n```", "", [CALL, CALL]),
     "a list in a fence": (f"```json\n[{LS},\n {LS}]\n```", "", [CALL, CALL]),
+    "a list": (f"[{LS}, {LS}]\nDone.", "Done.", [CALL, CALL]),
+    "a list over lines": (f"[\n  {LS},\n  {LS}\n]", "", [CALL, CALL]),
+    "with the line ends of Windows": (f"I look.\r\n{LS}\r\n", "I look.\r\n", [CALL]),
+    "in a fence with those": (f"```json\r\n{LS}\r\n```\r\nDone.", "Done.", [CALL]),
+    "in a fence of a list": (f"- ```json\n  {LS}\n  ```\nDone.", "Done.", [CALL]),
     "in a fence without an end": (f"```tool_call\n{LS}", "", [CALL]),
     "in a longer fence": (f"````json\n{LS}\n````", "", [CALL]),
     "over several lines": ('{\n  "tool": "run_cmd",\n\n  "command": "ls"\n}', "", [CALL]),
@@ -55,6 +60,9 @@ LOOKS: Final = {
     "inline code": f"`{LS}`",
     "an indented block": f"    {LS}",
     "a program": f"```python\nx = {LS}\n{LS}\n```\n",
+    "a program in a list": f"1. - ```python\n     {LS}\n{LS}\n     ```\n",
+    "a link": "[a link](x.md) and [ ] a box",
+    "a list of other JSON": '[{"a": 1}, 2]',
     "a shell's fence": f"```sh\n{LS}\n```\n",
     "other JSON": '{"name": "run_cmd", "command": "ls"}',
     "other JSON in a fence": '```json\n{"a": 1}\n```',
@@ -107,6 +115,12 @@ def test_what_stands_before_a_broken_call_counts() -> None:
     text, calls, _ = read(f'{LS}\n{{"tool": "run_cmd", "command": }}')
     assert (text, [call.tool for call in calls], calls[0]) == ("", ["run_cmd", "run_cmd"], CALL)
     assert calls[1].inputs == {}
+
+
+@pytest.mark.parametrize("between", [",,", ", ,", ",\n,"], ids=repr)
+def test_of_calls_with_commas_too_many_what_is_meant_is_not_known(between: str) -> None:
+    text, calls, _ = read(f"{LS}{between}{LS}")
+    assert (text, [(call.tool, call.inputs) for call in calls]) == ("", [("run_cmd", {})])
 
 
 def test_calls_are_the_same_however_the_text_arrives() -> None:
