@@ -1,7 +1,8 @@
 """Replies as a conversation takes them: such that the API takes them back.
 
 Rule: pure. Tool ids are ones that the conversation has not seen, names have the API's letters only (a call keeps the
-name that the model wrote), and no block is empty. Of very many calls only the first stay.
+name that the model wrote), and no block is empty. Of very many calls only the first stay, and of what it has used only
+what can be counted together: a server's mistake would stand in the session's cost for ever.
 """
 
 import itertools
@@ -15,6 +16,8 @@ from supervisor.tools.outcomes import CALLS_ANSWERED
 _ID: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _NAME_LIMIT: Final = 128
+_MOST_TOKENS: Final = 2**40
+"""More than any reply has used."""
 
 
 def accepted(reply: Reply, known: AbstractSet[str]) -> Reply:
@@ -36,7 +39,8 @@ def accepted(reply: Reply, known: AbstractSet[str]) -> Reply:
             name = _NOT_IN_NAMES.sub("_", call.name[:_NAME_LIMIT]) or "_"
             block = block | {"id": unique, "name": name}  # noqa: PLW2901 - a changed copy
         content.append(block)
-    return Reply(content, reply.stop_reason, reply.usage, calls, reply.origin)
+    usage = {name: count for name, count in reply.usage.items() if 0 <= count <= _MOST_TOKENS}
+    return Reply(content, reply.stop_reason, usage, calls, reply.origin)
 
 
 def _unique(wanted: str, known: AbstractSet[str], given: AbstractSet[str]) -> str:

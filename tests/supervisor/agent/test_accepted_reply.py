@@ -85,3 +85,11 @@ def test_of_very_many_calls_the_first_are_answered() -> None:
     taken = accepted(Reply([use(each.id) for each in uses], "tool_use", {}, uses), frozenset())
     assert [each.id for each in taken.calls] == [each.id for each in uses[:CALLS_ANSWERED]]
     assert [each["id"] for each in taken.content] == [each.id for each in uses[:CALLS_ANSWERED]]
+
+
+def test_of_the_usage_only_figures_are_kept_that_can_be_counted() -> None:
+    usage = {"input_tokens": -5, "cache_read_input_tokens": 0, "output_tokens": 7, "more": 2**80}
+    assert accepted(Reply([text("x")], "end_turn", usage), frozenset()).usage == {
+        "cache_read_input_tokens": 0,
+        "output_tokens": 7,
+    }
