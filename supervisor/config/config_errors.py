@@ -21,6 +21,8 @@ _WIDTH: Final = 80
 _DIGITS: Final = 256
 """Bits above which a number is shown in hexadecimal: Python limits what it writes out as decimal digits."""
 _CREDENTIALS: Final = re.compile(r"(?<=//)[^\s/@]*(?=@)")
+_SECRET: Final = frozenset({"headers", "key_env"})
+"""Keys in whose places people write keys and passwords."""
 _BYTE_ORDER_MARK: Final = "\ufeff"
 
 _Path = tuple[str | int, ...]
@@ -85,7 +87,8 @@ def problem_in(given: Any, wanted: Any, path: _Path = ()) -> str:
     except msgspec.ValidationError as error:
         if parts:  # a struct's own word about itself
             return f"{_called(path)}: {str(error).partition(' - at `$')[0]}".removeprefix(": ")
-        return f"{_called(path) or 'it'} is {shown(given)}; it must be {type_words(wanted)}."
+        value = shown(given) if _SECRET.isdisjoint(path) else "wrong (not repeated, as it may be a secret)"
+        return f"{_called(path) or 'it'} is {value}; it must be {type_words(wanted)}."
     return ""
 
 

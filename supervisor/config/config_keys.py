@@ -146,6 +146,21 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 Format = Literal["messages", "chat", "responses", "gemini", "ollama"]
 _ENVIRONMENT_NAME: Final = "^[A-Za-z_][A-Za-z0-9_]*$"
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_FRAMING: Final = frozenset(
+    {"connection", "content-length", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade"}
+)
+"""Headers that say where a request ends and who gets it (RFC 9110, 9112)."""
+
+
+def _is_address(url: str) -> bool:
+    from urllib.parse import urlsplit  # only for those who have such a server: clients read this as well
+
+    try:
+        parts = urlsplit(url)
+        found = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    return found and parts.scheme in ("http", "https") and url.isprintable() and " " not in url
 
 
 class ProviderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -185,7 +200,9 @@ class ProviderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for name, value in self.headers.items():  # values are not repeated: they may be secret
             if not _HEADER_NAME.fullmatch(name) or not value.isascii() or not value.isprintable():
                 raise ValueError(f"the header {name!r} is none: a name, and a value of printable ASCII.")
-        if not re.fullmatch(r"https?://[^\s/?#]+\S*", self.base_url) or not self.base_url.isprintable():
+            if name.lower() in _FRAMING:
+                raise ValueError(f"the header {name!r} is ours to send.")
+        if not _is_address(self.base_url):
             raise ValueError("`base_url` must look like https://host/v1 or http://host:port/v1.")
 
     def __repr__(self) -> str:

@@ -83,6 +83,8 @@ def read_config(locations: Locations) -> Config:
         if name not in protections():
             raise ConfigError(f"{file}: `allow_degraded`: {unknown('protection', name, protections())}")
     check_certificates(config.network.ca_file, "network", file)
+    for name, provider in config.providers.items():
+        check_certificates(provider.ca_file, f"providers.{name}", file)
     for row in ROWS.values():
         row.check(config, locations)
     return config

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import httpx2
 
 _UNUSABLE: Final[Sequence[tuple[type[Exception], str]]] = (
-    (OSError, "the certificates that `ca_file` in [network] names cannot be loaded ({error})"),
+    (OSError, "the certificates of `ca_file` in the configuration cannot be loaded ({error})"),
     (ValueError, "`proxy` in [network] is not the URL of a proxy ({error})"),
 )
 """What in the configuration keeps the HTTP client from being made."""

@@ -301,6 +301,27 @@ MISTAKES: Final = [
         }.items()
     ),
     ("[network]\nca_file = 'none.pem'", "`ca_file` in [network], 'none.pem', cannot be read: No such file"),
+    *(
+        (f"[providers.g]\nbase_url = 'http://h'\n{line}", words)
+        for line, words in {
+            "ca_file = 'none.pem'": "`ca_file` in [providers.g], 'none.pem', cannot be read: No such file",
+            "headers = { X-Team = ['CANARY'] }": "`providers.g.headers.X-Team` is wrong (not repeated",
+            "headers = 'X-Team: CANARY'": "`providers.g.headers` is wrong (not repeated",
+            'headers = { X-Team = "CANARY\\n" }': "the header 'X-Team' is none",
+            "headers = { Content-Length = '1' }": "the header 'Content-Length' is ours to send",
+            "key_env = 'sk-CANARY'": "`providers.g.key_env` is wrong (not repeated",
+        }.items()
+    ),
+    *(
+        (f"[providers.g]\nbase_url = '{url}'", "`providers.g`: `base_url` must look like https://host/v1 or")
+        for url in (
+            "me:CANARY@h",
+            "http://me:CANARY@h:99999",
+            "http://me:CANARY@[::1",
+            "http://me:CANARY @h",
+            "http://",
+        )
+    ),
     ("[limit.files]", "unknown name 'limit'; did you mean 'limits'?"),
     ("[limits.file]", "`limits`: unknown name 'file'; did you mean 'files'?"),
     ("[limits.files]\nmemory = 1", "`limits.files`: unknown name 'memory'; did you mean 'memory_mb'?"),

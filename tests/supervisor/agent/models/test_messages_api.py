@@ -321,7 +321,7 @@ async def test_the_name_and_password_of_a_server_go_to_it_and_nowhere_else() -> 
 
 async def test_certificates_of_the_configuration_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("none")
-    with pytest.raises(ModelError, match=r"certificates that `ca_file` in \[network\] names cannot be loaded"):
+    with pytest.raises(ModelError, match=r"certificates of `ca_file` in the configuration cannot be loaded"):
         await messages_model("m", KEY, DEFAULT_BASE_URL, ca_file=str(tmp_path / "ca.pem")).warm()
 
 
