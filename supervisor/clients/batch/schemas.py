@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from supervisor.clients.batch.items import Item
 from supervisor.errors import ConfigError
 
@@ -12,7 +14,7 @@ def check_schemas(items: Sequence[Item]) -> None:
     Raises:
         ConfigError: one cannot be used.
     """
-    asked = {id(item.schema): item for item in reversed(items) if item.schema is not None}
+    asked = {msgspec.json.encode(item.schema): item for item in reversed(items) if item.schema is not None}
     if not asked:
         return
     from supervisor.agent.answer_schema import problem_in_schema
