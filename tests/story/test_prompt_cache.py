@@ -17,20 +17,17 @@ MANY: Final = 30
 """Calls of some steps: more results than the provider looks back for what it has kept."""
 
 
-def metered(meter: CacheMeter, *, last: bool, many: bool) -> dict[str, Any]:
+def metered(meter: CacheMeter, number: int, *, last: bool, many: bool) -> dict[str, Any]:
     """Return a response that calls tools, or answers, with the usage that the meter counts."""
-    calls = (
-        []
-        if last
-        else [("read_file", {"path": "a.txt", "offset": 1 + number}) for number in range(MANY if many else 1)]
-    )
+    lines = [1 + number + each for each in range(0 if last else MANY if many else 1)]
+    calls = [("read_file", {"path": "a.txt", "offset": line}) for line in lines]
     return {"made": lambda body: reply("Done." if last else "", calls, usage=meter.usage(body))}
 
 
 def test_what_could_come_from_the_cache_does_over_200_steps_and_a_kill(tmp_path: Path) -> None:
     meter = CacheMeter()
     script = [
-        metered(meter, last=step == STEPS - 1, many=step % 10 == 3) for _ in range(TURNS) for step in range(STEPS)
+        metered(meter, step, last=step == STEPS - 1, many=step % 10 == 3) for _ in range(TURNS) for step in range(STEPS)
     ]
     with MessagesServer(script) as server:
         strongroom = ForkedStrongroom.beside_a_root(tmp_path)

@@ -25,13 +25,17 @@ def rows() -> tuple[Provider, ...]:
 
 
 def provider_of(name: str, settings: Settings | None = None) -> Provider | None:
-    """Return the row that a name belongs to: by its prefix, else the one whose server of one's own takes any name."""
+    """Return the row that a name belongs to: by its prefix, else the one whose server of one's own takes any name.
+
+    One that begins as a provider's and is none of its names belongs to nobody: no other server is asked in its place.
+    """
     known = rows() if settings is None else [*own_providers(settings), *rows()]
-    by_prefix = [row for row in known if row.answers_to(name)]
-    any_name = [
-        row for row in known if settings is not None and name and row.any_name and settings.variable(row.server)
-    ]
-    return next(iter([*by_prefix, *any_name]), None)
+    found = next((row for row in known if row.answers_to(name)), None)
+    if found is not None or settings is None or not name:
+        return found
+    if any(name.startswith(row.prefix) for row in known if row.prefix.endswith("/")):
+        return None
+    return next((row for row in known if row.any_name and settings.variable(row.server)), None)
 
 
 def own_providers(settings: Settings) -> Sequence[Provider]:

@@ -62,6 +62,8 @@ REFUSED: Final = [
     ("offlinexyz", {"key": "k"}, "No model 'offlinexyz'"),
     ("scripted:", {}, "No model 'scripted:'"),
     ("claude-", {"key": "k"}, "No model 'claude-'"),
+    ("openai/", {"key": "k", "url": "http://localhost:1"}, "No model 'openai/'"),
+    ("gemini/a\nb", {"key": "k", "url": "http://localhost:1"}, "No model 'gemini/a"),
     ("claude-x\n", {"key": "k"}, "No model"),
     ("scripted:a\0b", {}, "cannot be read: embedded null byte"),
     ("scripted:/does/not/exist", {}, "cannot be read"),
