@@ -307,7 +307,8 @@ def _stream(connection: socket.socket, response: dict[str, Any]) -> None:
             connection.sendall(_chunk(text.encode()))
         return
     pause = threading.Event()
-    for each in re.findall(r".*?\n\n|.+\Z", text, re.DOTALL):
+    end = "\n\n" if "\n\n" in text else "\n"  # of an event, or of a line that is one
+    for each in re.findall(rf".*?{end}|.+\Z", text, re.DOTALL):
         connection.sendall(_chunk(each.encode()))
         pause.wait(response["gap"])
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import trio
 
+from scripts.benchmarks import frameworks
 from scripts.benchmarks.bare_loops import BARE_LOOPS, PROMPT, BareLoop
 from scripts.benchmarks.figures import Figure, Goal, at, figure
 from scripts.benchmarks.pools import NOTE
@@ -31,6 +32,7 @@ from supervisor.session.resources import SessionResources, prepare_process
 from supervisor.session.session import Session
 from supervisor.tools.approval import Approve
 from supervisor.tools.catalog import offers
+from tests.messages_server import reply
 
 _TEXT: Final = "A note.\n" * 20
 _SAID: Final = ("I will ", "read ", "the note ", "and see ", "what it says.")
@@ -60,7 +62,20 @@ def _turn(reply: Callable[..., str], steps: int) -> list[str]:
 
 async def agent_step(quick: bool) -> list[Figure]:
     """Measure milliseconds a step for each wire format, by hand and by Strongroom, the durable journal included."""
-    return [row for loop in BARE_LOOPS for row in await _steps(loop, quick)]
+    return [row for loop in BARE_LOOPS for row in await _steps(loop, quick)] + _by_frameworks(quick)
+
+
+def _by_frameworks(quick: bool) -> list[Figure]:
+    """Measure the same turn through other frameworks, where they are installed."""
+    steps, turns = (20, 3) if quick else (40, 6)
+    found = []
+    for name in frameworks.installed():
+        with tempfile.TemporaryDirectory() as folder, loopback_model(folder, _turn(reply, steps) * (turns + 1)) as url:
+            took = frameworks.milliseconds_a_step(name, url, steps, turns)
+        found.append(
+            figure(f"agent step, {steps} steps a turn", f"{name}, nothing kept", at(took[1:], 0.5), "ms", turns - 1)
+        )
+    return found
 
 
 async def _steps(loop: BareLoop, quick: bool) -> list[Figure]:
