@@ -28,8 +28,6 @@ from supervisor.journal.facts import ModelRetried, Replied, TurnSuspended
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.tools.router import Router
 
-_UNTOLD_S: Final = 60.0
-"""Seconds that a batch waits for a limit of which its server says nothing."""
 _FREE: Final = Price(input=0.0, output=0.0)
 
 
@@ -104,11 +102,11 @@ class Requester:
 
     def _suspended(self, error: ModelError) -> Exception:
         """Return what a failure comes to: where a limit is reached, a wait for as long as the server says."""
-        if error.retry_after is None and not (error.kind == "rate_limited" and self.allowance.run):
+        if error.retry_after is None:
             return error
         now, waiting = self.allowance.ledger.clock(), self.allowance.ledger.waiting
         since = self.transcript.detour.since or now
-        until = now + (_UNTOLD_S if error.retry_after is None else error.retry_after)
+        until = now + error.retry_after
         most = waiting.batch_longest_s if self.allowance.run else waiting.longest_s
         why = f"{error} /model asks another one, /go asks again now."
         if until - since > most:

@@ -24,7 +24,9 @@ from workers.restore.restore_inputs import RestoreInputs
 from workers.web.web_inputs import WebInputs
 from workers.wire import messages
 
-MOUNTS: Final = {"/root", "/kept", "/scratch", "/proc", "/"}
+WRITABLE: Final = {"/scratch", "/memory"}
+"""Directories that a worker which restores may write besides."""
+MOUNTS: Final = {"/root", "/kept", "/proc", "/"} | WRITABLE
 
 
 def open_restore(root: Path, **more: object) -> AbstractContextManager[RawWorker]:
@@ -97,7 +99,7 @@ def test_the_tree_of_the_restore_worker_gives_no_more_than_it_must(writable: boo
         found = mounts(pid)
     assert {path for path in found if not path.startswith("/proc/")} == MOUNTS
     assert all({"nosuid", "nodev", "noexec"} <= flags for flags in found.values())
-    assert {path for path, flags in found.items() if "rw" in flags} == ({"/root"} if writable else set()) | {"/scratch"}
+    assert {path for path, flags in found.items() if "rw" in flags} == ({"/root"} if writable else set()) | WRITABLE
 
 
 def test_the_search_worker_sees_its_own_processes_alone_and_only_to_read(tmp_path: Path) -> None:
