@@ -89,9 +89,7 @@ class Transcript:
         """How often the open turn went on since it last got a reply, and with it any outcome of a call."""
         self.suspended: TurnSuspended | None = None
         """Why the open turn goes no further; None where it does."""
-        self.detour = Detour()
-        self.loops = LoopCounter()
-        self.spending = Spending()
+        self.detour, self.loops, self.spending = Detour(), LoopCounter(), Spending()
         self.measured: MeasuredInput | None = None  # what the next request begins with, as its server has counted it
         self.started: dict[str, CallStarted] = {}
         """Calls of the open turn by id, until they have ended."""

@@ -16,7 +16,7 @@ from supervisor.agent.ledger import Ledger, batch_run
 from supervisor.agent.models.model import Model, ModelOptions
 from supervisor.agent.models.model_facts import ModelFacts
 from supervisor.agent.models.reply_options import checked_choice, request_options
-from supervisor.agent.prompt import system_prompt
+from supervisor.agent.system_prompt import system_prompt
 from supervisor.agent.turn import Event
 from supervisor.config.profiles import Profile
 from supervisor.errors import ConfigError

@@ -21,7 +21,7 @@ from scripts.benchmarks.pools import NOTE
 from scripts.benchmarks.steps import with_resources
 from supervisor.agent.models.messages_api import messages_model
 from supervisor.agent.models.model import Model
-from supervisor.agent.prompt import system_prompt
+from supervisor.agent.system_prompt import system_prompt
 from supervisor.config.config_keys import Config
 from supervisor.config.profiles import resolve
 from supervisor.config.settings import Settings

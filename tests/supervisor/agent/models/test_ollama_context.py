@@ -98,7 +98,7 @@ async def test_of_long_conversations_none_is_cut_silently(tokens: Callable[[str]
         reply(calls=[("list_files", {"pattern": "**"})]),
     ]
     replies = ended = 0
-    for _ in range(50):
+    for _ in range(25):
         window = dice.choice([8192, 16_384, 32_768])
         with OllamaServer([], window=window, tokens=tokens, refuses=refuses) as server:
             server.add(*(dice.choice(answers) for _ in range(12)))
@@ -108,8 +108,8 @@ async def test_of_long_conversations_none_is_cut_silently(tokens: Callable[[str]
         assert server.cuts == [False] * count
         assert server.loads <= 4
         replies, ended = replies + count, ended + (count < 12)
-    assert replies > 100
-    assert ended > 10
+    assert replies > 50
+    assert ended > 5
 
 
 # plans ------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.agent.prompt import system_prompt
+from supervisor.agent.system_prompt import system_prompt
 from tests.supervisor.bench import vault
 
 PROFILE: Final = vault(Path("/srv/notes"))
