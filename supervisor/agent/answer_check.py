@@ -15,7 +15,7 @@ import trio
 from supervisor.agent.answer_schema import InvalidAnswer, answer_in, problem_in_schema
 from supervisor.system.isolated import environment_without_code, isolated, libraries
 
-_SECONDS: Final = 3
+_SECONDS: Final = 2
 """Of a processor."""
 _WAIT: Final = 20 * _SECONDS
 """Seconds until it is given up, where processors are scarce."""

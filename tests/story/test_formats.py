@@ -5,7 +5,7 @@ session goes on with a model of another format, which is told all that was said 
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -17,6 +17,7 @@ from tests.chat_server import ChatServer, chat_reply
 from tests.daemon_process import DaemonProcess, Lines
 from tests.gemini_server import GeminiServer
 from tests.gemini_server import reply as gemini_reply
+from tests.media_files import picture
 from tests.messages_server import MessagesServer, block, reply, start
 from tests.ollama_server import MODEL, OllamaServer
 from tests.ollama_server import reply as ollama_reply
@@ -50,28 +51,22 @@ def thinking(calls: str) -> str:
     return start() + thought + later
 
 
+SAME: Final = ("same", "same")
+CALLING: Final[Mapping[str, Callable[[Sequence[Any]], str]]] = {
+    "messages": lambda calls: thinking(reply("", calls, ids=SAME)),
+    "chat": lambda calls: chat_reply("I read.", calls, ids=SAME, thought=THOUGHT),
+    "responses": lambda calls: responses_reply("I read.", calls, ids=SAME, thought=THOUGHT),
+    "gemini": lambda calls: gemini_reply("I read.", calls, ids=SAME, signature=THOUGHT),
+    "ollama": lambda calls: ollama_reply("I read.", calls, ids=SAME, thoughts=[THOUGHT]),
+}
+"""Makes a reply that thinks and calls, with ids that are no ids, where the format has any."""
+
 FORMATS: Final = {
-    "messages": Format(MessagesServer, thinking(reply("", READS, ids=["same", "same"])), reply("Done.")),
-    "chat": Format(
-        ChatServer, chat_reply("I read.", READS, ids=["same", "same"], thought=THOUGHT), chat_reply("Done.")
-    ),
-    "responses": Format(
-        ResponsesServer,
-        responses_reply("I read.", READS, ids=["same", "same"], thought=THOUGHT),
-        responses_reply("Done."),
-    ),
-    "gemini": Format(
-        GeminiServer,
-        gemini_reply("I read.", CALLS, ids=["same", "same"], signature=THOUGHT),
-        gemini_reply("Done."),
-        "gemini-3-test",
-    ),
-    "ollama": Format(
-        OllamaServer,
-        ollama_reply("I read.", CALLS, ids=["same", "same"], thoughts=[THOUGHT]),
-        ollama_reply("Done."),
-        MODEL,
-    ),
+    "messages": Format(MessagesServer, CALLING["messages"](READS), reply("Done.")),
+    "chat": Format(ChatServer, CALLING["chat"](READS), chat_reply("Done.")),
+    "responses": Format(ResponsesServer, CALLING["responses"](READS), responses_reply("Done.")),
+    "gemini": Format(GeminiServer, CALLING["gemini"](CALLS), gemini_reply("Done."), "gemini-3-test"),
+    "ollama": Format(OllamaServer, CALLING["ollama"](CALLS), ollama_reply("Done."), MODEL),
 }
 
 
@@ -106,6 +101,12 @@ def at_rest(client: Lines, session: str) -> None:
     wait_until(has_ended, client.status)
 
 
+def crash_at(number: int, server: ScriptServer, daemon: DaemonProcess) -> None:
+    """Kill the daemon once it has made so many requests."""
+    wait_until(lambda: len(asked(server)) == number, lambda: daemon.log)
+    daemon.crash()
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_turn_that_was_killed_before_the_next_request_makes_the_same_one(
     name: str, servers: Mapping[str, ScriptServer], home: Path, tmp_path: Path, root: Path
@@ -117,8 +118,7 @@ def test_a_turn_that_was_killed_before_the_next_request_makes_the_same_one(
     with daemon.client() as client:
         session = client.new_session(root, model=f"{name}/{form.model}", profile="project")
         client.begin_prompt(session, "Read both.")
-        wait_until(lambda: len(asked(server)) == 2, lambda: daemon.log)
-        daemon.crash()
+        crash_at(2, server, daemon)
     with daemon, daemon.client() as client:
         at_rest(client, session)
     first, second, third, *more = [json.dumps(request.body) for request in asked(server)]
@@ -162,3 +162,47 @@ def test_a_session_goes_on_with_a_model_of_another_format_and_comes_back(
     assert last.count("This is a.") == len(order)
     assert THOUGHT in last  # what the first model thought has come back to it
     assert fault_in_facts(facts) is None
+
+
+STEPS: Final = 8
+"""Of each turn, its answer included: 40 in the five formats."""
+
+
+def test_one_conversation_of_40_steps_goes_through_all_formats_and_a_kill_in_each(
+    servers: Mapping[str, ScriptServer], home: Path, tmp_path: Path, root: Path
+) -> None:
+    """Parallel calls, a picture, thinking, and another provider each turn; no request is refused, and none differs."""
+    (root / "red.png").write_bytes(picture())
+    with (home / "config.toml").open("a") as config:
+        for name, form in FORMATS.items():
+            config.write(f'[models."{name}/{form.model}"]\nimages = true\n')
+    session = ""
+    for turn, (name, form) in enumerate(FORMATS.items()):
+        looks: list[Sequence[Call]] = [
+            [
+                ("read_file", {"path": "red.png"} if step == 0 else {"path": "a.txt", "limit": 10 * turn + step + 1}),
+                ("read_file", {"path": "b.txt", "limit": 10 * turn + step + 1}),
+            ]
+            for step in range(STEPS - 1)
+        ]
+        calling = [CALLING[name](calls) for calls in looks]
+        servers[name].add(*calling[:4], {"sse": "", "then": "hang"}, *calling[4:], form.done)
+        daemon = DaemonProcess(home, tmp_path)
+        daemon.start()
+        with daemon.client() as client:
+            if session:
+                client.request("session/resume", {"sessionId": session, "cwd": str(root), "mcpServers": []})
+                option = {"sessionId": session, "configId": "model", "value": f"{name}/{form.model}"}
+                client.request("session/set_config_option", option)
+            else:
+                session = client.new_session(root, model=f"{name}/{form.model}", profile="project")
+            client.begin_prompt(session, f"Look at all of it, the {turn}.")
+            crash_at(5, servers[name], daemon)
+        with daemon, daemon.client() as client:
+            at_rest(client, session)
+        sent = [json.dumps(request.body) for request in asked(servers[name])]
+        assert sent[4] == sent[5]
+        assert [request.refused for request in asked(servers[name])] == [None] * (STEPS + 1)
+        facts = daemon.sessions[session]
+    replies = [fact for fact in facts if isinstance(fact, Replied)]
+    assert [each.origin.provider for each in replies if each.origin] == [name for name in FORMATS for _ in range(STEPS)]
