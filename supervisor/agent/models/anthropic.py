@@ -4,7 +4,7 @@ from typing import Final
 
 from supervisor.agent.models.model import Model
 from supervisor.agent.models.provider import Provider, ProviderCheck
-from supervisor.agent.models.server import NO_KEY, configured
+from supervisor.agent.models.provider_model import provider_model
 from supervisor.agent.models.server_check import checked
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
@@ -23,11 +23,7 @@ def _open(name: str, settings: Settings) -> Model:
         )
     from supervisor.agent.models.messages_api import messages_model
 
-    proxy, ca_file = configured(settings)
-    at = server or DEFAULT_BASE_URL
-    served_as = name.removeprefix(PROVIDER.prefix)
-    more = {"served_as": served_as, "key_variable": _KEY, "proxy": proxy, "ca_file": ca_file}
-    return messages_model(name, key or NO_KEY, at, **more)
+    return provider_model(PROVIDER, name, settings, server or DEFAULT_BASE_URL, messages_model)
 
 
 def _check(settings: Settings) -> ProviderCheck:

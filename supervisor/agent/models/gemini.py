@@ -1,10 +1,11 @@
 """Google as a provider: gemini-..., by the API that the key of an AI Studio account opens."""
 
+from functools import partial
 from typing import Final
 
 from supervisor.agent.models.model import Model
 from supervisor.agent.models.provider import Provider, ProviderCheck
-from supervisor.agent.models.server import NO_KEY, configured
+from supervisor.agent.models.provider_model import provider_model
 from supervisor.agent.models.server_check import checked
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
@@ -22,18 +23,8 @@ def _open(name: str, settings: Settings) -> Model:
     from supervisor.agent.models.gemini_api import FORMAT
     from supervisor.agent.models.remote_model import RemoteModel
 
-    proxy, ca_file = configured(settings)
-    return RemoteModel(
-        name,
-        key or NO_KEY,
-        server or DEFAULT_BASE_URL,
-        FORMAT,
-        provider="gemini",
-        served_as=name.removeprefix(PROVIDER.prefix),
-        key_variable=_KEY,
-        proxy=proxy,
-        ca_file=ca_file,
-    )
+    make = partial(RemoteModel, wire=FORMAT)
+    return provider_model(PROVIDER, name, settings, server or DEFAULT_BASE_URL, make)
 
 
 def _check(settings: Settings) -> ProviderCheck:

@@ -4,11 +4,12 @@ Rule: the address is read as Ollama's own programs read OLLAMA_HOST, and is this
 """
 
 import ipaddress
+from functools import partial
 from typing import Final
 
 from supervisor.agent.models.model import Model
 from supervisor.agent.models.provider import Provider, ProviderCheck
-from supervisor.agent.models.server import NO_KEY, configured
+from supervisor.agent.models.provider_model import provider_model
 from supervisor.agent.models.server_check import checked
 from supervisor.config.settings import Settings
 
@@ -52,18 +53,8 @@ def _split(place: str) -> tuple[str, str]:
 def _open(name: str, settings: Settings) -> Model:
     from supervisor.agent.models.ollama_model import remote_model
 
-    proxy, ca_file = configured(settings)
-    return remote_model(
-        settings,
-        name,
-        PROVIDER.key_in(settings) or NO_KEY,
-        host_url(settings.variable(_SERVER)),
-        provider="ollama",
-        served_as=name.removeprefix(PROVIDER.prefix),
-        key_variable=_KEY,
-        proxy=proxy,
-        ca_file=ca_file,
-    )
+    address = host_url(settings.variable(_SERVER))
+    return provider_model(PROVIDER, name, settings, address, partial(remote_model, settings))
 
 
 def _check(settings: Settings) -> ProviderCheck:

@@ -4,12 +4,13 @@ Rule: Responses at the vendor, which keep its models' reasoning; Chat Completion
 there is one.
 """
 
+from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
 from supervisor.agent.models.model import Model
 from supervisor.agent.models.provider import Provider, ProviderCheck
-from supervisor.agent.models.server import NO_KEY, configured
+from supervisor.agent.models.provider_model import provider_model
 from supervisor.agent.models.server_check import checked
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
@@ -35,18 +36,8 @@ def _open(name: str, settings: Settings) -> Model:
     from supervisor.agent.models.own_providers import wire_format
     from supervisor.agent.models.remote_model import RemoteModel
 
-    proxy, ca_file = configured(settings)
-    return RemoteModel(
-        name,
-        key or NO_KEY,
-        settings.variable(_SERVER) or DEFAULT_BASE_URL,
-        wire_format("responses" if vendor else "chat"),
-        provider="openai",
-        served_as=name.removeprefix(PROVIDER.prefix),
-        key_variable=_KEY,
-        proxy=proxy,
-        ca_file=ca_file,
-    )
+    make = partial(RemoteModel, wire=wire_format("responses" if vendor else "chat"))
+    return provider_model(PROVIDER, name, settings, settings.variable(_SERVER) or DEFAULT_BASE_URL, make)
 
 
 def _check(settings: Settings) -> ProviderCheck:
