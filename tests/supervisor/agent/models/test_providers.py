@@ -1,13 +1,13 @@
 """From a name on the command line to a model, without paying for the others."""
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from supervisor.agent.models.providers import open_model
 from supervisor.agent.models.remote_model import RemoteModel
-from supervisor.config.config_keys import Config
+from supervisor.config.config_keys import Config, NetworkConfig
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 
@@ -77,3 +77,16 @@ def test_a_model_that_cannot_be_used_is_refused_at_once(name: str | None, has: d
     with pytest.raises(ConfigError) as caught:
         open_model(name, settings(key=has.get("key"), url=has.get("url")))
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["claude-x", "openai/x", "gemini/x", "ollama/x"])
+def test_every_provider_is_asked_through_the_operators_proxy_and_by_their_certificates(
+    name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "company.pem").write_text("-----BEGIN CERTIFICATE-----")
+    network = NetworkConfig("http://proxy.example.org:3128", "company.pem")
+    keys = dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OLLAMA_API_KEY"), "a-key")
+    model: Any = open_model(name, Settings(Config(network=network), tmp_path / "config.toml", tmp_path, keys))
+    model = getattr(model, "_remote", model)  # Ollama's has two
+    assert (model.proxy, model.ca_file) == ("http://proxy.example.org:3128", str(tmp_path / "company.pem"))
+    assert (model.api_key, model.served_as) == ("a-key", name.rpartition("/")[2])

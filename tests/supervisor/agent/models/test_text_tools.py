@@ -112,6 +112,14 @@ async def test_a_result_cannot_hold_its_own_end() -> None:
     assert text.count(f"[end of result {text.split()[1]}]") == 1
 
 
+async def test_the_marks_of_a_result_are_those_of_its_text_alone() -> None:
+    bodies = [(await asked([reply("no")], request(transcript(content=text))))[2] for text in ("x", "y", "x")]
+    marks = [sent["messages"][2]["content"][0]["text"].split()[1] for (sent,) in bodies]
+    assert marks[0] == marks[2]
+    assert marks[0] != marks[1]
+    assert len(marks[0]) >= 16
+
+
 async def test_a_call_that_could_not_be_read_is_corrected_once_with_its_result() -> None:
     sorry = Replied(1, 1, [{"type": "text", "text": "Sorry."}], "end_turn", {})
     facts = transcript(sorry, TurnEnded(1, "ok", "Sorry."), TurnStarted(2, "again"), ok=False)
