@@ -192,13 +192,17 @@ def _turn(
     Ctrl-C cancels it, and so does an event that cannot be printed.
     """
     params = schema.PromptParams(session_id=listener.session, prompt=blocks, meta=requests.schema_meta(answer_schema))
-    future = link.submit("session/prompt", params)
+    future: Future[bytes] | None = None
     try:
+        future = link.submit("session/prompt", params)
         _wait(future, listener)
     except (KeyboardInterrupt, OSError):
         link.cancel(listener.session)
         with suppress(NotYet, DaemonRefused):
-            future.result(_LAST_WORDS)
+            if future is None:  # Ctrl-C came while it was sent: the session's end waits for the turn's
+                link.request("session/close", schema.SessionParams(session_id=listener.session), msgspec.Raw)
+            else:
+                future.result(_LAST_WORDS)
         raise
     except DaemonRefused as error:
         return error
