@@ -56,7 +56,8 @@ def batches(path: str) -> int:
 
 
 def prepare_client(when: str, number: int) -> None:
-    from supervisor.clients.batch.items import OutputFile, Result
+    from supervisor.clients.batch.items import Result
+    from supervisor.clients.batch.outputs import OutputFile
     from supervisor.clients.connection import spawn
 
     append, write = Journal.append, OutputFile.write

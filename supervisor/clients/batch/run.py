@@ -18,7 +18,8 @@ from typing import Final
 import msgspec
 
 from supervisor.acp import extensions, schema
-from supervisor.clients.batch.items import Item, OutputFile, Result, summarize
+from supervisor.clients.batch.items import Item, Result, summarize
+from supervisor.clients.batch.outputs import OutputFile
 from supervisor.clients.batch.resume import Plan, Use, answered, begin, has_failed, origin_of
 from supervisor.clients.batch.schemas import check_schemas
 from supervisor.clients.connection import requests

@@ -10,7 +10,8 @@ import pytest
 
 from supervisor.acp import schema
 from supervisor.clients.batch import run
-from supervisor.clients.batch.items import Item, OutputFile, Result
+from supervisor.clients.batch.items import Item, Result
+from supervisor.clients.batch.outputs import OutputFile
 from supervisor.clients.batch.resume import Use
 from supervisor.config.profiles import Profile, resolve
 from supervisor.config.settings import Settings, load
