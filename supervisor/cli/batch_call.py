@@ -14,6 +14,8 @@ from supervisor.cli.shared import (
     json_option,
     mode_option,
     model_option,
+    on_terminal,
+    put,
     put_json,
     schema_option,
     settings,
@@ -29,7 +31,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("file")
-@click.option("--output", required=True, metavar="FILE", help="The file for results, one JSON line an item.")
+@click.option(
+    "--output", required=True, metavar="FILE", help="The file for results, one JSON line an item; - prints them."
+)
 @click.option("--concurrency", type=click.IntRange(1, 64), default=1, show_default=True, help="Items at a time.")
 @model_option
 @mode_option
@@ -65,6 +69,7 @@ def batch(
       strongroom batch questions.txt --output answers.jsonl
       strongroom batch questions.txt --output answers.jsonl --resume     # after kill -9
       strongroom batch questions.txt --output answers.jsonl --faults plan.toml
+      strongroom batch questions.txt --output - | jq -r .answer          # cannot be resumed
     """
     from pathlib import Path
 
@@ -72,34 +77,39 @@ def batch(
     from supervisor.clients.batch.run import plan, run_batch
     from supervisor.clients.connection.requests import schema_in
 
+    file_of_results = None if output == "-" else Path(output)
+    if file_of_results is None and (resume or as_json):
+        why = "keeps no results to resume from" if resume else "has the results, and --json would print its own line"
+        raise click.UsageError(f"Standard output {why}. Name a file with --output.")
     here = settings()
     fault_plan = fault_plan_of(faults)
     items = read_items(file, schema_in(schema) if schema else None)
-    planned = plan(here, items, Path(output), profile, root, model, names, mode)
+    planned = plan(here, items, file_of_results, profile, root, model, names, mode)
     if fault_plan is not None:
         click.echo(f"warning: FAULT INJECTION IS ON: workers fail as {fault_plan} says", err=True)
     given = {"tokens": budget_tokens, "cost": budget_cost}
     budget = {name: each for name, each in given.items() if each is not None} or None
-    run = partial(run_batch, here, items, Path(output), planned, resume=resume, concurrency=concurrency)
+    run = partial(run_batch, here, items, file_of_results, planned, put=put, resume=resume, concurrency=concurrency)
     run = partial(run, budget=budget, faults=fault_plan.file if fault_plan else None)
-    statuses = _with_progress(len(items), run)
+    statuses = _with_progress(len(items), run, kept=file_of_results is not None)
     bad = len(statuses) - statuses.count("ok")
     if as_json:
         put_json({"items": len(statuses), "ok": len(statuses) - bad, "output": output})
     elif bad:
-        click.echo(f"{bad} of {len(statuses)} items failed; see {output}", err=True)
+        where_told = "" if file_of_results is None else f"; see {output}"
+        click.echo(f"{bad} of {len(statuses)} items failed{where_told}", err=True)
     return 1 if bad else 0
 
 
-def _with_progress(items: int, run: Callable[..., list[str]]) -> list[str]:
-    """Run a batch with a progress bar on a terminal."""
-    hidden = sys.stderr is None or not sys.stderr.isatty()
+def _with_progress(items: int, run: Callable[..., list[str]], *, kept: bool) -> list[str]:
+    """Run a batch with a progress bar on a terminal, unless that is where the results are shown."""
+    hidden = sys.stderr is None or not sys.stderr.isatty() or (not kept and on_terminal())
     shown = click.progressbar(length=items, label="batch", file=sys.stderr, show_pos=True, hidden=hidden)
     with stopped_like_ctrl_c(), shown as bar:
         try:
             return run(done=lambda _result: bar.update(1))
         except KeyboardInterrupt:
-            click.echo("\nstopped; run the same command with --resume to continue", err=True)
+            click.echo("\nstopped" + ("; run the same command with --resume to continue" if kept else ""), err=True)
             raise
 
 

@@ -1,7 +1,8 @@
-"""Where a batch's results go.
+"""Where a batch's results go: a file that keeps them, or standard output.
 
-Rule: a result line is written whole and synced before the next; a torn last line (the process was killed) is cut
-off on resume, never repaired by guessing. Items that are suspended stand at the end, and are taken up again on resume.
+Rule: in a file a result line is written whole and synced before the next; a torn last line (the process was killed) is
+cut off on resume, never repaired by guessing. Items that are suspended stand at the end, and are taken up again on
+resume. Standard output keeps nothing: a batch that writes there cannot be resumed.
 """
 
 import errno
@@ -9,13 +10,14 @@ import fcntl
 import os
 import stat
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from supervisor.clients.batch.items import Result
+from supervisor.display.escape import json_line
 from supervisor.errors import ConfigError, OutputError, reason
 
 _LINE_START: Final = b'{"id":'
@@ -124,6 +126,28 @@ class OutputFile:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+class PrintedResults:
+    """Results on standard output, each a line that is shown at once."""
+
+    def __init__(self, put: Callable[[str], None]) -> None:
+        """Take what prints a line."""
+        self.statuses: dict[str, str] = {}
+        self._put, self._printing = put, threading.Lock()
+
+    def write(self, result: Result) -> None:
+        """Print one result, in any thread.
+
+        Raises:
+            OSError: nobody reads it.
+        """
+        with self._printing:
+            self._put(json_line(msgspec.Raw(result.line()[:-1]))[:-1])
+        self.statuses[str(result.id)] = result.status
+
+    def close(self) -> None:
+        """Leave standard output open: it is not ours."""
 
 
 def _open(path: str, flags: int) -> int:

@@ -19,7 +19,7 @@ import msgspec
 
 from supervisor.acp import extensions, schema
 from supervisor.clients.batch.items import Item, Result, summarize
-from supervisor.clients.batch.outputs import OutputFile
+from supervisor.clients.batch.outputs import OutputFile, PrintedResults
 from supervisor.clients.batch.resume import Plan, Use, answered, begin, has_failed, origin_of
 from supervisor.clients.batch.schemas import check_schemas
 from supervisor.clients.connection import requests
@@ -45,7 +45,7 @@ _LAST_WORDS: Final = 15.0
 def plan(
     settings: Settings,
     items: Sequence[Item],
-    output: Path,
+    output: Path | None,
     profile: str | None,
     root: str | None,
     model: str | None,
@@ -64,7 +64,7 @@ def plan(
         wanted = msgspec.structs.replace(item, id=0, prompt=None, prompts=None, schema=None)
         if wanted not in alike:
             using = _resolved(settings, item, profile, root, names)
-            if using.writable and holds(using.root, output):
+            if using.writable and output is not None and holds(using.root, output):
                 raise ConfigError(
                     f"The output {str(output)!r} lies in the root {using.root!r}, where the agent writes."
                 )
@@ -100,18 +100,20 @@ def _model(name: str) -> str:
 def run_batch(
     settings: Settings,
     items: Sequence[Item],
-    output: Path,
+    output: Path | None,
     planned: Plan,
     *,
     resume: bool,
     concurrency: int,
+    put: Callable[[str], None],
     done: Callable[[Result], None],
     faults: Path | None = None,
     budget: dict[str, float] | None = None,
 ) -> list[str]:
     """Run the items that `output` has no result for; return the status of every item of the batch, in order.
 
-    `done` is given each result after it is on the disk; one at a time, in any thread. With a fault plan the batch has a
+    Where there is no output, `put` prints each result as a line, and the batch cannot be resumed. `done` is given each
+    result after it is on the disk or printed; one at a time, in any thread. With a fault plan the batch has a
     daemon of its own.
 
     Raises:
@@ -119,22 +121,26 @@ def run_batch(
             a fault plan and a daemon that runs.
         OutputError: a result could not be written; `--resume` writes it later.
         JournalError: something could not be recorded.
+        OSError: nobody reads what is printed.
         DaemonLost: the daemon has ended; `--resume` resumes the batch.
         KeyboardInterrupt: the batch was stopped; `--resume` resumes it.
     """
     with connect_or_private(settings, decline, "batch", faults) as connected:
         connected.warn()
         planned = _checked(settings, connected, planned)
-        with closing(OutputFile(output, resume=resume)) as file:
+        place = "-" if output is None else str(output.absolute())
+        with closing(PrintedResults(put) if output is None else OutputFile(output, resume=resume)) as file:
             open_items = [item for item in items if str(item.id) not in file.statuses]
             try:
                 with open_journal(settings.journal) as journal:
-                    name, sessions = begin(journal, str(output.absolute()), open_items, planned, resume=resume)
+                    name, sessions = begin(journal, place, open_items, planned, resume=resume)
                     batch = _Batch(
                         connected.link, journal, file, planned, name, sessions, done, settings.person, budget
                     )
                     batch.run(open_items, concurrency)
             except DaemonLost as error:
+                if output is None:
+                    raise
                 raise DaemonLost(f"{error} Run the same command with --resume to resume the batch.") from error
             return [file.statuses[str(item.id)] for item in items]
 
@@ -173,7 +179,7 @@ class _Batch:
 
     link: Link
     journal: Journal
-    file: OutputFile
+    file: OutputFile | PrintedResults
     planned: Plan
     name: str
     sessions: Mapping[str, str]

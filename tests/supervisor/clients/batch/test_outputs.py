@@ -1,4 +1,4 @@
-"""Where a batch may write its results: a regular file, outside of what an agent writes, and never in vain."""
+"""Where a batch may write its results: standard output, or a regular file outside of what an agent writes."""
 
 import errno
 import json
@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from supervisor.clients.batch.items import Result, Status
-from supervisor.clients.batch.outputs import OutputFile
+from supervisor.clients.batch.outputs import OutputFile, PrintedResults
 from supervisor.errors import ConfigError, OutputError
 from supervisor.journal.facts import CallEnded, CallStarted
 from tests.supervisor.clients.shared import Guest
@@ -192,6 +192,36 @@ def test_an_output_in_a_root_that_is_only_read_is_fine(strongroom: Strongroom, r
     strongroom.configure("[profiles.vault]\nwritable = false\n")
     assert strongroom.batch("read a.txt", output="root/out.jsonl").code == 0
     assert json.loads((root / "out.jsonl").read_text())["answer"] == "read_file a.txt:\nhello\n"
+
+
+# standard output -------------------------------------------------------------------------------------------------
+
+
+def test_results_are_printed_as_they_end_and_no_file_is_made(guest: Guest, root: Path) -> None:
+    done = guest.batch(one_fails(guest), output="-")
+    assert (done.code, done.err) == (1, "1 of 2 items failed\n")
+    lines = [json.loads(line) for line in done.out.splitlines()]
+    assert {each["id"]: each["status"] for each in lines} == {1: "ok", 2: "error"}
+    assert not (guest.folder / "-").exists()
+
+
+def test_a_printed_line_hides_nothing_from_a_terminal() -> None:
+    lines: list[str] = []
+    printed = PrintedResults(lines.append)
+    printed.write(Result("a", "ok", "\x9b2J\u202e", "s", 1, [], {}, 0.5))
+    assert lines == [result("a").line().decode().strip().replace("yes", "\\u009b2J\\u202e")]
+    assert printed.statuses == {"a": "ok"}
+
+
+def test_a_batch_whose_results_nobody_reads_any_more_ends(guest: Guest, root: Path) -> None:
+    with open("/dev/full", "w") as full:
+        done = guest.run(*guest.batch_of("ls *\n" * 5, output="-"), stdout=full.fileno())
+    assert (done.code, done.err) == (1, "error: the output cannot be written: No space left on device\n")
+
+
+@pytest.mark.parametrize("option", ["--resume", "--json"])
+def test_what_needs_a_file_is_refused_where_results_are_printed(guest: Guest, option: str) -> None:
+    guest.batch("ls *", option, output="-").assert_refused("Name a file with --output")
 
 
 # a disk that is full ---------------------------------------------------------------------------------------------
