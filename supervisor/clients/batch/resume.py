@@ -9,27 +9,12 @@ TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-from supervisor.acp.extensions import ModeName
 from supervisor.clients.batch.items import Item
-from supervisor.config.profiles import Profile
+from supervisor.clients.batch.plan import Plan, Use
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import BatchStarted, SessionOpened, TurnEnded, TurnStarted
 from supervisor.journal.journal import Journal, JournalEntry
-
-
-@dataclass(frozen=True)
-class Use:
-    """Profile, model and mode of an item."""
-
-    profile: Profile
-    model: str
-    mode: ModeName = "edits"
-
-
-Plan = Mapping[str, Use]
-"""Those of each item, by its id."""
 
 
 def begin(

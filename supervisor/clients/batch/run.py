@@ -20,17 +20,13 @@ import msgspec
 from supervisor.acp import extensions, schema
 from supervisor.clients.batch.items import Item, Result, summarize
 from supervisor.clients.batch.outputs import OutputFile, PrintedResults
-from supervisor.clients.batch.resume import Plan, Use, answered, begin, has_failed, origin_of
-from supervisor.clients.batch.schemas import check_schemas
+from supervisor.clients.batch.plan import Plan, Use
+from supervisor.clients.batch.resume import answered, begin, has_failed, origin_of
 from supervisor.clients.connection import requests
 from supervisor.clients.connection.attachments import blocks_of
 from supervisor.clients.connection.link import Link
 from supervisor.clients.connection.link_events import decline
 from supervisor.clients.connection.start import ConnectedDaemon, connect_or_private
-from supervisor.config.config_keys import DEFAULT_MODEL
-from supervisor.config.own_places import holds
-from supervisor.config.profiles import Profile, profiles, resolve
-from supervisor.config.repositories import NO_NAMES, Names
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused
 from supervisor.journal.journal import Journal, JournalEntry, open_journal
@@ -40,61 +36,6 @@ _LOOK: Final = 1.0
 """Seconds after which a wait begins anew."""
 _LAST_WORDS: Final = 15.0
 """Seconds that the turns which run have to end when the batch is stopped."""
-
-
-def plan(
-    settings: Settings,
-    items: Sequence[Item],
-    output: Path | None,
-    profile: str | None,
-    root: str | None,
-    model: str | None,
-    names: Names = NO_NAMES,
-    mode: extensions.ModeName | None = None,
-) -> Plan:
-    """Resolve every item's profile, root and model before anything runs.
-
-    Raises:
-        ConfigError: one of them cannot be used, or an agent could write the output.
-    """
-    check_schemas(items)
-    found: dict[str, Use] = {}
-    alike: dict[Item, Use] = {}
-    for item in items:
-        wanted = msgspec.structs.replace(item, id=0, prompt=None, prompts=None, schema=None)
-        if wanted not in alike:
-            using = _resolved(settings, item, profile, root, names)
-            if using.writable and output is not None and holds(using.root, output):
-                raise ConfigError(
-                    f"The output {str(output)!r} lies in the root {using.root!r}, where the agent writes."
-                )
-            name = _model(item.model or model or settings.config.model or DEFAULT_MODEL)
-            alike[wanted] = Use(using, name, mode or "edits")
-        found[str(item.id)] = alike[wanted]
-    return found
-
-
-def _resolved(settings: Settings, item: Item, profile: str | None, root: str | None, names: Names) -> Profile:
-    """Return what an item works with: what is said for all counts where it does not say, and fits what it says."""
-    own = Names(item.group, item.technology, item.environment)
-    chosen = profiles(settings).get(item.profile or "")
-    if own.given or (chosen is not None and chosen.by_name):
-        root = None
-    if item.root or (chosen is not None and not chosen.by_name):
-        names = NO_NAMES
-    names = Names(*(for_all if mine is None else mine for mine, for_all in zip(own, names, strict=True)))
-    return resolve(settings, item.profile or profile, item.root or root, None, names)
-
-
-def _model(name: str) -> str:
-    """Return a model's name as the daemon understands it."""
-    try:
-        name.encode()
-    except UnicodeEncodeError as error:
-        raise ConfigError(f"No model {name!r}. Its name must be UTF-8.") from error
-    if "\0" in name:
-        raise ConfigError(f"No model {name!r}. A name holds no zero byte.")
-    return requests.absolute_model(name)
 
 
 def run_batch(
