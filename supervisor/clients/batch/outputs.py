@@ -1,4 +1,4 @@
-"""Where a batch's results go: a file that keeps them, or standard output.
+"""Outputs of a batch: a file that keeps its results, or standard output.
 
 Rule: in a file a result line is written whole and synced before the next; a torn last line (the process was killed) is
 cut off on resume, never repaired by guessing. Items that are suspended stand at the end, and are taken up again on
@@ -128,7 +128,7 @@ class OutputFile:
         self._file.close()
 
 
-class PrintedResults:
+class ResultPrinter:
     """Results on standard output, each a line that is shown at once."""
 
     def __init__(self, put: Callable[[str], None]) -> None:

@@ -19,7 +19,7 @@ import msgspec
 
 from supervisor.acp import extensions, schema
 from supervisor.clients.batch.items import Item, Result, summarize
-from supervisor.clients.batch.outputs import OutputFile, PrintedResults
+from supervisor.clients.batch.outputs import OutputFile, ResultPrinter
 from supervisor.clients.batch.plan import Plan, Use
 from supervisor.clients.batch.resume import answered, begin, has_failed, origin_of
 from supervisor.clients.connection import requests
@@ -70,7 +70,7 @@ def run_batch(
         connected.warn()
         planned = _checked(settings, connected, planned)
         place = "-" if output is None else str(output.absolute())
-        with closing(PrintedResults(put) if output is None else OutputFile(output, resume=resume)) as file:
+        with closing(ResultPrinter(put) if output is None else OutputFile(output, resume=resume)) as file:
             open_items = [item for item in items if str(item.id) not in file.statuses]
             try:
                 with open_journal(settings.journal) as journal:
@@ -120,7 +120,7 @@ class _Batch:
 
     link: Link
     journal: Journal
-    file: OutputFile | PrintedResults
+    file: OutputFile | ResultPrinter
     planned: Plan
     name: str
     sessions: Mapping[str, str]

@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from supervisor.clients.batch.items import Result, Status
-from supervisor.clients.batch.outputs import OutputFile, PrintedResults
+from supervisor.clients.batch.outputs import OutputFile, ResultPrinter
 from supervisor.errors import ConfigError, OutputError
 from supervisor.journal.facts import CallEnded, CallStarted
 from tests.supervisor.clients.shared import Guest
@@ -207,7 +207,7 @@ def test_results_are_printed_as_they_end_and_no_file_is_made(guest: Guest, root:
 
 def test_a_printed_line_hides_nothing_from_a_terminal() -> None:
     lines: list[str] = []
-    printed = PrintedResults(lines.append)
+    printed = ResultPrinter(lines.append)
     printed.write(Result("a", "ok", "\x9b2J\u202e", "s", 1, [], {}, 0.5))
     assert lines == [result("a").line().decode().strip().replace("yes", "\\u009b2J\\u202e")]
     assert printed.statuses == {"a": "ok"}
