@@ -23,6 +23,7 @@ from supervisor.doctor.places import check_places, daemon_of
 from supervisor.doctor.registries import RegistryChecks
 from supervisor.doctor.table import CheckResult
 from supervisor.pool.cgroup import CONTROLLERS, CgroupInfo, inspect_cgroup, problem_of
+from supervisor.system.foreign_files import ADVICE, foreign_files
 
 
 def run_checks(
@@ -93,6 +94,7 @@ def explain_missing_libraries(
 
 def _system() -> Iterator[CheckResult]:
     yield CheckResult("python", "ok", f"{platform.python_version()} at {sys.executable}")
+    yield from check_environment(foreign_files())
     supported = platform.system() == "Linux" and platform.machine() in ("x86_64", "aarch64")
     yield CheckResult(
         "kernel",
@@ -100,6 +102,12 @@ def _system() -> Iterator[CheckResult]:
         f"{platform.system()} {platform.release()} on {platform.machine()}",
         "" if supported else "Strongroom confines with Landlock and seccomp: it needs Linux on x86_64 or aarch64.",
     )
+
+
+def check_environment(foreign: str) -> Iterator[CheckResult]:
+    """Say what another program's files among ours mean; nothing where there are none."""
+    if foreign:
+        yield CheckResult("environment", "degraded", foreign, ADVICE)
 
 
 _MEANS: Final = "The kernel limits each process (rlimits), but not all processes of a worker together."

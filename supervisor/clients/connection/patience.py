@@ -19,6 +19,7 @@ from supervisor.clients.connection.link import Link
 from supervisor.config.settings import Settings
 from supervisor.daemon.process.lock import holder, running
 from supervisor.errors import ConfigError, DaemonLost
+from supervisor.system.foreign_files import ADVICE, foreign_files
 from supervisor.version import VERSION
 
 
@@ -58,7 +59,8 @@ def introduce(link: Link, settings: Settings, client: str, patience: Patience, *
     daemon = link.introduce(client, VERSION, wait)
     if not private:
         _same_home(settings, daemon)
-    return version_notices(daemon.pid, daemon.version)
+    foreign = foreign_files()
+    return (*version_notices(daemon.pid, daemon.version), *([f"{foreign} {ADVICE}"] if foreign else []))
 
 
 def _same_home(settings: Settings, daemon: extensions.Daemon) -> None:
