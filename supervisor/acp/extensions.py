@@ -211,6 +211,8 @@ class ChangedName(Object, frozen=True):
     """What the diff was decoded from; empty for UTF-8."""
     unseen: str = ""
     """Why this change cannot be shown in full; empty if it can."""
+    tracked: bool = False
+    """It is deleted or replaced, and git tracks it, or that cannot be known."""
     ignored: bool = False
     """Git ignores it, and nobody would be asked about it alone: it is merely counted."""
 

@@ -91,6 +91,7 @@ def told(change: Change, *, unasked: bool = False) -> extensions.ChangedName:
         diff_left_out=change.diff_left_out,
         encoding=change.encoding,
         unseen="" if unasked else unseen(change),
+        tracked=change.tracked,
         ignored=unasked,
     )
 

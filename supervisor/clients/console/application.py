@@ -7,6 +7,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Callable
 from typing import Any, Final
 
 from prompt_toolkit.application import Application, run_in_terminal
@@ -20,13 +21,17 @@ _ERASE_DOWN: Final = "\x1b[K\x1b7\x1b[B\x1b[J\x1b8"
 class BottomLines(Application[None]):
     """Finds the beginning of its lines again when the terminal was made narrower, and has broken them.
 
+    `reappears` is called before they are drawn on another screen than before: of another size, or after a stop.
+
     Ctrl-Z and SIGTSTP stop all that the shell started with the console. SIGSTOP does not ask, so the terminal is taken
     back from whatever state the shell has left it in.
     """
 
     _suspended = False
+    reappears: Callable[[], None] = staticmethod(lambda: None)
 
     def _on_resize(self) -> None:
+        self.reappears()
         screen = self.renderer.last_rendered_screen
         size = self.output.get_size()
         if screen is not None and size.columns:
@@ -57,6 +62,7 @@ class BottomLines(Application[None]):
 
     def _continue(self) -> None:
         """Take the terminal back from a shell, unless it was given away as it should be."""
+        self.reappears()
         if not self._suspended:
             self.input.raw_mode().__enter__()
             self.renderer.erase()

@@ -19,6 +19,7 @@ from supervisor.display.unique_names import unique_names
 from supervisor.rules.edited_rule import edited
 from supervisor.rules.rule import Rule
 from supervisor.rules.rule_sentence import sentence
+from workers.catalog import find_tool
 
 _ON_ONE_LINE: Final = str.maketrans("\n\r\t", "   ")
 _AGAIN: Final = "The text held invisible characters; they are written out now. Enter runs it."
@@ -60,6 +61,7 @@ _NO: Final[Mapping[extensions.Stage, str]] = {
 _REAL: Final[Mapping[extensions.Stage, str]] = {
     "direct": "it runs on the root itself",
     "network": "it gets the network",
+    "switch": "this conversation goes to another model",
 }
 
 
@@ -72,7 +74,17 @@ def typed_yes(request: extensions.ApprovalRequest, kind: str | None = None) -> s
         return ""
     if any(change.protected for change in effects.changes):
         return "it changes protected names"
+    if any(change.tracked for change in effects.changes):
+        return "it takes away what git tracks"
+    if effects.cannot_undo:
+        return "not all of it can be undone"
     return f"{effects.unseen} of its changes cannot be seen in full" if effects.unseen else ""
+
+
+def comes_back(request: extensions.ApprovalRequest) -> bool:
+    """Say whether a changed text is rehearsed first, and what it would change asked about; else a yes runs it."""
+    tool = find_tool(request.tool)
+    return request.stage != "call" and tool is not None and bool(tool.runs)
 
 
 class WiderApproval(msgspec.Struct, frozen=True):
@@ -160,7 +172,7 @@ class ApprovalForm:
     def promise(self, text: str) -> str:
         """Return what a yes to a text does."""
         if self.is_changed(text):
-            return "runs it" if self.request.stage == "call" else "rehearses it"
+            return "rehearses it" if comes_back(self.request) else "runs it"
         effects = self.request.effects
         if self.request.stage != "effects" or effects is None:
             return _AS_GIVEN[self.request.stage]

@@ -17,11 +17,12 @@ from prompt_toolkit.filters import Condition
 
 from supervisor.acp import extensions
 from supervisor.clients.connection.link_events import PermissionPrompt
-from supervisor.clients.console.answer_guard import BURST_S, TYPIST_S, AnswerGuard
+from supervisor.clients.console.answer_guard import BEAT_S, BURST_S, TYPIST_S, AnswerGuard
 from supervisor.clients.console.application import size
 from supervisor.clients.console.approval_form import (
     ApprovalForm,
     WiderApproval,
+    comes_back,
     offered_rule,
     typed_yes,
     wider_approvals,
@@ -33,6 +34,7 @@ from supervisor.rules.edited_rule import editable
 from supervisor.rules.rule import Rule
 
 _NOT_YET: Final = " readable in a moment "
+_NO_ROOM: Final = " needs more rows "
 _PENDING: Final = " y counts if no key follows "
 _LINE_FIRST: Final = " your line has the keys: Enter sets it aside "
 _FRAME: Final = 4
@@ -60,7 +62,7 @@ class ApprovalQueue:
 
     Args:
         line: has the keyboard as long as something stands in it.
-        go_to: sends the keys to "line", "review", "confirm", "rule" or "reason", and draws.
+        go_to: sends the keys to "line", "review", "confirm", "rule" or "reason", and draws; `drawn` says how that went.
         pages: gives what a question is about, to be shown page by page; None for nothing. The text is what the box
             has no room for.
         clock: tells the time, in seconds.
@@ -94,6 +96,10 @@ class ApprovalQueue:
         self._clock = clock
         self._later = later or (lambda wait, act: asyncio.get_running_loop().call_later(wait, act))
         self._guard = AnswerGuard()
+        self._beats = self._ready = False
+        """Whether it is looked after the keys, and whether it was said that the next one answers."""
+        self._has_room = True
+        """Whether there was room for the question when it was last drawn."""
         self._confirmations: list[WiderApproval] = []
         """What the person has to say yes to, one after the other."""
         self._questions: deque[PermissionPrompt] = deque()
@@ -120,10 +126,9 @@ class ApprovalQueue:
         """Take note of a key before it does anything."""
         now = self._clock()
         self._guard.pressed(now)
+        self._ready = False
         if self._mode == "line":
             self._guard.typed(now)
-        elif self._form is not None:
-            self._draw_in(self._guard.wait(now))
 
     def letter(self, text: str, *, pasted: bool = False) -> None:
         """Take a letter, or what was pasted, while the question has the keys: a yes, an edit, a line's begin."""
@@ -153,7 +158,7 @@ class ApprovalQueue:
         if not self._guard.answers() or self._form is None:
             return
         changed = self._form.is_changed(self.box.text)
-        if not self._typed_yes or (changed and self._form.request.stage != "call"):
+        if not self._typed_yes or (changed and comes_back(self._form.request)):
             self._if_meant(self._approve)
         elif changed:
             self._confirmations = [
@@ -227,14 +232,37 @@ class ApprovalQueue:
         if self._guard.answers():
             self._later(wait, alone)
 
-    def _draw_in(self, wait: float) -> None:
-        """Draw again when the keys count."""
-        if wait > 0:
-            self._later(wait, lambda: self._send_keys(self._mode))
+    def _beat(self) -> None:
+        """While a question waits, look after the keys, and draw again when they begin to count."""
+        self._beats = self._form is not None
+        if not self._beats:
+            return
+        self._guard.beat(self._clock())
+        if self._guard.is_ready() and not self._ready:
+            self._ready = True
+            self._send_keys(self._mode)
+        self._later(BEAT_S, self._beat)
 
     def _go_to(self, mode: str) -> None:
         self._mode = mode
         self._send_keys(mode)
+
+    # --- what can be read -----------------------------------------------------------------------------------------
+
+    def drawn(self, *, whole: bool) -> None:
+        """Take note that the screen was drawn just now; `whole`: with all that its keys would answer."""
+        if whole:
+            self._has_room = True
+            self._guard.shown(self._clock())
+        elif self._form is not None and self._has_room:
+            self._has_room = False
+            self.read_anew()
+
+    def read_anew(self) -> None:
+        """Let no key answer before what is drawn next could be read."""
+        self._guard.hidden()
+        self._ready = False
+        self._send_keys(self._mode)
 
     # --- texts ----------------------------------------------------------------------------------------------------
 
@@ -271,8 +299,8 @@ class ApprovalQueue:
             return ""
         if self._mode == "line" and self._line.text:
             return _LINE_FIRST if width(_LINE_FIRST) + _HINT_FRAME <= columns + 2 else ""
-        if self._mode not in ("reason", "rule") and (self._mode == "line" or self._guard.wait(self._clock()) > 0):
-            return _NOT_YET
+        if self._mode not in ("reason", "rule") and (self._mode == "line" or not self._guard.is_ready()):
+            return _NOT_YET if self._has_room else _NO_ROOM
         if self._early:
             return _PENDING
         if self._confirmations:
@@ -293,20 +321,16 @@ class ApprovalQueue:
             return False
         if self._pages is not None:
             self._pages.everything()
-            self._read_anew()
+            self.problem = ""
+            self.read_anew()
         return True
 
     def turn(self, *, forward: bool) -> None:
         """Show the next page of what the question is about, or the one before."""
         if self._form is not None and self._pages is not None:
             self._pages.turn(forward)
-            self._read_anew()
-
-    def _read_anew(self) -> None:
-        """Let no key answer before what was shown now could be read."""
-        self.problem = ""
-        self._guard.shown(self._clock())
-        self._draw_in(self._guard.wait(self._clock()))
+            self.problem = ""
+            self.read_anew()
 
     def widen(self, to: extensions.Scope | None) -> None:
         """Ask for a yes that holds for longer; None for one outside of the sandbox."""
@@ -324,9 +348,8 @@ class ApprovalQueue:
         self._go_to("review")
 
     def _confirm_next(self) -> None:
-        self._guard.shown(self._clock())
-        self._go_to("confirm")
-        self._draw_in(self._guard.wait(self._clock()))
+        self._mode = "confirm"
+        self.read_anew()
 
     def _confirmed(self) -> None:
         said_yes, *self._confirmations = self._confirmations
@@ -373,10 +396,10 @@ class ApprovalQueue:
         if self._pages is not None:
             self._pages.first(max(_LEAST, rows - _BESIDES - min(_needed(self._form.text), rows // 2)))
         self._fill()
-        self._engaged, self._early = False, ""
-        now = self._clock()
-        self._guard.shown(now)
-        self._draw_in(self._guard.wait(now))
+        self._engaged, self._early, self._has_room = False, "", True
+        self.read_anew()
+        if not self._beats:
+            self._beat()
         self.line_changed()
 
     def _fill(self) -> None:

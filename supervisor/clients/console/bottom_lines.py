@@ -175,6 +175,13 @@ class Drawn:
         ]
         self.layout = Layout(HSplit(pieces, align=VerticalAlign.TOP), focused_element=typed)
 
+    def is_whole(self) -> bool:
+        """Say whether what was drawn last shows the box, and all of what has to be confirmed."""
+        needed = {self._windows["review"], self._windows["confirm" if self.mode == "confirm" else "review"]}
+        room = self._windows["confirm"].render_info if self.mode == "confirm" else None
+        is_cut = room is not None and room.window_height < room.content_height
+        return needed <= set(self.layout.visible_windows) and not is_cut
+
     def focus(self, mode: str) -> None:
         """Send the keys where they go in a mode."""
         self.mode = mode

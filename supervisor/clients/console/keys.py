@@ -55,6 +55,7 @@ def bindings(target: Target, approvals: ApprovalQueue, suspend: Callable[[], Non
     keys = KeyBindings()
     typing = Condition(lambda: target.mode() == "line")
     reviewing = Condition(lambda: target.mode() == "review")
+    confirming = Condition(lambda: target.mode() == "confirm")
     empty = typing & Condition(target.is_empty)
 
     def bind(act: Callable[[], None], *pressed: str, when: Filter = _ALWAYS) -> None:
@@ -83,9 +84,13 @@ def bindings(target: Target, approvals: ApprovalQueue, suspend: Callable[[], Non
     def _(event: KeyPressEvent) -> None:
         event.current_buffer.cancel_completion()
 
-    @keys.add(Keys.Any, filter=Condition(lambda: target.mode() == "confirm"))
+    @keys.add(Keys.Any, filter=confirming)
     def _(event: KeyPressEvent) -> None:
         approvals.confirm(event.data)
+
+    @keys.add(Keys.BracketedPaste, filter=confirming)
+    def _(_event: KeyPressEvent) -> None:
+        """Nothing that is pasted confirms anything."""
 
     @keys.add(Keys.Any, filter=reviewing)
     def _(event: KeyPressEvent) -> None:

@@ -29,7 +29,7 @@ _THINKING: Final = "thinking"
 _FENCE: Final = "```"
 _KEYS: Final = (
     ("Enter", "send the line, or run the call that is shown, once that could be read"),
-    ("y", "say yes where Enter alone is none: protected names, the network, what is not shown"),
+    ("y", "say yes where Enter alone is none: protected or tracked names, the network, what is not shown"),
     ("Alt-Enter", "begin a new line"),
     ("Tab", "complete a command, a tool, or a path beneath the root; edit the call that is shown"),
     ("Shift-Tab", "switch to the next mode, also while a turn runs"),

@@ -67,7 +67,9 @@ class Terminal:
             color_depth=ColorDepth.DEPTH_4_BIT if options.colour else ColorDepth.DEPTH_1_BIT,
             output=TerminalOutput(),
             before_render=lambda _: self._write(),
+            after_render=lambda _: self._approvals.drawn(whole=self._drawn.is_whole()),
         )
+        self._app.reappears = self._approvals.read_anew
         self._app.ttimeoutlen = self._app.timeoutlen = _ESCAPE
         self._app.key_bindings = bindings(self, self._approvals, self._app.suspend)
         self._app.key_processor.before_key_press += lambda _: self._approvals.pressed()

@@ -171,6 +171,11 @@ class FakeDaemon:
         result = json.loads(self._answers.get(timeout=HANG_GUARD).result or b"null")
         return {"option": result["outcome"]["optionId"], **result.get("_meta", {})}
 
+    @property
+    def is_answered(self) -> bool:
+        """Whether an answer is here that nobody has looked at."""
+        return not self._answers.empty()
+
     def noted(self, method: str) -> None:
         """Wait for a notification."""
         assert self._notes.get(timeout=HANG_GUARD).method == method

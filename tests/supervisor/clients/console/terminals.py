@@ -17,13 +17,17 @@ from tests.supervisor.command import HANG_GUARD
 _PROGRAM: Final = """
 import fcntl, os, runpy, sys, termios
 from supervisor.clients.console import answer_guard
-answer_guard.READABLE_S = 0 if "--plain" in sys.argv else 0.1
-answer_guard.QUIET_S = answer_guard.TYPIST_S = answer_guard.BURST_S = 0
+if "REAL_TIMES" not in os.environ:
+    answer_guard.READABLE_S = 0 if "--plain" in sys.argv else 0.1
+    answer_guard.QUIET_S = answer_guard.TYPIST_S = answer_guard.BURST_S = 0
 os.setsid()
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 runpy.run_module("supervisor", run_name="__main__", alter_sys=True)
 """
-"""What runs; its person reads and types quicker than people do, so that tests need not wait for them."""
+"""What runs; its person reads and types quicker than people do, so that tests need not wait for them.
+
+The variable REAL_TIMES makes that a person's times.
+"""
 
 ENTER: Final = "\r"
 ALT_ENTER: Final = "\x1b\r"
@@ -52,6 +56,19 @@ class Terminal(PseudoTerminal):
         """Type; then wait as `until` does."""
         self.type_keys(text)
         return self.until(seen)
+
+    def hammer(self, key: str, times: int) -> str:
+        """Press a key every 20 ms; return the screen."""
+        for _ in range(times):
+            self.type_keys(key)
+            self.rest(0.02)
+        return self.text
+
+    def rest(self, seconds: float) -> None:
+        """Look at the screen, and type nothing."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self._read(left)
 
     def signal(self, number: signal.Signals) -> None:
         self._process.send_signal(number)

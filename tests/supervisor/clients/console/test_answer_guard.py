@@ -1,101 +1,11 @@
 """Answers that are meant, and those that are not: keys with a clock of their own."""
 
-import heapq
-import itertools
-import json
 import random
-from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
 
-from supervisor.acp import extensions, schema
-from supervisor.clients.connection.link_events import PermissionPrompt
-from supervisor.clients.console.approval_queue import ApprovalQueue
-from supervisor.clients.console.proposal_pages import ProposalPages
-
-PROTECTED: Final = extensions.ProposedEffects([extensions.ChangedName(".git/config", "modified", protected="git")])
-HIDDEN: Final = extensions.ProposedEffects([extensions.ChangedName("a", "modified")], unseen=1)
-LONG: Final = extensions.ProposedEffects([extensions.ChangedName("a", "modified", diff="+x\n" * 40)], {"modified": 1})
-"""Three pages of a screen of 24 rows."""
-LONG_ONE: Final = {"stage": "effects", "effects": LONG}
-LONG_TEXT: Final = {"command": "ls # " + "a" * 3000 + "\nrm x"}
-PLAIN: Final = extensions.ProposedEffects([extensions.ChangedName("a", "modified", diff="-a\n+b\n")], {"modified": 1})
-
-
-class Typist:
-    """Hands, a line and an approval queue, at a time of their own."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-        self.text = ""
-        self.mode = "line"
-        self.sent: list[str] = []
-        self.shown: list[object] = []
-        self.answers: list[Any] = []
-        self._order = itertools.count()
-        self._due: list[tuple[float, int, Callable[[], None]]] = []
-        self.queue = ApprovalQueue(self, self._go_to, self._pages, lambda: self.now, self._later)
-
-        self._acts: dict[str, Callable[[], object]] = {
-            "Enter": self.queue.enter,
-            "Escape": self.queue.escape,
-            "PgDn": lambda: self.queue.turn(forward=True),
-            "Ctrl-O": self.queue.expand,
-            "Alt-A": lambda: self.queue.widen("always"),
-            "Alt-U": lambda: self.queue.widen(None),
-        }
-
-    def _pages(self, question: PermissionPrompt, text: str) -> ProposalPages:
-        return ProposalPages(question.request, "", 80, self.shown.append, text=text)
-
-    def _go_to(self, mode: str) -> None:
-        self.mode = mode
-
-    def _later(self, wait: float, act: Callable[[], None]) -> None:
-        heapq.heappush(self._due, (self.now + wait, next(self._order), act))
-
-    def insert_text(self, data: str) -> None:
-        self.text += data
-
-    def rest(self, seconds: float) -> None:
-        """Let the time go by."""
-        until = self.now + seconds
-        while self._due and self._due[0][0] <= until:
-            self.now, _, act = heapq.heappop(self._due)
-            act()
-        self.now = until
-
-    def ask(self, command: str = "ls", **more: Any) -> None:
-        request = extensions.ApprovalRequest("run_cmd", json.dumps({"command": command}), "", **more)
-        call = schema.PermissionCall(tool_call_id="1")
-        params = schema.PermissionParams("s", call, [], meta={extensions.REVIEW: request})
-        self.queue.request_approval(PermissionPrompt(1, params, self.answers.append))
-
-    def press(self, key: str) -> None:
-        """Press a key, as the terminal's table has it act."""
-        self.queue.pressed()
-        match self.mode, key:
-            case "line", "Enter" if self.queue.waits:
-                self.sent.append(self.text)
-                self.text = ""
-            case "line", "Enter":
-                pass
-            case "line", _:
-                self.text += key
-            case "review", _ if key in self._acts:
-                self._acts[key]()
-            case "review", _:
-                self.queue.letter(key)
-            case "confirm", _:
-                self.queue.confirm(key)
-        if self.mode == "line":
-            self.queue.line_changed()
-
-    @property
-    def approved(self) -> int:
-        return sum(answer.outcome.option_id == "allow_once" for answer in self.answers)
-
+from tests.supervisor.clients.console.typist import HIDDEN, LONG_ONE, LONG_TEXT, PLAIN, PROTECTED, Typist
 
 YES: Final[list[tuple[str, dict[str, Any], list[str | float], int]]] = [
     ("enter at once", {}, ["Enter", 2.0], 0),

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 from supervisor.acp import extensions, schema
+from supervisor.clients.console.answer_guard import BURST_S
 from tests.supervisor.clients.console.fake_daemon import FakeDaemon, called, ended, heard, said
 from tests.supervisor.clients.console.terminals import ALT_ENTER, END, ENTER, ESCAPE, INTERRUPT, Terminal, unexpected
 
@@ -233,6 +234,10 @@ def test_effects_are_shown_above_the_box_and_applied_or_rehearsed_when_edited(
 def test_a_yes_to_more_is_shown_and_confirmed(console: Terminal, daemon: FakeDaemon) -> None:
     proposed(console, daemon, covers="touch may change a.py\u202e")
     console.type("\x1ba", "touch may change a.py\\u202e")
+    console.until("y yes · n no ──")
+    console.type("\x1b[200~y\x1b[201~")
+    console.rest(3 * BURST_S)
+    assert not daemon.is_answered
     console.type("xn", "Alt-S this session")
     console.type("\x1bs", "until this session ends")
     console.type("\x1b[200~y\x1b[201~" + ENTER, "readable in a moment")
@@ -278,6 +283,51 @@ def test_an_enter_that_was_meant_for_a_line_runs_nothing(console: Terminal, daem
     daemon.end()
     idle(console, "> meanwhile I type")
     assert daemon.seen.count("session/prompt") == 1
+
+
+def test_a_script_that_presses_enter_every_20_ms_runs_nothing(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal(REAL_TIMES="1")
+    console.type("go" + ENTER)
+    daemon.prompt()
+    daemon.state("ReviewAction")
+    console.hammer(ENTER, 20)
+    daemon.ask("run_cmd", '{"command": "rm x"}')
+    assert "│ rm x" in console.hammer(ENTER, 60)
+    daemon.ask("run_cmd", '{"command": "rm y"}')
+    console.until("Enter runs it")
+    assert not daemon.is_answered
+    console.hammer(ENTER, 1)
+    assert daemon.answered() == {"option": "allow_once"}
+    assert "│ rm y" in console.hammer(ENTER, 60)
+    assert not daemon.is_answered
+
+
+def test_what_is_drawn_anew_is_read_anew(console: Terminal, daemon: FakeDaemon) -> None:
+    ask(console, daemon, "ls")
+    console.resize(60, 20)
+    console.until("readable in a moment")
+    console.until("Enter runs it")
+    console.signal(signal.SIGCONT)
+    console.until("readable in a moment")
+    console.until("Enter runs it")
+
+
+def test_a_rule_that_the_screen_cuts_off_cannot_be_confirmed(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal(rows=4)
+    console.type("go" + ENTER)
+    daemon.prompt()
+    daemon.state("ReviewAction")
+    daemon.ask("run_cmd", '{"command": "ls"}', covers="word " * 60)
+    for rows in (4, 8):
+        console.resize(80, rows)
+        console.until("Enter runs it")
+        console.type("\x1bs", "needs more rows")
+        console.type("yn", "Alt-S this session")
+    console.resize(80, 24)
+    console.until("Enter runs it")
+    console.type("\x1bs", "y yes · n no ──")
+    console.type("y")
+    assert daemon.answered() == {"option": "allow_once", extensions.SCOPE: "session"}
 
 
 def test_pasted_text_answers_nothing_and_begins_a_line(console: Terminal, daemon: FakeDaemon) -> None:
