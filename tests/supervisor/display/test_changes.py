@@ -102,6 +102,11 @@ def test_a_line_of_a_difference_shows_its_blanks(line: str) -> None:
     assert [text for _, text in changes.differences(told)][1:] == [BLANKS[line]]
 
 
+def test_what_git_tracks_and_would_be_gone_is_told_to_clients() -> None:
+    told = presented(effects(change("- a", tracked=True), change("- b"))).changes
+    assert [each.path for each in told if each.tracked] == ["a"]
+
+
 def test_what_a_difference_was_decoded_from_is_said() -> None:
     told = presented(effects(change("~ a", diff="+x\n", encoding="UTF-16 LE, decoded")))
     assert next(iter(changes.differences(told))) == ("bold", "M a  (UTF-16 LE, decoded)")

@@ -1,14 +1,17 @@
 """Who is asked about a call, how often, and whose answer counts."""
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
+from threading import Barrier
 from typing import Any, Final
 
 import pytest
 
 from supervisor.acp import extensions, jsonrpc
-from supervisor.journal.facts import CallEnded
-from tests.daemon_process import ASK, DaemonProcess, Lines
-from tests.supervisor.histories import ASKING
+from supervisor.journal.facts import CallDecided, CallEnded
+from tests.daemon_process import ASK, DaemonProcess, Lines, scripted
+from tests.supervisor.histories import ASKING, DONE, call
 
 CONFIG: Final = ASKING
 NO_SUCH_METHOD: Final = {"code": jsonrpc.METHOD_NOT_FOUND, "message": "no such method"}
@@ -81,6 +84,41 @@ def test_errors_of_all_clients_decline_the_call(daemon: DaemonProcess, model: st
         fail(owner, question)
         assert owner.ends_turn(prompt)
     assert outcome(daemon, session) == "denied"
+
+
+def test_of_answers_at_the_same_instant_one_counts_and_the_rest_answers_nothing_else(
+    daemon: DaemonProcess, tmp_path: Path, root: Path
+) -> None:
+    writes = [{"calls": [call("write_file", path=path, content="x")]} for path in ("b.txt", "c.txt")]
+    model = scripted(tmp_path / "two.jsonl", *writes, DONE)
+    with ExitStack() as stack:
+        owner, *others = (stack.enter_context(daemon.client()) for _ in range(6))
+        session, prompt, question = owner.ask(root, model)
+        asked = [(owner, question)]
+        for other in others:
+            other.load(session)
+            asked.append((other, other.until(ASK)))
+        together = Barrier(len(asked))
+
+        def answer(number: int) -> None:
+            client, question = asked[number]
+            options = ["allow_once", "reject_once"]
+            together.wait()
+            for option in options[:: -1 if number % 2 else 1]:  # and each of them says yes and no
+                client.choose(question, option)
+
+        with ThreadPoolExecutor(len(asked)) as hands:
+            list(hands.map(answer, range(len(asked))))
+        question = owner.until(ASK)
+        for client, late in asked:
+            client.allow(late)
+            client.status()  # it has arrived
+        owner.choose(question, "reject_once")
+        assert owner.ends_turn(prompt)
+    first, second = daemon.facts_of(session, CallDecided)
+    assert first.committed == (root / "b.txt").exists()
+    assert not second.committed
+    assert not (root / "c.txt").exists()
 
 
 # --- who is asked when ------------------------------------------------------------------------------------------------
