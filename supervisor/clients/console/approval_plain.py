@@ -4,7 +4,7 @@ Rule: the same as in the box. Only "y" is a yes, and a yes to more than is shown
 answer decides nothing.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TextIO
 
@@ -13,6 +13,7 @@ from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.clients.console.approval_form import ApprovalForm, offered_rule, wider_approvals, with_rule
 from supervisor.clients.console.proposal_pages import ProposalPages
 from supervisor.clients.console.shown import Item
+from supervisor.clients.console.typed_lines import TypedLines
 from supervisor.display.escape import visible
 from supervisor.rules.edited_rule import editable
 
@@ -44,10 +45,8 @@ class PlainApproval:
     out: TextIO
     """Takes questions."""
     columns: int
-    line: Callable[[str], Awaitable[str | None]]
-    """Reads an answer after a prompt; None at the end of the input."""
-    set_aside: Callable[[str], None]
-    """Takes a line that is none."""
+    lines: TypedLines
+    """Gives answers."""
 
     def __post_init__(self) -> None:
         self._form = ApprovalForm(self.question.request)
@@ -60,7 +59,7 @@ class PlainApproval:
         self._write(f"{form.request.tool}, {form.label}:\n{form.text}\n({form.request.reason})")
         decided = False
         while not decided:
-            answer = await self.line(self._prompt())
+            answer = await self.lines.answer(self._prompt())
             if answer is None:
                 self.question.reject()
                 return
@@ -73,16 +72,16 @@ class PlainApproval:
             case "y" | "yes":
                 return self._settled(self._form.text)
             case "e" | "edit" if request.editable:
-                return self._settled(await self.line("instead: ") or "")
+                return self._settled(await self.lines.text("instead: ") or "")
             case _ if answer in _WIDER and (request.covers if _WIDER[answer] else request.escalation):
                 return await self._widened(_WIDER[answer])
             case "all" | "more":
                 self._pages.turn(True) if answer == "more" else self._pages.everything()
                 return False
             case _ if answer not in _NO:
-                self.set_aside(line)
+                self.lines.set_aside(line)
                 return False
-        self.question.reject(await self.line("why? ") or "")
+        self.question.reject(await self.lines.text("why? ") or "")
         return True
 
     def _settled(self, text: str) -> bool:
@@ -103,15 +102,15 @@ class PlainApproval:
         for at, step in enumerate(steps):
             rule = offered_rule(self._form.request) if step.scope != "once" else None
             self._write(step.text)
-            answer = (await self.line("[y/N/e] " if rule else "[y/N] ") or "").strip().lower()
+            answer = (await self.lines.answer("[y/N/e] " if rule else "[y/N] ") or "").strip().lower()
             while rule is not None and answer in ("e", "edit"):
                 self._write(f"The rule: {editable(rule)}")
                 try:
-                    steps[at] = with_rule(self._form, step, await self.line("instead: ") or "")
+                    steps[at] = with_rule(self._form, step, await self.lines.text("instead: ") or "")
                 except ValueError as error:
                     self._write(str(error))
                 self._write(steps[at].text)
-                answer = (await self.line("[y/N/e] ") or "").strip().lower()
+                answer = (await self.lines.answer("[y/N/e] ") or "").strip().lower()
             if answer not in _YES:
                 return False
         last = steps[-1]

@@ -1,32 +1,29 @@
 """The console without a terminal: lines in, lines out, no escape sequence ever.
 
 Rule: answers, and what was asked for with a slash, go to standard output as they come; everything else goes to standard
-error. Where nobody can be asked, what policy asks about is declined. On a terminal, a line that was begun before a
-question could be read, or pasted among others, answers nothing: it waits for the end of the turn.
+error. Where nobody can be asked, what policy asks about is declined. A line that answers nothing waits for the end of
+the turn (`typed_lines`).
 """
 
 import asyncio
 import errno
 import io
 import os
-import select
 import shutil
 import signal
 import sys
-import termios
-import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, TextIO, TypeVar
 
 from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.clients.console import styled_text
-from supervisor.clients.console.answer_guard import READABLE_S
 from supervisor.clients.console.approval_plain import PlainApproval
-from supervisor.clients.console.daemon_link import Connecting, in_thread
+from supervisor.clients.console.daemon_link import Connecting
 from supervisor.clients.console.options import ConsoleOptions
 from supervisor.clients.console.session_controller import SessionController
 from supervisor.clients.console.shown import AnswerEnds, Document, Item, Lines, Said, ShownPrompt
 from supervisor.clients.console.slash_commands import Leave, execute
+from supervisor.clients.console.typed_lines import TypedLines
 from supervisor.config.settings import Settings
 from supervisor.display.columns import broken, width
 from supervisor.display.escape import visible
@@ -45,6 +42,10 @@ class PlainScreen:
         self._out, self._errors = out, errors
         self.questions: asyncio.Queue[PermissionPrompt] = asyncio.Queue()
         self.withdrawn: set[PermissionPrompt] = set()
+        self.asking: PermissionPrompt | None = None
+        """The question that is asked now."""
+        self.ends: Callable[[], object] = lambda: None
+        """Ends that, for it was withdrawn."""
         self._attended = attended
         self._one_terminal = os.isatty(1)
         """Whether a line on standard error would break one on standard output."""
@@ -123,6 +124,8 @@ class PlainScreen:
                 self.questions.get_nowait()
         else:
             self.withdrawn.add(question)
+        if question in (None, self.asking):
+            self.ends()
 
     def drop_unfinished(self) -> int:
         """Everything that was said is out."""
@@ -148,9 +151,7 @@ class PlainConsole:
         self._controller = SessionController(settings, options, connecting, self._screen)
         self._interrupted = asyncio.Event()
         self._running = False
-        self._input = b""
-        self._ahead: list[str] = []
-        """Lines that wait for the end of the turn."""
+        self._lines = TypedLines(self._errors, self._or_interrupted, attended=self._attended)
         self._failure: BaseException | None = None
 
     async def run(self) -> int:
@@ -161,7 +162,7 @@ class PlainConsole:
         approver = loop.create_task(self._approve_calls())
         try:
             await self._or_interrupted(self._controller.open())
-            while (line := self._ahead.pop(0) if self._ahead else await self._line("> ")) is not None:
+            while (line := self._lines.ahead.pop(0) if self._lines.ahead else await self._lines.line("> ")) is not None:
                 if line.strip():
                     await self._one(line)
         except Leave:
@@ -209,80 +210,32 @@ class PlainConsole:
             task.cancel()
             stop.cancel()
 
-    async def _line(self, prompt: str) -> str | None:
-        """Return the next line of the input without its end; None at the end of it."""
-        if self._attended:
-            self._errors.write(prompt)
-            self._errors.flush()
-        while b"\n" not in self._input and sys.stdin is not None:
-            chunk = await self._or_interrupted(asyncio.wrap_future(in_thread(_read)))
-            if not chunk:
-                break
-            self._input += chunk
-        line, end, self._input = self._input.partition(b"\n")
-        return line.decode("utf-8", "replace").removesuffix("\r") if line or end else None
-
-    async def _answer(self, prompt: str) -> str | None:
-        """Return the next line that was begun when the prompt could be read, and not pasted; None at the end."""
-        while self._has_line():
-            if (early := await self._line("")) is None:
-                return None
-            self._set_aside(early)
-        self._input += _half_typed()
-        meant = not self._input
-        shown = time.monotonic()
-        while (line := await self._line(prompt)) is not None:
-            more = self._has_line()
-            if meant and not more and time.monotonic() >= shown + READABLE_S:
-                break
-            self._set_aside(line)
-            meant = not more
-        return line
-
-    def _has_line(self) -> bool:
-        return b"\n" in self._input or bool(select.select([0], [], [], 0)[0])
-
-    def _set_aside(self, line: str) -> None:
-        self._ahead.append(line)
-        self._errors.write(f"(not an answer, but for after this turn: {visible(line)})\n")
-
     async def _approve_calls(self) -> None:
         """Ask about calls, one at a time."""
         while True:
             question = await self._screen.questions.get()
             if question not in self._screen.withdrawn:
-                printed = self._controller.state.output_of(question.params.tool_call.tool_call_id)
-                await PlainApproval(
-                    question,
-                    printed,
-                    self._screen.show,
-                    self._errors,
-                    self._screen.width(),
-                    self._answer,
-                    self._set_aside,
-                ).decide()
+                await self._approve(question)
 
-
-def _read() -> bytes:
-    """Return what there is on standard input; not through `sys.stdin`, whose lock would outlive us."""
-    try:
-        return os.read(0, 2**16)
-    except OSError:
-        return b""
-
-
-def _half_typed() -> bytes:
-    """Take from the terminal what was typed of a line that is not finished."""
-    try:
-        lines = termios.tcgetattr(0)
-        keys = [*lines[:3], lines[3] & ~termios.ICANON, *lines[4:]]
+    async def _approve(self, question: PermissionPrompt) -> None:
+        """Ask about one call, which has the input until it is decided, here or elsewhere."""
+        printed = self._controller.state.output_of(question.params.tool_call.tool_call_id)
+        out, columns = self._errors, self._screen.width()
+        approval = PlainApproval(question, printed, self._screen.show, out, columns, self._lines)
+        deciding = asyncio.ensure_future(approval.decide())
+        self._screen.asking, self._screen.ends = question, deciding.cancel
         try:
-            termios.tcsetattr(0, termios.TCSANOW, keys)
-            return _read() if select.select([0], [], [], 0)[0] else b""
+            with self._lines.for_question():
+                await asyncio.wait((deciding,))
         finally:
-            termios.tcsetattr(0, termios.TCSANOW, lines)
-    except termios.error:  # it is gone
-        return b""
+            deciding.cancel()
+            self._screen.asking, self._screen.ends = None, lambda: None
+        if deciding.cancelled():
+            out.write("\n(this needs no answer any more)\n")
+        else:
+            deciding.result()
+        if not self._running:
+            self._lines.prompt("> ")
 
 
 async def run_plain(settings: Settings, options: ConsoleOptions, connecting: Connecting) -> int:

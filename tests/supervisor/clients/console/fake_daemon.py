@@ -167,11 +167,12 @@ class FakeDaemon:
         self._connections[-1].sendall(jsonrpc.notification("$/cancel_request", params))
 
     def answered(self) -> dict[str, Any]:
-        """Wait for the answer to a question: its option, and what else it says."""
-        result = json.loads(self._answers.get(timeout=HANG_GUARD).result or b"null")
+        """Wait for the answer to a question that was not withdrawn: its option, and what else it says."""
+        while (given := self._answers.get(timeout=HANG_GUARD).result) is None:
+            pass
+        result = json.loads(given)
         return {"option": result["outcome"]["optionId"], **result.get("_meta", {})}
 
-    @property
     def is_answered(self) -> bool:
         """Whether an answer is here that nobody has looked at."""
         return not self._answers.empty()

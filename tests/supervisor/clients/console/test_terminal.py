@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from supervisor.acp import extensions, schema
-from supervisor.clients.console.answer_guard import BURST_S
+from supervisor.clients.console.answer_guard import BURST_S, QUIET_S
 from tests.supervisor.clients.console.fake_daemon import FakeDaemon, called, ended, heard, said
 from tests.supervisor.clients.console.terminals import ALT_ENTER, END, ENTER, ESCAPE, INTERRUPT, Terminal, unexpected
 
@@ -237,7 +237,7 @@ def test_a_yes_to_more_is_shown_and_confirmed(console: Terminal, daemon: FakeDae
     console.until("y yes · n no ──")
     console.type("\x1b[200~y\x1b[201~")
     console.rest(3 * BURST_S)
-    assert not daemon.is_answered
+    assert not daemon.is_answered()
     console.type("xn", "Alt-S this session")
     console.type("\x1bs", "until this session ends")
     console.type("\x1b[200~y\x1b[201~" + ENTER, "readable in a moment")
@@ -295,11 +295,11 @@ def test_a_script_that_presses_enter_every_20_ms_runs_nothing(terminal: Open, da
     assert "│ rm x" in console.hammer(ENTER, 60)
     daemon.ask("run_cmd", '{"command": "rm y"}')
     console.until("Enter runs it")
-    assert not daemon.is_answered
+    assert not daemon.is_answered()
     console.hammer(ENTER, 1)
     assert daemon.answered() == {"option": "allow_once"}
     assert "│ rm y" in console.hammer(ENTER, 60)
-    assert not daemon.is_answered
+    assert not daemon.is_answered()
 
 
 def test_what_is_drawn_anew_is_read_anew(console: Terminal, daemon: FakeDaemon) -> None:
@@ -586,6 +586,40 @@ def say(console: Terminal, lines: list[str]) -> None:
         console.until(lambda _: console.raw.endswith((b"] ", b": ", b"? ")))
         before = len(console.raw)
         console.type(line + ENTER, lambda _, before=before: len(console.raw) > before)  # type: ignore[misc]
+
+
+def test_plain_lines_that_are_begun_too_early_answer_nothing(home: Path, root: Path, daemon: FakeDaemon) -> None:
+    with Terminal(home, root.parent, "--plain", REAL_TIMES="1") as console:
+        console.until("\n>")
+        daemon.ask("run_cmd", '{"command": "ls"}')  # of somebody else's turn: a line is waited for, too
+        console.until("run it? [y/N/e]")
+        console.hammer("y" + ENTER, 55)
+        console.hammer("y", 1)  # the beginning of a line that ends after the pause
+        console.rest(QUIET_S)
+        assert not daemon.is_answered()
+        console.type(ENTER, lambda screen: screen.endswith("turn: y)\nrun it? [y/N/e]"))
+        assert not daemon.is_answered()
+        while not daemon.is_answered():
+            console.rest(QUIET_S + 0.3)
+            assert "session/prompt" not in daemon.seen
+            console.hammer("y" + ENTER, 1)
+        assert daemon.answered() == {"option": "allow_once"}
+
+
+def test_plain_lines_go_to_a_question_as_long_as_it_is_asked(home: Path, root: Path, daemon: FakeDaemon) -> None:
+    with Terminal(home, root.parent, "--plain") as console:
+        console.until("\n>")
+        daemon.tell(heard("from elsewhere"))
+        number = daemon.ask("run_cmd", '{"command": "rm x"}')
+        console.until("run it? [y/N/e]")
+        daemon.withdraw(number)
+        console.until("(this needs no answer any more)\n>")
+        daemon.ask("run_cmd", '{"command": "rm y"}')
+        console.until("run it? [y/N/e]\n(this needs no answer any more)\n> run_cmd, command:")
+        say(console, ["y"])
+        assert daemon.answered() == {"option": "allow_once"}
+        console.type("mine" + ENTER)
+        assert daemon.prompt() == "mine"
 
 
 def test_plain_lines_on_a_terminal_ask_about_calls(home: Path, root: Path, daemon: FakeDaemon) -> None:
