@@ -74,8 +74,8 @@ class Conversation:
     """Of the session's facts so far."""
     options: Callable[[], ModelOptions] = ModelOptions
     """Gives what the next request asks for of its reply."""
-    sees: Callable[[], frozenset[str]] = frozenset
-    """Says which blocks the model is shown as they are: "image", "document"."""
+    sees: Callable[[str], frozenset[str]] = lambda _model: frozenset()
+    """Says which blocks the model of a name is shown as they are: "image", "document"."""
     ledger: Ledger = field(default_factory=Ledger)
     """The budgets that it shares."""
     batch: str = ""

@@ -15,6 +15,7 @@ import trio
 from supervisor.agent.accepted_reply import accepted
 from supervisor.agent.allowance import Allowance
 from supervisor.agent.amount import Amount, cost_of, tokens_in
+from supervisor.agent.content_refusals import RefusalSearch
 from supervisor.agent.input_bound import most_input
 from supervisor.agent.models.immediate import ImmediateModel
 from supervisor.agent.models.model import Model, ModelOptions, ModelRequest, Progress, Reply, Retrying
@@ -24,7 +25,7 @@ from supervisor.agent.transcript import Transcript
 from supervisor.agent.turn import Event, SuspendedTurn
 from supervisor.config.model_keys import Price
 from supervisor.errors import ModelError
-from supervisor.journal.facts import ModelRetried, Replied, TurnSuspended
+from supervisor.journal.facts import ContentsRefused, ModelRetried, Replied, TurnSuspended
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.tools.router import Router
 
@@ -51,13 +52,14 @@ class Requester:
     """What the conversation may use."""
     options: Callable[[], ModelOptions] = ModelOptions
     """Gives what the next request asks for of its reply."""
-    sees: Callable[[], frozenset[str]] = frozenset
-    """Says which blocks the model is shown as they are: "image", "document"."""
+    sees: Callable[[str], frozenset[str]] = lambda _model: frozenset()
+    """Says which blocks the model of a name is shown as they are: "image", "document"."""
 
     async def reply(self, model: Model, router: Router, system: str, *, own: bool = True) -> tuple[Reply, Replied]:
         """Return the model's next reply, as the transcript takes it, and the fact that is to be recorded.
 
-        What was chosen of replies is asked of the session's `own` model alone.
+        What was chosen of replies is asked of the session's `own` model alone. Where its server takes a request without
+        some images or documents alone, that is recorded.
 
         Raises:
             SuspendedTurn: a budget holds no further request.
@@ -74,15 +76,35 @@ class Requester:
             options=self.options() if own else ModelOptions(),
             origins=history.origins,
         )
-        if self.transcript.with_contents:
-            store = router.intake.store
-            request = await trio.to_thread.run_sync(filled, request, self.transcript, store, self.sees())
-        price, began = self._price(model), time.monotonic()
-        if not self.allowance.scopes():
+        search, began = RefusalSearch(), time.monotonic()
+        while True:
+            asked = await self._with_contents(request, model, router, search.left_out)
             try:
-                reply = accepted(await model.reply(request, self._progress), self.transcript.ids)
+                answer = await self._answer(model, asked, began)
+                break
             except ModelError as error:
-                raise self._suspended(error) from error
+                if not search.goes_on(error, asked):
+                    raise self._suspended(error) from error
+        if search.left_out:
+            refused = tuple(self.transcript.contents[each] for each in sorted(search.left_out))
+            await self.record(ContentsRefused(self.transcript.turn, model.name, refused, str(search.first)))
+        return answer
+
+    async def _with_contents(
+        self, request: ModelRequest, model: Model, router: Router, left_out: frozenset[str]
+    ) -> ModelRequest:
+        """Return a request with the images and documents that a model is shown, but for some."""
+        if not self.transcript.with_contents:
+            return request
+        refused = self.transcript.refused_contents.get(model.name, frozenset()) | left_out
+        known = self.transcript, router.intake.store, self.sees(model.name), refused
+        return await trio.to_thread.run_sync(filled, request, *known)
+
+    async def _answer(self, model: Model, request: ModelRequest, began: float) -> tuple[Reply, Replied]:
+        """Make a request, within the budgets; raises as `reply`."""
+        price = self._price(model)
+        if not self.allowance.scopes():
+            reply = accepted(await model.reply(request, self._progress), self.transcript.ids)
             replied = self._replied(reply, price, began)
             self.allowance.ledger.add(_used(replied), self.allowance.run)
             return reply, replied
@@ -95,7 +117,7 @@ class Requester:
         except ModelError as error:
             if not error.billed:
                 paid.give_back()
-            raise self._suspended(error) from error
+            raise
         finally:
             paid.close()
         return reply, replied

@@ -19,8 +19,8 @@ from supervisor.journal.kept_content import KeptContent
 from supervisor.tools.content_words import in_place
 from workers.wire.media_types import DOCUMENT
 
-ENCODED_AT_MOST: Final = 20 * 2**20
-"""Characters of base64 in one request: servers take 32 MB of everything."""
+ENCODED_AT_MOST: Final = 18_000_000
+"""Characters of base64 in one request: servers take 20 MB (Gemini) to 32 MB (Anthropic) of everything."""
 IMAGES_AT_MOST: Final = 100
 PAGES_AT_MOST: Final = 100
 """Pages of all documents together."""
@@ -31,10 +31,15 @@ _UNSEEN: Final[Mapping[str, str]] = {
 }
 _NO_ROOM: Final = "a request has room for the newest ones alone"
 _GONE: Final = "it is not kept any more"
+_REFUSED: Final = "the server of this model refuses it"
 
 
 def filled(
-    request: ModelRequest, transcript: Transcript, store: ContentStore | None, sees: frozenset[str]
+    request: ModelRequest,
+    transcript: Transcript,
+    store: ContentStore | None,
+    sees: frozenset[str],
+    refused: frozenset[str] = frozenset(),
 ) -> ModelRequest:
     """Return a request with the images and documents that its messages name; it waits for the disk.
 
@@ -43,17 +48,25 @@ def filled(
         transcript: of the conversation; it does not change meanwhile.
         store: where they are kept; None where none are.
         sees: the blocks that the model is shown as they are.
+        refused: the digests of what its server does not take.
     """
-    return _Filling(transcript.contents, store, sees).fill(request, transcript)
+    return _Filling(transcript.contents, store, sees, refused).fill(request, transcript)
 
 
 class _Filling:
     """The contents of one request, while they are gathered from the newest on."""
 
-    def __init__(self, known: Mapping[str, KeptContent], store: ContentStore | None, sees: frozenset[str]) -> None:
+    def __init__(
+        self,
+        known: Mapping[str, KeptContent],
+        store: ContentStore | None,
+        sees: frozenset[str],
+        refused: frozenset[str],
+    ) -> None:
         self._known = known
         self._store = store
         self._sees = sees
+        self._refused = refused
         self._media: dict[str, str] = {}
         self._room, self._images, self._pages = ENCODED_AT_MOST, IMAGES_AT_MOST, PAGES_AT_MOST
 
@@ -75,11 +88,13 @@ class _Filling:
         if block["type"] not in CONTENTS:
             return block
         content = self._known[block["source"]["digest"]]
-        why = _UNSEEN[block["type"]] if block["type"] not in self._sees else self._refused(content)
+        why = _UNSEEN[block["type"]] if block["type"] not in self._sees else self._missing(content)
         return block if not why else {"type": "text", "text": in_place(content, why, self._text_of(content))}
 
-    def _refused(self, content: KeptContent) -> str:
+    def _missing(self, content: KeptContent) -> str:
         """Return why a content is not shown, a clause; "" where it is, and has its room."""
+        if content.digest in self._refused:
+            return _REFUSED
         size = -(-content.size // 3) * 4
         images, pages = (0, content.pages) if content.media_type == DOCUMENT else (1, 0)
         if size > self._room or images > self._images or pages > self._pages:

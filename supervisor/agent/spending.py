@@ -3,9 +3,9 @@
 Rule: never too little. A request whose end was not recorded counts with all that was reserved for it, since its server
 bills it.
 
-Facts ignored: BatchStarted, CallDecided, CallStarted, FaultsAllowed, ModeChanged, ModelRetried, ModelSwitched,
-OptionChosen, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned,
-TurnResumed, TurnSuspended, Unreadable.
+Facts ignored: BatchStarted, CallDecided, CallStarted, ContentsRefused, FaultsAllowed, ModeChanged, ModelRetried,
+ModelSwitched, OptionChosen, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened, ToolsChanged, TurnEnded,
+TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
 """
 
 from supervisor.agent.amount import NOTHING, Amount, tokens_in

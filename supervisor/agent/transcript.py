@@ -26,6 +26,7 @@ from supervisor.journal.facts import (
     CallDecided,
     CallEnded,
     CallStarted,
+    ContentsRefused,
     Fact,
     ModeChanged,
     ModelSwitched,
@@ -68,6 +69,8 @@ class Transcript:
         """The indices of messages that name images or documents."""
         self.contents: dict[str, KeptContent] = {}
         """Those, by their digests."""
+        self.refused_contents: dict[str, frozenset[str]] = {}
+        """The digests of those that a model's server refuses, by the model."""
         self.turn = 0
         self.replies = 0
         """Replies in the last turn."""
@@ -125,7 +128,7 @@ class Transcript:
                 self.will_run = {}
                 asked = [schema_block(fact.answer_schema)] if fact.answer_schema is not None else []
                 self._say("user", [*self._mode_notice(), *self._undone_notice(), *self._said(fact), *asked])
-            case TurnResumed() | TurnSuspended() | TurnQuestioned() | ModelSwitched():
+            case TurnResumed() | TurnSuspended() | TurnQuestioned() | ModelSwitched() | ContentsRefused():
                 self._turn_goes_on(fact)
             case ToolsChanged():
                 self.measured = None
@@ -165,8 +168,14 @@ class Transcript:
         else:
             self._mode = fact.mode
 
-    def _turn_goes_on(self, fact: TurnResumed | TurnSuspended | TurnQuestioned | ModelSwitched) -> None:
+    def _turn_goes_on(
+        self, fact: TurnResumed | TurnSuspended | TurnQuestioned | ModelSwitched | ContentsRefused
+    ) -> None:
         match fact:
+            case ContentsRefused(model=model, contents=contents):
+                before = self.refused_contents.get(model, frozenset())
+                self.refused_contents[model] = before.union(each.digest for each in contents)
+                self.measured = None
             case TurnSuspended():
                 self.suspended, self.resumed = fact, 0  # the process that recorded it was well
                 self.detour.since = fact.since

@@ -208,6 +208,18 @@ class ModelRetried(_TurnFact, frozen=True):
     delay: float
 
 
+class ContentsRefused(_TurnFact, frozen=True):
+    """A model's server has refused a request with these images and documents, and taken it without them.
+
+    From here on this model reads words in their place.
+    """
+
+    model: str
+    contents: tuple[KeptContent, ...]
+    because: str
+    """The server's words."""
+
+
 class ToolsChanged(_TurnFact, frozen=True):
     """The model is offered other tools from its next request on: a category's workers failed, or work again."""
 
@@ -403,6 +415,7 @@ Fact = (
     | BudgetReserved
     | BudgetChanged
     | ModelRetried
+    | ContentsRefused
     | ToolsChanged
     | Replied
     | CallStarted

@@ -29,6 +29,7 @@ from supervisor.journal.facts import (
     CallDecided,
     CallEnded,
     CallStarted,
+    ContentsRefused,
     Fact,
     ModeChanged,
     ModelRetried,
@@ -51,7 +52,7 @@ from supervisor.journal.index import SessionIndex, Summary, session_named, utc
 from supervisor.journal.journal import ChainCheck, JournalEntry, open_journal
 from supervisor.reports.call_record import Why
 from supervisor.reports.why import explain
-from supervisor.tools.content_words import described
+from supervisor.tools.content_words import described, refusal_notice
 from supervisor.tools.outcomes import availability_notice
 from supervisor.undo.packs import PackStore
 
@@ -168,6 +169,7 @@ def _notes(fact: Fact) -> list[str]:
             return [f"resumed by {one_line(fact.by, _WIDTH)}" if fact.by else "interrupted, and resumed"]
         case (
             ToolsChanged()
+            | ContentsRefused()
             | ModeChanged()
             | OptionChosen()
             | ModelRetried()
@@ -194,6 +196,7 @@ def _without_reply(fact: TurnSuspended | ModelSwitched) -> str:
 
 def _besides(
     fact: ToolsChanged
+    | ContentsRefused
     | ModeChanged
     | OptionChosen
     | ModelRetried
@@ -212,8 +215,9 @@ def _besides(
     if isinstance(fact, ModeChanged | OptionChosen):
         name, value = ("mode", fact.mode) if isinstance(fact, ModeChanged) else (fact.option, fact.value or "default")
         return one_line(f"from here on the {name} {value}", _WIDTH)
-    if isinstance(fact, ToolsChanged):
-        return one_line(availability_notice(fact), _WIDTH * 4)
+    if isinstance(fact, ToolsChanged | ContentsRefused):
+        said = availability_notice(fact) if isinstance(fact, ToolsChanged) else refusal_notice(fact)
+        return one_line(said, _WIDTH * 8)
     return f"asked the model again after {fact.kind}: {one_line(fact.message, _WIDTH)}"
 
 
@@ -265,7 +269,14 @@ def _messages(entries: Sequence[JournalEntry], store: ContentStore, sees: frozen
     for fact in transcript.closing_facts():
         transcript.apply(fact)
     request = ModelRequest("", (), transcript.messages, transcript.step, origins=transcript.origins)
-    return filled(request, transcript, store, sees)
+    refused = transcript.refused_contents.get(_model(entries), frozenset())
+    return filled(request, transcript, store, sees, refused)
+
+
+def _model(entries: Sequence[JournalEntry]) -> str:
+    """Return the session's model; "" where it has none."""
+    opened = [entry.fact for entry in entries if isinstance(entry.fact, SessionOpened | SessionChanged)]
+    return (opened[-1].model or "") if opened else ""
 
 
 def _as_json(entries: Sequence[JournalEntry], _store: ContentStore) -> str:
@@ -287,8 +298,7 @@ def _as_gemini(entries: Sequence[JournalEntry], store: ContentStore) -> str:
     """Return what Gemini would be sent as `contents`; a model that is none stands for the newest."""
     request = _messages(entries, store, CONTENTS)
     writers = [origin.provider for origin in request.origins.values() if origin.format == FORMAT_NAME]
-    opened = [entry.fact for entry in entries if isinstance(entry.fact, SessionOpened | SessionChanged)]
-    model = (opened[-1].model or "") if opened else ""
+    model = _model(entries)
     taker = model if FORMAT_NAME in model else FORMAT_NAME
     return document(contents(request, writers[-1] if writers else FORMAT_NAME, taker))
 

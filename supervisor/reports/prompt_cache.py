@@ -11,6 +11,7 @@ TurnStarted, TurnSuspended, Unreadable.
 from typing import Final
 
 from supervisor.journal.facts import (
+    ContentsRefused,
     Fact,
     OptionChosen,
     Replied,
@@ -58,6 +59,8 @@ class PromptCache:
                 self._changed = "the profile or the model was changed"
             case OptionChosen(option="effort"):
                 self._changed = "how much the model thinks was changed"
+            case ContentsRefused():
+                self._changed = "words stand in place of what the model's server refused"
             case ToolsChanged():
                 what = "failed" if fact.because else "is back"
                 self._changed = f"the list of tools was changed: {fact.category} {what}"

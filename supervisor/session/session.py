@@ -142,9 +142,8 @@ class Session:
         facts = self.model_facts
         return ModelOptions() if facts is None else request_options(facts, self.reply_options)
 
-    def _sees(self) -> frozenset[str]:
-        facts = self.model_facts
-        return frozenset() if facts is None else facts.sees
+    def _sees(self, model: str) -> frozenset[str]:
+        return frozenset() if self._facts_of is None else self._facts_of(model).sees
 
     async def choose(self, option: str, value: str, by: str) -> None:
         """Choose how the model replies from its next request on, also while a turn runs.

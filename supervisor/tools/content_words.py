@@ -2,10 +2,13 @@
 
 from supervisor.display.escape import one_line
 from supervisor.display.proposed_effects import size
+from supervisor.journal.facts import ContentsRefused
 from supervisor.journal.kept_content import KeptContent
 from workers.wire.media_types import DOCUMENT, NAMES
 
 _NAME = 200
+_WORDS = 600
+"""Characters of a server's words."""
 
 
 def described(content: KeptContent) -> str:
@@ -29,3 +32,10 @@ def in_place(content: KeptContent, why: str, text: str = "") -> str:
     if text:
         return f"{said} Its text follows.\n\n{text}"
     return f"{said[:-1]} It has no text, either.)" if what == "document" and not content.text else said
+
+
+def refusal_notice(fact: ContentsRefused) -> str:
+    """Return what people are told of contents that a model's server does not take."""
+    what = " and ".join(map(described, fact.contents))
+    because = one_line(fact.because, _WORDS)
+    return f"The server of {fact.model} refuses {what}. Words stand in their place from here on. It says: {because}"

@@ -4,15 +4,17 @@ Whatever the format, a turn that is killed between its calls and the next reques
 session goes on with a model of another format, which is told all that was said and done before.
 """
 
+import base64
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
 
-from supervisor.journal.facts import Replied
+from supervisor.journal.facts import ContentsRefused, Replied
 from tests.chat_server import ChatServer, chat_reply
 from tests.daemon_process import DaemonProcess, Lines
 from tests.gemini_server import GeminiServer
@@ -131,6 +133,44 @@ def test_a_turn_that_was_killed_before_the_next_request_makes_the_same_one(
     facts = daemon.sessions[session]
     assert fault_in_facts(facts) is None
     assert [each.origin.provider for each in facts if isinstance(each, Replied) and each.origin] == [name, name]
+
+
+REFUSALS: Final[Mapping[str, tuple[int, str]]] = {
+    "messages": (400, "Could not process image"),
+    "chat": (400, "At most 0 image(s) may be provided in one request."),
+    "responses": (400, "You uploaded an unsupported image."),
+    "gemini": (400, "Request contains an invalid argument."),
+    "ollama": (400, "Failed to load image or audio file"),
+}
+"""What servers say of an image that they do not take, each with its status."""
+
+
+def test_an_image_that_a_server_refuses_is_words_from_then_on(home: Path, tmp_path: Path, root: Path) -> None:
+    home.mkdir(mode=0o700)
+    with ExitStack() as stack, (home / "config.toml").open("w") as config:
+        running = dict[str, ScriptServer]()
+        for name, form in FORMATS.items():
+            status, said = REFUSALS[name]
+            refuses = partial(_refused, said)
+            running[name] = stack.enter_context(form.server([form.done] * 2, judge=refuses, refusal=status))
+            config.write(f"[providers.{name}]\nbase_url = {running[name].url!r}\nformat = {name!r}\n")
+            config.write(f'[models."{name}/{form.model}"]\nimages = true\n')
+        config.flush()
+        image = {"type": "image", "data": base64.b64encode(picture()).decode(), "mimeType": "image/png"}
+        with DaemonProcess(home, tmp_path) as daemon, daemon.client() as client:
+            for name, form in FORMATS.items():
+                session = client.new_session(root, model=f"{name}/{form.model}")
+                for prompt in ([image, {"type": "text", "text": "Look."}], [{"type": "text", "text": "And now?"}]):
+                    client.request("session/prompt", {"sessionId": session, "prompt": prompt})
+                assert [each.refused is None for each in asked(running[name])] == [False, True, True], name
+                assert "the server of this model refuses it" in json.dumps(asked(running[name])[-1].body)
+                (refused,) = daemon.facts_of(session, ContentsRefused)
+                assert (refused.model, len(refused.contents)) == (f"{name}/{form.model}", 1)
+
+
+def _refused(said: str, body: Any) -> str | None:
+    """Return what is said of a request that holds a PNG."""
+    return said if base64.b64encode(b"\x89PNG\r\n\x1a\n")[:10].decode() in json.dumps(body) else None
 
 
 ORDERS: Final = [

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from supervisor.journal.facts import CallEnded, TurnStarted
+from supervisor.journal.facts import CallEnded, ContentsRefused, TurnEnded, TurnStarted
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.media_files import pdf, photo, picture
 from tests.messages_server import MessagesServer, reply
+from tests.script_server import Recorded
 from tests.supervisor.command import Strongroom
 
 MODEL = "claude-haiku-5-5"
@@ -153,6 +154,58 @@ def test_a_model_without_eyes_is_told_so_and_given_a_documents_text(
     assert "this model cannot see images" in first["content"][0]["text"]
     (result,) = last["content"]
     assert "Its text follows.\n\n[Page 1]\nThe answer is 42." in result["content"][1]["text"]
+
+
+class ParticularServer(MessagesServer):
+    """Takes no document, and says at which place it has found one."""
+
+    def fault_in_request(self, request: Recorded) -> str | None:
+        for index, message in enumerate(request.body["messages"]):
+            for at, block in enumerate(message["content"]):
+                for number, each in enumerate(block["content"] if block["type"] == "tool_result" else ()):
+                    if each["type"] == "document":
+                        place = f"messages.{index}.content.{at}.tool_result.content.{number}.pdf.source.base64.data"
+                        return f"{place}: The PDF specified was not valid."
+        return super().fault_in_request(request)
+
+
+@pytest.fixture
+def particular() -> Iterator[ParticularServer]:
+    with ParticularServer([]) as running:
+        yield running
+
+
+def test_a_document_that_the_models_server_refuses_is_words_from_then_on(
+    tmp_path: Path, particular: ParticularServer, root: Path
+) -> None:
+    (root / "a.pdf").write_bytes(pdf("The answer is 42."))
+    particular.add(reply("", [("read_file", {"path": "a.pdf"})]), reply("42."), reply("Red."), reply("Yes."))
+    keys = {"ANTHROPIC_BASE_URL": particular.url, "ANTHROPIC_API_KEY": "k"}
+    with DaemonProcess(tmp_path / "home", tmp_path, **keys) as daemon:
+        with daemon.client() as client:
+            session = client.new_session(root, model=MODEL)
+            asked(client, session, image_block(picture()), text_block("What does a.pdf say?"))
+            said = [each["content"]["text"] for each in heard(client, "agent_thought_chunk")]
+        (told,) = [each for each in said if "refuses" in each]
+        assert "a.pdf: PDF document, 1 page, " in told
+        assert "The PDF specified was not valid." in told
+        (refused,) = daemon.facts_of(session, ContentsRefused)
+        assert [each.name for each in refused.contents] == ["a.pdf"]
+        assert [each.status for each in daemon.facts_of(session, TurnEnded)] == ["ok"]
+        shown = particular.requests[-1].body["messages"]
+        assert shown[0]["content"][0]["type"] == "image"
+        words = shown[2]["content"][0]["content"][1]["text"]
+        assert "The document itself is not shown: the server of this model refuses it." in words
+        assert words.endswith("Its text follows.\n\n[Page 1]\nThe answer is 42.")
+        daemon.crash()
+        daemon.start()
+        with daemon.client() as client:
+            client.resume(session)
+            asked(client, session, text_block("And the image?"))
+        assert [each.refused is None for each in particular.requests] == [True, False, True, True]
+        exported = Strongroom(daemon.home, daemon.folder).run("history", session, "--format", "anthropic").json
+        assert exported[2]["content"][0]["content"][1]["text"] == words
+        assert "refuses a.pdf: PDF document" in Strongroom(daemon.home, daemon.folder).run("history", session).out
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 Rule: bad input is refused with its line before anything runs.
 
-Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallDecided, FaultsAllowed, ModeChanged, ModelRetried,
-ModelSwitched, OptionChosen, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened, ToolsChanged, TurnQuestioned,
-TurnResumed, TurnStarted, TurnSuspended, Unreadable.
+Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallDecided, ContentsRefused, FaultsAllowed, ModeChanged,
+ModelRetried, ModelSwitched, OptionChosen, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened, ToolsChanged,
+TurnQuestioned, TurnResumed, TurnStarted, TurnSuspended, Unreadable.
 """
 
 import sys

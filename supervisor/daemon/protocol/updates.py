@@ -28,6 +28,7 @@ from supervisor.journal.facts import (
     CallDecided,
     CallEnded,
     CallStarted,
+    ContentsRefused,
     Fact,
     ModelRetried,
     ModelSwitched,
@@ -42,7 +43,7 @@ from supervisor.journal.facts import (
     effective,
 )
 from supervisor.tools.approval import go_on_id, switch_id
-from supervisor.tools.content_words import described
+from supervisor.tools.content_words import described, refusal_notice
 from supervisor.tools.outcomes import allowed, availability_notice
 from workers.catalog import offered_tools
 
@@ -271,13 +272,19 @@ class Projection:
                 yield schema.ToolCallUpdate(tool_call_id=call, status="completed" if approved else "failed")
             case ModelSwitched():
                 yield from self._switched(fact)
-            case ToolsChanged():
-                message = f"turn-{fact.turn}-tools-{self._step}-{fact.category}"
-                yield schema.AgentThoughtChunk.of(f"\n\n({availability_notice(fact)})\n", message)
+            case ContentsRefused() | ToolsChanged():
+                yield self._notice(fact)
             case TurnSuspended() | TurnEnded():
                 yield from self._turn_stopped(fact)
             case _:
                 return
+
+    def _notice(self, fact: ContentsRefused | ToolsChanged) -> schema.AgentThoughtChunk:
+        if isinstance(fact, ContentsRefused):
+            said, what = refusal_notice(fact), f"refused-{self._step}"
+        else:
+            said, what = availability_notice(fact), f"tools-{self._step}-{fact.category}"
+        return schema.AgentThoughtChunk.of(f"\n\n({said})\n", f"turn-{fact.turn}-{what}")
 
     def _switched(self, fact: ModelSwitched) -> Iterator[schema.Update]:
         if (call := switch_id(fact.turn)) in self._known:

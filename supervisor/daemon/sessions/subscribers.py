@@ -18,7 +18,7 @@ from supervisor.daemon.protocol.connection import Connection
 from supervisor.daemon.protocol.tool_calls import awaiting_approval
 from supervisor.daemon.protocol.updates import Projection, suspension
 from supervisor.display.escape import one_line
-from supervisor.journal.facts import Fact, Replied, ToolsChanged, TurnEnded, TurnStarted, TurnSuspended
+from supervisor.journal.facts import ContentsRefused, Fact, Replied, ToolsChanged, TurnEnded, TurnStarted, TurnSuspended
 from supervisor.reports.prompt_cache import PromptCache
 from supervisor.system.off_loop import off_loop
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
@@ -115,7 +115,7 @@ class Subscribers:
                 self.tell(self.projection.of_event(event), but=self.prompter)
                 self.projection.apply(event)
                 return
-            case ToolsChanged():
+            case ToolsChanged() | ContentsRefused():
                 self.take(event)
             case _:
                 pass
