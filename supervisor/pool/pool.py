@@ -47,6 +47,8 @@ class Pool:
         self.workers = WorkerSet(spec, root_fd)
         self.checkout = self.workers.checkout
         self.times = CallTimes()
+        self.turns = trio.CapacityLimiter(spec.workers)
+        """For calls whose time begins only when a worker is there for them: each takes one before it is made."""
         self._ids = random_ids()
         self._opened_by_workers = identity(spec.stands_on) if spec.stands_on else None
 

@@ -8,10 +8,11 @@ document as it was; that is durable when a `KeptContent` is returned, so that th
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Final, Literal, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple
 
 import msgspec
 import trio
+from msgspec import Meta
 
 from supervisor.errors import KeptError, StrongroomError, WorkerDied, WorkerError, WorkerUnavailable
 from supervisor.journal.contents import ContentStore
@@ -20,7 +21,7 @@ from supervisor.pool.pools import Pools
 from supervisor.tools.catalog import offers, unoffered
 from workers.wire import messages
 from workers.wire.frames import FrameTooLarge
-from workers.wire.media_types import DOCUMENT, MEDIA_LIMIT, NAMES
+from workers.wire.media_types import DOCUMENT, MEDIA_LIMIT, NAMES, type_of
 from workers.wire.messages import ErrorKind
 
 _TOOL: Final = "convert_media"
@@ -29,6 +30,7 @@ _NAME: Final = 200
 """Characters of a name that are kept."""
 _TEXT: Final = 2**19
 """Bytes of a document's text, at most."""
+_UNREADABLE: Final = "The media worker's answer cannot be read. Try again."
 _WHERE_TO_LOOK: Final = "`strongroom doctor` says what is wrong."
 
 
@@ -49,14 +51,17 @@ class Attached(NamedTuple):
     name: str
 
 
+_Measure = Annotated[int, Meta(ge=0, le=2**31)]
+
+
 class _Converted(msgspec.Struct, frozen=True):
-    """What a media worker says of a content."""
+    """What a media worker says of a content; it has read what a stranger made, and is not believed more than that."""
 
     media_type: Literal["image/png", "image/jpeg", "application/pdf"]
-    width: int = 0
-    height: int = 0
-    pages: int = 0
-    note: str = ""
+    width: _Measure = 0
+    height: _Measure = 0
+    pages: _Measure = 0
+    note: Annotated[str, Meta(max_length=200)] = ""
 
 
 class ContentIntake:
@@ -103,8 +108,11 @@ class ContentIntake:
         try:
             told = msgspec.json.decode(answer.content, type=_Converted)
         except msgspec.DecodeError as error:
-            raise ContentRefused("internal", "The media worker's answer cannot be read. Try again.") from error
-        document = told.media_type == DOCUMENT
+            raise ContentRefused("internal", _UNREADABLE) from error
+        document = claimed == DOCUMENT
+        made = claimed if document else type_of(answer.data)
+        if told.media_type != made or (made == DOCUMENT) != document:
+            raise ContentRefused("internal", _UNREADABLE)
         kept, text = (data, answer.data[:_TEXT]) if document else (answer.data, b"")
         try:
             digest, text_digest = await trio.to_thread.run_sync(self._keep, self.store, kept, text)
@@ -140,7 +148,8 @@ class ContentIntake:
         what = f"This {NAMES[claimed]}"
         try:
             pool = self._pools.pool(unoffered(_TOOL).category)
-            answer = await pool.call(_TOOL, arguments, effect=False, content=data)
+            async with pool.turns:  # else an image that waits for others would be said to take too long
+                answer = await pool.call(_TOOL, arguments, effect=False, content=data)
         except WorkerDied as death:
             if death.ordered == "timeout":
                 raise ContentRefused("timeout", f"{what} takes too long to decode. Use a simpler one.") from death
