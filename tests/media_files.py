@@ -60,10 +60,10 @@ def animation(frames: int, size: tuple[int, int] = (16, 12)) -> bytes:
 
 def png(*chunks: tuple[bytes, bytes]) -> bytes:
     """Return a PNG of these chunks, whatever they say."""
-    file = b"\x89PNG\r\n\x1a\n"
-    for kind, data in chunks:
-        file += struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-    return file
+    parts = (
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
 
 
 def header(width: int, height: int, depth: int = 8, colour: int = 2) -> tuple[bytes, bytes]:
@@ -165,6 +165,13 @@ HOSTILE: Final[Mapping[str, tuple[str, Made]]] = {
         "image/jpeg",
         lambda: picture("JPEG").replace(b"\xff\xc0\0\x11\x08\0\x30\0\x40", b"\xff\xc0\0\x11\x08\xff\xff\xff\xff"),
     ),
+    "a progressive JPEG of 144 megapixels": (
+        "image/jpeg",
+        lambda: picture("JPEG", progressive=True).replace(
+            b"\xff\xc2\0\x11\x08\0\x30\0\x40", b"\xff\xc2\0\x11\x08\x2e\xe0\x2e\xe0"
+        ),
+    ),
+    "a PNG one pixel wide": ("image/png", lambda: png(header(1, 20_000_000, 1, 0), (b"IDAT", zeros(40 * 2**20)), END)),
     "a JPEG of nothing but markers": ("image/jpeg", lambda: b"\xff\xd8" + b"\xff\xe0\0\2" * 1_000_000),
     "a WebP of the largest size": (
         "image/webp",

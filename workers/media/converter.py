@@ -38,8 +38,8 @@ class MediaConverter:
             queued_s: seconds of the call that have gone by.
 
         Raises:
-            ToolError: `not_text`, it is not what it claims, damaged or encrypted; `too_large`; `timeout`.
-            MemoryError: it takes more than this worker has.
+            ToolError: `not_text`, it is not what it claims, damaged or encrypted; `too_large`; `timeout`;
+                `resource_limit`, it takes more memory than this worker has.
         """
         if len(content) > MEDIA_LIMIT:
             raise ToolError("too_large", f"It has {len(content)} bytes; at most {MEDIA_LIMIT} are taken.")
@@ -52,8 +52,11 @@ class MediaConverter:
             if claimed == DOCUMENT:
                 return examined(content, seconds)
             return within(seconds, lambda: converted(content, claimed, edge))
-        except (ToolError, MemoryError):
+        except ToolError:
             raise
+        except MemoryError as error:
+            message = f"This {NAMES[claimed]} takes too much memory to decode. Use a smaller or simpler one."
+            raise ToolError("resource_limit", message) from error
         except TooSlow as error:
             raise ToolError("timeout", f"This {NAMES[claimed]} takes too long to decode. Use a simpler one.") from error
         except Exception as error:  # a library's, about bytes that it was not made for: the bytes are to blame

@@ -24,6 +24,9 @@ _PIXELS_OTHERWISE: Final = 21_000_000
 """Pixels that are decoded, at most: so many take half of the worker's memory, with what is made of them on the way. A
 JPEG is decoded at an eighth of its size, if need be."""
 
+_COEFFICIENTS: Final = 90_000_000
+"""Of a progressive JPEG, at most, two bytes each: all are held before the first pixel is decoded."""
+
 _ORIENTATION: Final = 0x0112
 """The tag of EXIF that says which side is up."""
 _UPRIGHT: Final[Mapping[int, Any]] = MappingProxyType(
@@ -53,11 +56,12 @@ def converted(content: bytes, media_type: str, edge: int) -> ContentResult:
         Exception: the content is damaged.
     """
     image: Image.Image = Image.open(BytesIO(content), formats=(FORMATS[media_type],))
-    before = image.size
-    if media_type == "image/jpeg":
+    before, photo = image.size, media_type == "image/jpeg"
+    if photo:
+        _refuse_if_progressive(image)
         image.draft(None, (edge, edge))
     _refuse_if_large(image, media_type, before)
-    animated = bool(getattr(image, "is_animated", False))
+    animated = not photo and bool(getattr(image, "is_animated", False))
     image.load()
     way = _UPRIGHT.get(_orientation(image))
     image = _plain(image)
@@ -66,7 +70,7 @@ def converted(content: bytes, media_type: str, edge: int) -> ContentResult:
     if way is not None:
         image = image.transpose(way)
         before = (before[1], before[0]) if way.name in _TURNING else before
-    kind, data = _encoded(image, photo=media_type == "image/jpeg")
+    kind, data = _encoded(image, photo=photo)
     told: dict[str, Any] = {"media_type": kind, "width": image.width, "height": image.height}
     notes = [f"scaled down from {before[0]} x {before[1]} pixels"] if before != image.size else []
     notes += ["the first picture of an animation"] if animated else []
@@ -74,6 +78,24 @@ def converted(content: bytes, media_type: str, edge: int) -> ContentResult:
 
 
 _TURNING: Final = ("TRANSPOSE", "ROTATE_270", "TRANSVERSE", "ROTATE_90")
+
+
+def _refuse_if_progressive(image: Any) -> None:
+    """Refuse a JPEG that its decoder would find no memory for; it would say then that the file is damaged.
+
+    Args:
+        image: of JPEG, with `layer`: number, and how often it has a sample across and down, of each component.
+    """
+    samples = [across * down for _, across, down, _ in image.layer]
+    held = image.width * image.height * sum(samples) // max(samples, default=1)
+    if "progressive" in image.info and held > _COEFFICIENTS:
+        raise ToolError(
+            "too_large",
+            f"It has {image.width} x {image.height} pixels, which is too much for a progressive JPEG. "
+            "Scale it down first, or save it as a baseline JPEG.",
+            width=image.width,
+            height=image.height,
+        )
 
 
 def _refuse_if_large(image: Image.Image, media_type: str, size: tuple[int, int]) -> None:

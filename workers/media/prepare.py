@@ -18,8 +18,10 @@ from workers.libraries.unimported import without
 
 _UNUSED: Final = ("cryptography", "Crypto", "fontTools", "brotli", "arabic_reshaper", "bidi", "numpy", "pyarrow")
 """What pypdf and Pillow import where it is installed: for encrypted documents, which are refused, and to write some."""
-_PLUGINS: Final = ("PngImagePlugin", "JpegImagePlugin", "GifImagePlugin", "WebPImagePlugin", "TiffImagePlugin")
-"""Pillow's formats, and what reads EXIF."""
+_PLUGINS: Final = (
+    *("PngImagePlugin", "JpegImagePlugin", "MpoImagePlugin", "GifImagePlugin", "WebPImagePlugin", "TiffImagePlugin"),
+)
+"""Pillow's formats, a JPEG of several pictures as phones make them among these, and what reads EXIF."""
 _CODECS: Final = (
     *("ascii", "latin-1", "utf-8", "utf-16-be", "utf-16-le", "charmap", "cp1252", "mac-roman", "unicode_escape"),
     *("gb2312", "gbk", "gb18030", "big5", "cp950", "shift_jis", "cp932", "euc_jp", "euc_kr", "cp949"),

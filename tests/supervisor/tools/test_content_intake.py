@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 import trio
@@ -10,10 +10,12 @@ import trio.testing
 
 from supervisor.categories.media import MediaConfig
 from supervisor.journal.contents import ContentStore
-from supervisor.pool.pools import Pools
 from supervisor.tools.content_intake import ContentIntake, ContentRefused
 from tests.media_files import pdf, picture
 from workers.wire.messages import Done
+
+if TYPE_CHECKING:
+    from supervisor.pool.pools import Pools
 
 MADE = picture("JPEG")
 

@@ -82,6 +82,8 @@ def test_a_file_that_chance_has_changed_is_declined_or_shown(name: str, media: M
         ("HTML that says it is a PNG", "It claims to be a PNG image, and its content is something else."),
         ("an encrypted PDF", "This PDF document is encrypted. Use a copy without a password."),
         ("a PDF without a page", "This PDF document has no page."),
+        ("a progressive JPEG of 144 megapixels", "Scale it down first, or save it as a baseline JPEG."),
+        ("a PNG one pixel wide", "This PNG image takes too much memory to decode. Use a smaller or simpler one."),
         ("a PNG of the largest size", "at most 21 million are decoded. Scale it down first."),
     ],
 )

@@ -77,6 +77,15 @@ def test_what_hangs_behind_an_image_does_not_go_on(media: MediaWorker) -> None:
     assert b"<script>" not in media.shown(picture() + b"<script>alert(1)</script>", "image/png").data
 
 
+def test_a_phones_jpeg_of_several_pictures_is_its_first(media: MediaWorker) -> None:
+    whole = picture("MPO", save_all=True, append_images=[Image.new("RGB", (64, 48))])
+    told, data = media.shown(whole, "image/jpeg")
+    assert told == {"media_type": "image/jpeg", "width": 64, "height": 48, "note": ""}
+    left = decoded(data).getpixel((8, 24))
+    assert isinstance(left, tuple)
+    assert left[0] > 200
+
+
 def test_an_animation_is_its_first_picture(media: MediaWorker) -> None:
     told, data = media.shown(animation(5), "image/gif")
     assert told["note"] == "the first picture of an animation"
