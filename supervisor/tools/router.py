@@ -243,7 +243,8 @@ class Router:
 
     async def told_sources(self, text: str, sources: tuple[Source, ...]) -> tuple[Source, ...]:
         """Return the sources of a prompt's parts, with what agents wrote of the files that were sent along."""
-        return sources_of_attachments(text, sources, await self._author(), f"file://{self._profile.root}/")
+        root, foreign = f"file://{self._profile.root}/", self._foreign_root
+        return sources_of_attachments(text, sources, await self._author(), root, foreign_root=foreign)
 
     async def _author(self) -> WrittenBy:
         """Return who says which files agents wrote, as of now; also to a turn that is cancelled, whose end needs it."""

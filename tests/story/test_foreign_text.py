@@ -14,6 +14,7 @@ from supervisor.acp import extensions
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted
 from tests.authority import Authority
 from tests.daemon_process import DaemonProcess, Lines, scripted
+from tests.media_files import picture
 from tests.supervisor.command import Home, Strongroom
 from tests.supervisor.histories import Line, call
 from tests.web_server import WebServer
@@ -185,6 +186,26 @@ def test_what_an_agent_wrote_after_a_page_is_foreign_also_as_an_attachment(world
         assert f"{root}/{name}"[:40] in question  # of a long path the end is left out
     own = {"type": "resource", "resource": {"uri": f"file://{root}/diary.md", "text": "milk and eggs\n"}}
     assert not world.run(root, {"calls": [MAKEFILE]}, prompt=[own])[1]
+
+
+def test_an_image_is_foreign_where_a_text_in_its_place_would_be(world: World) -> None:
+    root, reads = world.root("shown"), {"calls": [call("read_file", path="vendor/a.png")]}
+    (root / "vendor").mkdir()
+    for path in ("a.png", "vendor/a.png"):
+        (root / path).write_bytes(picture())
+    link = {"type": "resource_link", "uri": f"file://{root}/a.png", "name": "a.png"}
+    text = {"type": "resource", "resource": {"uri": f"file://{root}/a.md", "text": "Yes."}}
+    of_vendor = {**link, "uri": f"file://{root}/vendor/a.png"}
+    for prompt, lines, profile, foreign in (
+        ([link], [], "both", False),
+        ([of_vendor], [], "both", True),
+        ([text], [], "strange", True),
+        ([link], [], "strange", True),
+        ("Go on.", [reads], "both", True),
+    ):
+        (root / "Makefile").unlink(missing_ok=True)
+        _, question = world.run(root, *lines, {"calls": [MAKEFILE]}, prompt=prompt, profile=profile)
+        assert bool(question) == foreign, (prompt, profile)
 
 
 def test_nobody_there_is_no_yes(strongroom: Strongroom) -> None:

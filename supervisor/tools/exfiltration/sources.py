@@ -155,22 +155,29 @@ def sources_of_parts(parts: Sequence[PromptPart]) -> tuple[Source, ...]:
 
 
 def sources_of_attachments(
-    text: str, sources: Sequence[Source], written_by: WrittenBy, root: str
+    text: str, sources: Sequence[Source], written_by: WrittenBy, root: str, *, foreign_root: bool
 ) -> tuple[Source, ...]:
     """Return the sources of a prompt's parts, foreign where an attachment stems from foreign text.
+
+    An image or a document has no text here, and counts by its name alone.
 
     Args:
         text: of the prompt, its parts one after the other.
         sources: of the parts.
         written_by: the files that agents wrote.
         root: where addresses of files in it begin.
+        foreign_root: whether all of it is a stranger's.
     """
-    ends = list(accumulate(each.size for each in sources))
+    ends = accumulate(each.size for each in sources)
+
+    def strange(each: Source, end: int) -> bool:
+        path = unquote(each.name)
+        if foreign_root and path.startswith(root):
+            return True
+        return written_by(path.removeprefix(root), b"", text[end - each.size : end]) == "tainted"
+
     return tuple(
-        msgspec.structs.replace(each, foreign=True)
-        if each.kind == "attachment"
-        and written_by(unquote(each.name).removeprefix(root), b"", text[end - each.size : end]) == "tainted"
-        else each
+        msgspec.structs.replace(each, foreign=True) if each.kind == "attachment" and strange(each, end) else each
         for each, end in zip(sources, ends, strict=True)
     )
 
