@@ -194,6 +194,9 @@ class ContentStore:
                 for name in (digest, *marks.get(digest, ())):
                     self._drop(name)
                 size -= bytes_of
+        for digest in marks.keys() - {each for _, each, _ in found}:  # a process was killed between the two
+            for name in marks[digest] if _DIGEST.fullmatch(digest) else ():
+                self._drop(name)
         self._size = size
 
     def _drop(self, name: str) -> None:

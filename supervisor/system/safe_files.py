@@ -11,6 +11,7 @@ import fcntl
 import os
 import stat
 import struct
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -36,7 +37,7 @@ def secure_home(home: Path) -> None:
 
 
 def own_directory(directory: Path, advice: str) -> int:
-    """Make a directory if need be, for its owner alone, and what is missing above it too; return its mode.
+    """Make a directory if need be, durably, for its owner alone, and what is missing above it; return its mode.
 
     Args:
         directory: One that is there already stays as it is.
@@ -49,6 +50,8 @@ def own_directory(directory: Path, advice: str) -> int:
         for each in (*reversed(directory.parents), directory):
             if not each.exists():
                 each.mkdir(mode=0o700, exist_ok=True)
+                with suppress(PermissionError):  # of a directory that nobody may list
+                    sync_directory(each.parent)
         status = directory.stat()
         if not stat.S_ISDIR(status.st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))

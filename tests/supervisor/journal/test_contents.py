@@ -94,9 +94,26 @@ def test_what_a_killed_process_was_writing_is_swept(store: ContentStore) -> None
     digest = store.put("s", b"an image")
     (store.directory / ".strongroom-0123456789abcdef.tmp").write_bytes(b"half")
     (store.directory / hashlib.sha256(b"unnamed").hexdigest()).write_bytes(b"unnamed")
+    (store.directory / f"{hashlib.sha256(b'unwritten').hexdigest()}.s").touch()
     store.tidy()
     assert kept(store) == {digest}
     assert sorted(os.listdir(store.directory)) == sorted([digest, f"{digest}.s"])
+
+
+def test_what_leads_to_a_content_is_synced_before_anybody_knows_of_it(
+    store: ContentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    fsync = os.fsync
+
+    def told(file: int) -> None:
+        fsync(file)
+        synced.append(os.fstat(file).st_ino)
+
+    monkeypatch.setattr(os, "fsync", told)
+    digest = store.put("s", b"an image")
+    way = (store.directory.parent, store.path(digest), store.directory)
+    assert synced == [each.stat().st_ino for each in way]
 
 
 def test_a_directory_of_others_is_not_used(store: ContentStore) -> None:
