@@ -1,5 +1,6 @@
 """Another model is asked where the first one is down or over its limit: with a yes, or as configured; and only then."""
 
+import base64
 import json
 from pathlib import Path
 from typing import Any, Final
@@ -9,6 +10,7 @@ import pytest
 from supervisor.acp import extensions
 from supervisor.journal.facts import ModelSwitched
 from tests.daemon_process import ASK, DaemonProcess, Lines, scripted
+from tests.media_files import picture
 from tests.messages_server import MessagesServer, error, reply
 from tests.script_server import Response
 from tests.supervisor.command import Strongroom
@@ -67,6 +69,23 @@ def test_a_no_leaves_it_as_it_is_and_is_not_asked_again(daemon: DaemonProcess, r
             assert client.answer(client.begin_prompt(session, "again"))["error"]["data"]["kind"] == "overloaded"
     assert [fact.approved for fact in daemon.facts_of(session, ModelSwitched)] == [False]
     assert len(server.requests) == 2
+
+
+def test_another_is_shown_what_it_can_see_itself(daemon: DaemonProcess, root: Path) -> None:
+    with MessagesServer([DOWN]) as server, MessagesServer([reply("blind")]) as other:
+        blind = f'[providers.blind]\nformat = "messages"\nbase_url = "{other.url}"\n'
+        daemon.configure(f'model = ["m", "blind/m"]\n{blind}[models.m]\nimages = true\n[waiting]\nfallback = "allow"\n')
+        daemon.environment |= {"ANTHROPIC_API_KEY": "sk-ant-test", "ANTHROPIC_BASE_URL": server.url}
+        image = {"type": "image", "data": base64.b64encode(picture()).decode(), "mimeType": "image/png"}
+        with daemon, daemon.client() as client:
+            session = client.new_session(root)
+            client.request("session/prompt", {"sessionId": session, "prompt": [image]})
+            said = [each["params"]["update"] for each in client.heard if each.get("method") == "session/update"]
+        assert [each["type"] for each in server.requests[0].body["messages"][0]["content"]] == ["image"]
+        (words,) = other.requests[0].body["messages"][0]["content"]
+        assert "this model cannot see images" in words["text"]
+        notices = [each["content"]["text"] for each in said if each["sessionUpdate"] == "agent_thought_chunk"]
+        assert any("The model blind/m is not shown images" in each for each in notices)
 
 
 def test_as_configured_it_is_asked_without_a_question_also_in_a_batch(

@@ -81,6 +81,8 @@ class Projection:
         self._model = self._chosen = ""
         self._currency = ""
         self._tokens: dict[str, int] = {}
+        self._kinds: set[str] = set()
+        """Of the images and documents that the session has."""
         self.turn = 0
         """The number of the last turn."""
         self._step = 0
@@ -177,13 +179,15 @@ class Projection:
     def unseen(self, fact: TurnStarted | CallEnded) -> list[schema.Update]:
         """Return what people are told where their model is not shown an image or a document."""
         kinds = {content_block(each)["type"] for each in fact.contents}
-        if not kinds or not (kinds := kinds - self.facts_of(self._model).sees):
-            return []
-        what = " and ".join(f"{each}s" for each in sorted(kinds))
-        said = (
-            f"\n\n(The model {self._model} is not shown {what}: it reads what they are, and the text of documents.)\n"
-        )
-        return [schema.AgentThoughtChunk.of(said, f"turn-{fact.turn}-unseen-{self._step}")]
+        self._kinds |= kinds
+        return list(self._blind(fact.turn, self._model, kinds))
+
+    def _blind(self, turn: int, model: str, kinds: set[str]) -> Iterator[schema.Update]:
+        """Yield what people are told where a model is not shown contents of some of these kinds."""
+        if kinds and (unseen := sorted(kinds - self.facts_of(model).sees)):
+            what = " and ".join(f"{each}s" for each in unseen)
+            said = f"\n\n(The model {model} is not shown {what}: it reads what they are, and the text of documents.)\n"
+            yield schema.AgentThoughtChunk.of(said, f"turn-{turn}-unseen-{self._step}")
 
     def usage(self) -> list[schema.Update]:
         """Return the tokens in the context and the cost so far; nothing where no reply has counted any."""
@@ -293,6 +297,7 @@ class Projection:
         if fact.approved is not False:
             text = f"\n\n({fact.before} gives no reply, {fact.model} is asked: {fact.because})\n"
             yield schema.AgentThoughtChunk.of(text, f"turn-{fact.turn}-suspended-{self._step}-switch")
+            yield from self._blind(fact.turn, fact.model, self._kinds)
 
     def _turn_stopped(self, fact: TurnSuspended | TurnEnded) -> Iterator[schema.Update]:
         match fact:
