@@ -5,6 +5,7 @@ import random
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any, Final
 
 from PIL import Image
@@ -73,6 +74,7 @@ def header(width: int, height: int, depth: int = 8, colour: int = 2) -> tuple[by
 END: Final = (b"IEND", b"")
 
 
+@cache
 def zeros(size: int) -> bytes:
     """Return so many zeros, deflated."""
     deflate = zlib.compressobj(9)

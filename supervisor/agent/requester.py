@@ -139,7 +139,7 @@ class Requester:
         self, model: Model, request: ModelRequest, price: Price | None
     ) -> tuple[PaidRequest, ModelRequest]:
         """Reserve what a request may use; return it with a reply that is no longer than that."""
-        tokens = most_input(request, self.transcript.measured)
+        tokens = most_input(request, self.transcript.measured, self.transcript.contents)
         turn, most = self.transcript.turn, request.options.max_tokens
         reservation, output = await self.allowance.reserve(turn, model.name, price, tokens, most)
         shorter = msgspec.structs.replace(request.options, max_tokens=output)

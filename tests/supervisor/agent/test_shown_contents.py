@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
+from supervisor.agent.input_bound import most_input
 from supervisor.agent.models.inline_contents import inlined
 from supervisor.agent.models.model import CONTENTS, ModelRequest
 from supervisor.agent.shown_contents import ENCODED_AT_MOST, IMAGES_AT_MOST, PAGES_AT_MOST, filled
 from supervisor.agent.transcript import Transcript
 from supervisor.categories.media import MediaConfig
 from supervisor.journal.contents import ContentStore
-from supervisor.journal.facts import CallEnded, Fact, Replied, TurnEnded, TurnStarted
+from supervisor.journal.facts import CallEnded, ContentsRefused, Fact, Replied, TurnEnded, TurnStarted
 from supervisor.journal.kept_content import KeptContent
 
 MB = 2**20
@@ -109,6 +110,28 @@ def test_a_document_of_too_many_pages_is_its_text(store: ContentStore) -> None:
 def test_a_model_is_shown_what_it_can_see(sees: set[str], shown: list[str], store: ContentStore) -> None:
     facts = turns((image(store, b"one"), document(store, b"two", 1)))
     assert kinds(request(facts, store, frozenset(sees))) == [shown]
+
+
+def test_a_budget_holds_what_servers_count_of_pages_and_images(store: ContentStore) -> None:
+    facts = turns((image(store, b"one"), document(store, b"two", 5), document(store, b"three", PAGES_AT_MOST - 5)))
+    transcript = Transcript(facts)
+    most = most_input(request(facts, store), None, transcript.contents)
+    assert most > 4_784 + PAGES_AT_MOST * (2_481 + 4_784)  # of Claude: an image, a page of a table, and its picture
+    words = request(facts, store, frozenset())
+    assert most_input(words, None, transcript.contents) < 3_000
+
+
+def test_what_its_server_refuses_is_words_for_one_model(store: ContentStore) -> None:
+    one, two = image(store, b"one"), document(store, b"two", 1, b"Its text.")
+    facts = [*turns((one, two)), ContentsRefused(1, "m", (two,), "no")]
+    transcript = Transcript(facts)
+    refused = transcript.refused_contents["m"]
+    found = filled(ModelRequest("", (), transcript.messages, 0), transcript, store, CONTENTS, refused)
+    assert kinds(found) == [["image", "text", "text"]]
+    said = found.messages[0]["content"][1]["text"]
+    assert said.endswith("not shown: the server of this model refuses it.) Its text follows.\n\nIts text.")
+    assert list(found.media) == [one.digest]
+    assert kinds(request(facts, store)) == [["image", "document", "text"]]
 
 
 def test_what_is_gone_is_said_to_be(store: ContentStore) -> None:
