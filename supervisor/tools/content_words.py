@@ -38,4 +38,4 @@ def refusal_notice(fact: ContentsRefused) -> str:
     """Return what people are told of contents that a model's server does not take."""
     what = " and ".join(map(described, fact.contents))
     because = one_line(fact.because, _WORDS)
-    return f"The server of {fact.model} refuses {what}. Words stand in their place from here on. It says: {because}"
+    return f"The server of {fact.model} refuses {what}. From here on this model reads words instead. It says: {because}"

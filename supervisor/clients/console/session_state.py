@@ -28,6 +28,8 @@ from supervisor.clients.console.shown import (
 IDLE: Final = "Input"
 SUSPENDED: Final = "Suspended"
 _DIGITS: Final = 6
+_NOTICES: Final = ("-suspended-", "-unseen-", "-refused-")
+"""In the ids of what a person is to know, and no model has thought."""
 _THOUGHT: Final = 400
 """Characters of what the model thinks that the progress line is made of."""
 _STEPS: Final = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
@@ -192,7 +194,7 @@ class SessionState:
     def _take_thought(self, text: str, message: str) -> list[Item]:
         if message.endswith("-end"):  # how the daemon tells a history's reader that a turn has failed
             return [*self._end_said(), self._failure(_unwrapped(text))]
-        if message.endswith("-note") or "-suspended-" in message:  # what the person is to know of it
+        if message.endswith("-note") or any(each in message for each in _NOTICES):
             return [*self._end_said(), self._noted(_unwrapped(text), "notice")]
         if "-tools-" in message:  # and that tools are gone, or back
             self.tools_note = _unwrapped(text)

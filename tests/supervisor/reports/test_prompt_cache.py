@@ -4,7 +4,16 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.journal.facts import Fact, OptionChosen, Replied, ReplyOrigin, SessionChanged, ToolsChanged, TurnStarted
+from supervisor.journal.facts import (
+    ContentsRefused,
+    Fact,
+    OptionChosen,
+    Replied,
+    ReplyOrigin,
+    SessionChanged,
+    ToolsChanged,
+    TurnStarted,
+)
 from supervisor.reports.prompt_cache import PromptCache
 from workers.wire.messages import Context
 
@@ -49,6 +58,12 @@ CAUSES: Final[dict[str, tuple[list[tuple[Fact, float]], Replied, float, str]]] =
         replied(9, 0, 5000),
         9.0,
         "the list of tools was changed: web is back",
+    ),
+    "a refused document": (
+        [(ContentsRefused(1, "m", (), "no"), 1.0)],
+        replied(9, 0, 5000),
+        9.0,
+        "words stand in place of what the model's server refused",
     ),
     "other thinking": (
         [(OptionChosen("effort", "high"), 1.0), (OptionChosen("max_tokens", "9"), 2.0)],

@@ -176,9 +176,12 @@ def test_that_tools_are_gone_or_back_is_told_and_remembered() -> None:
     assert view.thought == ""
 
 
-def test_what_a_person_is_to_know_of_a_turn_is_a_note() -> None:
-    update = schema.AgentThoughtChunk(content=schema.Text(text="\n\n(You will run a.)\n"), message_id="turn-1-note")
-    assert take(loaded(), update) == ["You will run a."]
+@pytest.mark.parametrize("kind", ["note", "suspended-0-loop", "unseen-0", "refused-0"])
+def test_what_a_person_is_to_know_of_a_turn_is_a_note(kind: str) -> None:
+    update = schema.AgentThoughtChunk(content=schema.Text(text="\n\n(You will run a.)\n"), message_id=f"turn-1-{kind}")
+    view = loaded()
+    assert take(view, update) == ["You will run a."]
+    assert view.thought == ""
 
 
 def test_options_say_what_the_session_is() -> None:

@@ -30,6 +30,7 @@ from supervisor.journal.facts import (
     CallDecided,
     CallEnded,
     CallStarted,
+    ContentsRefused,
     Fact,
     ModelRetried,
     Replied,
@@ -38,6 +39,7 @@ from supervisor.journal.facts import (
     TurnEnded,
     TurnStarted,
 )
+from supervisor.journal.kept_content import KeptContent
 from supervisor.tools.approval import ApprovalQuestion
 from tests.supervisor.changes import effects
 from workers.wire.messages import Context
@@ -202,6 +204,17 @@ def test_people_are_told_which_tools_are_gone_and_which_are_back() -> None:
     assert told(Projection(of_default), *facts) == [
         each for each in loaded(*facts) if isinstance(each, AgentThoughtChunk)
     ]
+
+
+def test_people_are_told_what_a_models_server_refuses_live_and_later() -> None:
+    refused = ContentsRefused(1, "m", (KeptContent("0", "application/pdf", 9, "a.pdf", pages=2),), "Not valid.\x1b[2J")
+    facts = (TurnStarted(1, "one"), refused)
+    (said,) = [update.content.text.strip() for update in loaded(*facts) if isinstance(update, AgentThoughtChunk)]
+    words = "The server of m refuses a.pdf: PDF document, 2 pages, 9 B. From here on this model reads words instead."
+    assert said.startswith(f"({words} It says: Not valid.")
+    assert "\x1b" not in said
+    (live,) = told(Projection(of_default), *facts)
+    assert live == loaded(*facts)[-1]
 
 
 # --- thinking ---------------------------------------------------------------------------------------------------------
