@@ -254,6 +254,8 @@ def _told(result: Result, denied: Sequence[str], output: OutputFormat, printers:
         printers.put(_json({"type": "result", **whole} if output == "stream-json" else whole))
     if result.error is not None and output == "text":
         printers.warn(f"error: {result.error['message']} ({result.error['kind']})")
+    if result.note and output == "text":
+        printers.warn(f"note: {result.note}")
     for each in denied:
         printers.warn(f"denied, because nobody is there to be asked: {each}")
     return 0 if result.status == "ok" and not denied else 1

@@ -162,10 +162,12 @@ class ParticularServer(MessagesServer):
     def fault_in_request(self, request: Recorded) -> str | None:
         for index, message in enumerate(request.body["messages"]):
             for at, block in enumerate(message["content"]):
+                place = f"messages.{index}.content.{at}"
+                if block["type"] == "document":
+                    return f"{place}.pdf.source.base64.data: The PDF specified was not valid."
                 for number, each in enumerate(block["content"] if block["type"] == "tool_result" else ()):
                     if each["type"] == "document":
-                        place = f"messages.{index}.content.{at}.tool_result.content.{number}.pdf.source.base64.data"
-                        return f"{place}: The PDF specified was not valid."
+                        return f"{place}.tool_result.content.{number}.pdf.source: The PDF specified was not valid."
         return super().fault_in_request(request)
 
 
@@ -366,12 +368,14 @@ def test_a_line_of_the_console_brings_what_it_names(strongroom: Strongroom, serv
     assert blocks[1]["text"] == "What is in @a.png?"
 
 
-def test_a_prompt_of_the_command_line_brings_what_it_names(
-    strongroom: Strongroom, server: MessagesServer, root: Path
+def test_a_prompt_of_the_command_line_brings_what_it_names_and_tells_what_is_refused(
+    strongroom: Strongroom, particular: ParticularServer, root: Path
 ) -> None:
     (strongroom.folder / "a.pdf").write_bytes(pdf("x"))
-    strongroom.environment |= {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "k"}
-    server.add(reply("An x."))
+    strongroom.environment |= {"ANTHROPIC_BASE_URL": particular.url, "ANTHROPIC_API_KEY": "k"}
+    particular.add(reply("An x."))
     done = strongroom.run("-p", "What is in @a.pdf?", "--root", "root", "--model", MODEL, stdin="")
     assert (done.code, done.out) == (0, "An x.\n")
-    assert [each["type"] for each in server.requests[-1].body["messages"][0]["content"]] == ["document", "text"]
+    shown = [[each["type"] for each in one.body["messages"][0]["content"]] for one in particular.requests]
+    assert shown == [["document", "text"], ["text", "text"]]
+    assert f"note: The server of {MODEL} refuses a.pdf: PDF document, 1 page, " in done.err

@@ -2,9 +2,9 @@
 
 Rule: bad input is refused with its line before anything runs.
 
-Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallDecided, ContentsRefused, FaultsAllowed, ModeChanged,
-ModelRetried, ModelSwitched, OptionChosen, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened, ToolsChanged,
-TurnQuestioned, TurnResumed, TurnStarted, TurnSuspended, Unreadable.
+Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallDecided, FaultsAllowed, ModeChanged, ModelRetried,
+ModelSwitched, OptionChosen, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened, ToolsChanged, TurnQuestioned,
+TurnResumed, TurnStarted, TurnSuspended, Unreadable.
 """
 
 import sys
@@ -17,10 +17,11 @@ import msgspec
 from supervisor.agent.amount import UNIT
 from supervisor.clients.connection.attachments import type_at
 from supervisor.errors import ConfigError
-from supervisor.journal.facts import CallEnded, CallStarted, Replied, TurnEnded, TurnStarted
+from supervisor.journal.facts import CallEnded, CallStarted, ContentsRefused, Replied, TurnEnded, TurnStarted
 from supervisor.journal.journal import JournalEntry
 from supervisor.journal.suspended import suspended_in
 from supervisor.rules.modes import PLANNED
+from supervisor.tools.content_words import refusal_notice
 from workers.wire.media_types import TYPES
 
 _WHERE_THERE_IS: Final = frozenset({"error", "note", "data", "cost"})
@@ -139,7 +140,7 @@ def summarize(item: str | int, session: str, entries: Sequence[JournalEntry]) ->
     """Return an item's result from its session's facts: the last turn's answer, and all that was done."""
     end = TurnEnded(0, "error", "", kind="interrupted", message="The turn has no end.")
     steps, cost, usage = 0, 0, dict[str, int]()
-    calls = dict[str, CallLine]()
+    calls, notes = dict[str, CallLine](), list[str]()
     for entry in entries:
         match entry.fact:
             case Replied() as fact:
@@ -151,6 +152,8 @@ def summarize(item: str | int, session: str, entries: Sequence[JournalEntry]) ->
             case CallEnded() as fact:
                 arguments = calls[fact.call].arguments if fact.call in calls else None
                 calls[fact.call] = CallLine(fact.tool, arguments, fact.ok, fact.kind, _would_change(fact))
+            case ContentsRefused() as fact:
+                notes.append(refusal_notice(fact))
             case TurnEnded() as fact:
                 end = fact
             case _:
@@ -164,7 +167,9 @@ def summarize(item: str | int, session: str, entries: Sequence[JournalEntry]) ->
     if (suspended := suspended_in(entries)) is not None:
         status, error = "suspended", {"kind": suspended.kind, "message": suspended.why}
     did = steps, list(calls.values()), usage, seconds
-    return Result(item, status, end.answer, session, *did, error, end.note, data, cost / UNIT)
+    return Result(
+        item, status, end.answer, session, *did, error, " ".join(filter(None, (*notes, end.note))), data, cost / UNIT
+    )
 
 
 def _would_change(ended: CallEnded) -> str | msgspec.UnsetType:
