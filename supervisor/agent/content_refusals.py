@@ -34,7 +34,7 @@ _ALONE: Final = 8
 """Contents that are left out one by one, at most; and those that are where a server names them."""
 
 
-class _Shown(NamedTuple):
+class _ShownContent(NamedTuple):
     digest: str
     kind: str
     """"image" or "document"."""
@@ -70,12 +70,12 @@ class RefusalSearch:
         return bool(trial)
 
 
-def _trials(error: ModelError, shown: list[_Shown], request: ModelRequest) -> Iterator[Digests]:
+def _trials(error: ModelError, shown: list[_ShownContent], request: ModelRequest) -> Iterator[Digests]:
     """Yield what to leave out, each once, the likeliest first."""
     words = str(error)
     meant = [each for each in shown if _WORDS[each.kind].search(words)]
     newest = _since_the_last_reply(request)
-    trials: list[list[_Shown]] = []
+    trials: list[list[_ShownContent]] = []
     if meant:
         if many := _TOO_MANY.search(words):
             trials.append(meant[: -min(int(many[1] or 1) or 1, len(meant))])
@@ -93,14 +93,14 @@ def _since_the_last_reply(request: ModelRequest) -> int:
     return replies[-1] + 1 if replies else 0
 
 
-def _shown(request: ModelRequest) -> list[_Shown]:
+def _shown(request: ModelRequest) -> list[_ShownContent]:
     """Return what a request shows, each content once, the newest last."""
-    found: dict[str, _Shown] = {}
+    found: dict[str, _ShownContent] = {}
     for index in sorted(request.with_media):
         for block in _blocks(request.messages[index]["content"]):
             digest = block["source"]["digest"]
             found.pop(digest, None)
-            found[digest] = _Shown(digest, block["type"], index)
+            found[digest] = _ShownContent(digest, block["type"], index)
     return list(found.values())
 
 
