@@ -1,8 +1,9 @@
 """Images and documents that a model's server refuses: what is tried without them, and in which order. Pure.
 
 Rule: no words are believed. They only say what is left out first; refused is what a request is taken without that was
-not taken with it. What a server names by its place goes first, then each that may be meant alone, the newest first,
-then all of them. A refused request costs nothing but its time, so few are made where each takes long.
+not taken with it, also not the second time where that may help. What a server names by its place goes first, then each
+that may be meant alone, the newest first, then all of them. A refused request costs nothing but its time, so few are
+made where each takes long.
 """
 
 import re
@@ -30,6 +31,8 @@ _TOO_MANY: Final = re.compile(
     r"(?:at most|maximum(?: of)?|up to|more than|no more than|limit(?:ed)?(?: is| of| to)?) (\d{1,4})\b|too many",
     re.IGNORECASE,
 )
+_PASSING: Final = re.compile(r"(could not|unable to|failed to) process|\bretry\b|try again", re.IGNORECASE)
+"""How servers say what they may not say the next time (https://github.com/anthropics/anthropic-sdk-python/issues/903)."""
 _ALONE: Final = 8
 """Contents that are left out one by one, at most; and those that are where a server names them."""
 
@@ -65,9 +68,10 @@ class RefusalSearch:
             return True
         if self._trials is None:
             self._trials = _trials(error, shown, request)
-        trial = next(self._trials, frozenset[str]())
-        self.left_out = self._certain | trial
-        return bool(trial)
+        trial = next(self._trials, None)
+        if trial is not None:
+            self.left_out = self._certain | trial
+        return trial is not None
 
 
 def _trials(error: ModelError, shown: list[_ShownContent], request: ModelRequest) -> Iterator[Digests]:
@@ -76,6 +80,7 @@ def _trials(error: ModelError, shown: list[_ShownContent], request: ModelRequest
     meant = [each for each in shown if _WORDS[each.kind].search(words)]
     newest = _since_the_last_reply(request)
     trials: list[list[_ShownContent]] = []
+    again = [frozenset[str]()] if meant and error.kind not in _REPEATED and _PASSING.search(words) else []
     if meant:
         if many := _TOO_MANY.search(words):
             trials.append(meant[: -min(int(many[1] or 1) or 1, len(meant))])
@@ -85,7 +90,7 @@ def _trials(error: ModelError, shown: list[_ShownContent], request: ModelRequest
     elif error.kind in _UNSAID:
         trials.append([each for each in shown if each.message >= newest])
         trials += [shown] if error.kind != "context_full" else []  # what was said before was in its room
-    return iter(dict.fromkeys(frozenset(each.digest for each in trial) for trial in trials if trial))
+    return iter(dict.fromkeys([*again, *(frozenset(each.digest for each in trial) for trial in trials if trial)]))
 
 
 def _since_the_last_reply(request: ModelRequest) -> int:

@@ -136,7 +136,7 @@ def test_a_turn_that_was_killed_before_the_next_request_makes_the_same_one(
 
 
 REFUSALS: Final[Mapping[str, tuple[int, str]]] = {
-    "messages": (400, "Could not process image"),
+    "messages": (400, "messages.0.content.0.image.source.base64.data: Image format not supported"),
     "chat": (400, "At most 0 image(s) may be provided in one request."),
     "responses": (400, "You uploaded an unsupported image."),
     "gemini": (400, "Request contains an invalid argument."),

@@ -14,7 +14,7 @@ from PIL import Image
 from supervisor.journal.facts import CallEnded, ContentsRefused, TurnEnded, TurnStarted
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.media_files import pdf, photo, picture
-from tests.messages_server import MessagesServer, reply
+from tests.messages_server import MessagesServer, error, reply
 from tests.script_server import Recorded
 from tests.supervisor.command import Strongroom
 
@@ -87,10 +87,10 @@ def test_a_model_is_shown_an_image_that_it_reads(
     assert [each["content"]["type"] for each in update["content"]] == ["text", "image"]
 
 
-def test_what_comes_with_a_prompt_stands_before_its_text(
+def test_what_comes_with_a_prompt_stands_before_its_text_also_after_a_refusal_that_passes(
     daemon: DaemonProcess, client: Lines, server: MessagesServer, root: Path
 ) -> None:
-    server.add(reply("Seen."))
+    server.add(error(400, "Could not process PDF", "invalid_request_error"), reply("Seen."))
     session = client.new_session(root, model=MODEL)
     document = {
         "uri": "file:///tmp/a%20b.pdf",
@@ -104,6 +104,8 @@ def test_what_comes_with_a_prompt_stands_before_its_text(
     assert blocks[2]["text"] == "Compare."
     (started,) = daemon.facts_of(session, TurnStarted)
     assert [(each.name, each.pages) for each in started.contents] == [("image", 0), ("a b.pdf", 1)]
+    assert server.requests[0].body == server.requests[1].body
+    assert daemon.facts_of(session, ContentsRefused) == []
 
 
 def test_a_link_to_an_image_in_the_root_shows_it(client: Lines, server: MessagesServer, root: Path) -> None:
