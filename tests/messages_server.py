@@ -21,7 +21,8 @@ Call = tuple[str, Mapping[str, Any] | str]
 
 USAGE: Final[Mapping[str, int]] = {"input_tokens": 1, "output_tokens": 5}
 _MAX_MARKS: Final = 4
-_MOST_DATA: Final = 10 * 2**20
+_MOST_DATA: Final = {"image": 5 * 2**20, "document": 32_000_000}
+"""Characters of base64; so many of a request, too (https://platform.claude.com/docs/en/build-with-claude/vision)."""
 _ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
 _TOOL_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 
@@ -244,7 +245,7 @@ def _judge_source(where: str, shown: dict[str, Any]) -> None:
     must(source["media_type"] in types[shown["type"]], f"{where}: no {source['media_type']} in a {shown['type']}")
     data = base64.b64decode(source["data"], validate=True)
     must(type_of(data) == source["media_type"], f"{where}: the data are no {source['media_type']}")
-    must(len(source["data"]) <= _MOST_DATA, f"{where}: more data than an image or a document may have")
+    must(len(source["data"]) <= _MOST_DATA[shown["type"]], f"{where}: more data than an image or a document may have")
 
 
 def _judge_use(where: str, use: dict[str, Any], used: set[str]) -> str:
