@@ -121,8 +121,8 @@ except SystemExit:
 """
 
 SHORT: Final = {
-    "status": (45, ["status"]),
-    "call": (48, ["call", "read_file", '{"path": "a.md"}', "--root", "root"]),
+    "status": (46, ["status"]),
+    "call": (49, ["call", "read_file", '{"path": "a.md"}', "--root", "root"]),
     "completion": (8, ["completion", "bash"]),
 }
 """Commands that end at once, with how many modules of ours each may import."""

@@ -4,11 +4,8 @@ Rule: `supervisor`, the process manager of that name, has a package of the same 
 environment, their files merge without a word, and whichever is updated or removed takes files of the other along.
 """
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
-
-import supervisor
 
 ADVICE: Final = "Install Strongroom into an environment of its own, for example by `pipx install strongroom`."
 """What to do about them."""
@@ -17,12 +14,11 @@ _THEIRS: Final = "supervisord.py"
 """The process manager's main module."""
 
 
-def foreign_files(directories: Iterable[str] = supervisor.__path__) -> str:
+def foreign_files(package: str = str(Path(__file__).parents[1])) -> str:
     """Say, in a sentence, that the process manager lies in our package's directory; empty where it does not."""
-    for each in directories:
-        if Path(each, _THEIRS).exists():
-            return (
-                f"The process manager `supervisor` is installed into the directory of Strongroom ({each}): an update "
-                "or removal of either breaks the other."
-            )
-    return ""
+    if not Path(package, _THEIRS).exists():
+        return ""
+    return (
+        f"The process manager `supervisor` is installed into the directory of Strongroom ({package}): an update or "
+        "removal of either breaks the other."
+    )

@@ -20,5 +20,5 @@ def test_the_process_manager_in_the_same_directory_is_told_by_doctor_and_as_a_cl
     strongroom.environment["PYTHONPATH"] = str(tmp_path / "site")
     told = f"`supervisor` is installed into the directory of Strongroom ({tmp_path}/site/supervisor)"
     assert told in strongroom.run("call", "list_files", "{}", "--root", "root").err
-    (row,) = check_environment(foreign_files([str(tmp_path / "site/supervisor")]))
+    (row,) = check_environment(foreign_files(str(tmp_path / "site/supervisor")))
     assert (row.verdict, told in row.detail, row.advice) == ("degraded", True, ADVICE)
