@@ -72,10 +72,10 @@ class Conversation:
     """Model requests that a turn may take."""
     transcript: Transcript
     """Of the session's facts so far."""
-    options: Callable[[], ModelOptions] = ModelOptions
-    """Gives what the next request asks for of its reply."""
-    sees: Callable[[str], frozenset[str]] = lambda _model: frozenset()
-    """Says which blocks the model of a name is shown as they are: "image", "document"."""
+    options: Callable[[str], ModelOptions] = lambda _name: ModelOptions()
+    """Gives what the next request to a model asks for of its reply."""
+    sees: Callable[[str], frozenset[str]] = lambda _name: frozenset()
+    """Says which blocks a model is shown as they are: "image", "document"."""
     ledger: Ledger = field(default_factory=Ledger)
     """The budgets that it shares."""
     batch: str = ""

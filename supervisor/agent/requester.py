@@ -19,6 +19,7 @@ from supervisor.agent.content_refusals import RefusalSearch
 from supervisor.agent.input_bound import most_input
 from supervisor.agent.models.immediate import ImmediateModel
 from supervisor.agent.models.model import Model, ModelOptions, ModelRequest, Progress, Reply, Retrying
+from supervisor.agent.models.retry import shortest_wait
 from supervisor.agent.paid_request import PaidRequest
 from supervisor.agent.shown_contents import filled
 from supervisor.agent.transcript import Transcript
@@ -50,16 +51,15 @@ class Requester:
     """Does the same without letting anything else happen meanwhile."""
     allowance: Allowance
     """What the conversation may use."""
-    options: Callable[[], ModelOptions] = ModelOptions
-    """Gives what the next request asks for of its reply."""
-    sees: Callable[[str], frozenset[str]] = lambda _model: frozenset()
-    """Says which blocks the model of a name is shown as they are: "image", "document"."""
+    options: Callable[[str], ModelOptions] = lambda _name: ModelOptions()
+    """Gives what the next request to a model asks for of its reply."""
+    sees: Callable[[str], frozenset[str]] = lambda _name: frozenset()
+    """Says which blocks a model is shown as they are: "image", "document"."""
 
-    async def reply(self, model: Model, router: Router, system: str, *, own: bool = True) -> tuple[Reply, Replied]:
+    async def reply(self, model: Model, router: Router, system: str) -> tuple[Reply, Replied]:
         """Return the model's next reply, as the transcript takes it, and the fact that is to be recorded.
 
-        What was chosen of replies is asked of the session's `own` model alone. Where its server takes a request without
-        some images or documents alone, that is recorded.
+        Where its server takes a request without some images or documents alone, that is recorded.
 
         Raises:
             SuspendedTurn: a budget holds no further request.
@@ -69,12 +69,7 @@ class Requester:
         tools = await self._tool_definitions(router)
         history = self.transcript
         request = ModelRequest(
-            system,
-            tools,
-            history.messages,
-            history.step,
-            options=self.options() if own else ModelOptions(),
-            origins=history.origins,
+            system, tools, history.messages, history.step, options=self.options(model.name), origins=history.origins
         )
         search, began = RefusalSearch(), time.monotonic()
         while True:
@@ -128,7 +123,7 @@ class Requester:
             return error
         now, waiting = self.allowance.ledger.clock(), self.allowance.ledger.waiting
         since = self.transcript.detour.since or now
-        until = now + error.retry_after
+        until = now + max(error.retry_after, shortest_wait(now - since))
         most = waiting.batch_longest_s if self.allowance.run else waiting.longest_s
         why = f"{error} /model asks another one, /go asks again now."
         if until - since > most:

@@ -178,7 +178,7 @@ class Transcript:
                 self.measured = None
             case TurnSuspended():
                 self.suspended, self.resumed = fact, 0  # the process that recorded it was well
-                self.detour.since = fact.since
+                self.detour.since, self.detour.model = fact.since, ""
             case TurnResumed(by=by):
                 self.suspended, self.resumed = None, self.resumed + 1
                 self.loops = LoopCounter() if by else self.loops

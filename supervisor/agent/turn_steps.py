@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from supervisor.agent.fallbacks import ModelChoice
+from supervisor.agent.fallbacks import Failure, ModelChoice, least_bad
 from supervisor.agent.final_answer import final_answer
 from supervisor.agent.models.model import Model, Reply, ToolUse
 from supervisor.agent.requester import Requester
@@ -101,17 +101,19 @@ class TurnSteps:
 
     async def _next_reply(self, own: Model, router: Router, system: str, turn: Turn) -> tuple[Reply, Replied]:
         """Return the reply of the session's model, or of another where that gives none and another may be asked."""
+        failures: dict[str, Failure] = {}
         while True:
             model = await self.choice.model(own)
             try:
-                return await self.requester.reply(model, router, system, own=model is own)
+                return await self.requester.reply(model, router, system)
             except (ModelError, SuspendedTurn) as failure:
-                if not self.choice.rests(model, failure):
-                    raise
+                failures[model.name] = failure
+                if not self.choice.rests(model, failure, own):
+                    raise least_bad(failures) from None
                 if router.approvals.attended and turn.state is not State.REVIEW_ACTION:
                     self.show(turn.enter(State.REVIEW_ACTION))
-                if not await self.choice.switch(model, failure, router.approvals):
-                    raise
+                if not await self.choice.switch(model, own, failures, router.approvals):
+                    raise least_bad(failures) from None
                 self.show(turn.enter(State.FINALIZING))
 
     async def _goes_on(self, router: Router, turn: Turn) -> bool:

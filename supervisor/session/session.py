@@ -138,12 +138,13 @@ class Session:
         """What holds of its model; None where it has none, or that is not known."""
         return None if self.model is None or self._facts_of is None else self._facts_of(self.model.name)
 
-    def _request_options(self) -> ModelOptions:
-        facts = self.model_facts
-        return ModelOptions() if facts is None else request_options(facts, self.reply_options)
+    def _request_options(self, name: str) -> ModelOptions:
+        """Return what a request to a model asks for; what was chosen counts for the session's own alone."""
+        chosen = self.reply_options if self.model is not None and self.model.name == name else {}
+        return ModelOptions() if self._facts_of is None else request_options(self._facts_of(name), chosen)
 
-    def _sees(self, model: str) -> frozenset[str]:
-        return frozenset() if self._facts_of is None else self._facts_of(model).sees
+    def _sees(self, name: str) -> frozenset[str]:
+        return frozenset() if self._facts_of is None else self._facts_of(name).sees
 
     async def choose(self, option: str, value: str, by: str) -> None:
         """Choose how the model replies from its next request on, also while a turn runs.

@@ -62,6 +62,8 @@ class ApprovalDecision:
     """What the person made of the rule that was offered; None where they took it as it was."""
     unconfined: bool = False
     """The person lets this one command run outside of the sandbox; counts only where that was offered."""
+    unanswered: bool = False
+    """Nobody of those who were asked has answered, or will: it is no yes, and no person's no."""
 
 
 def go_on_id(turn: int) -> str:

@@ -2,18 +2,20 @@
 
 import base64
 import json
+import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from supervisor.acp import extensions
-from supervisor.journal.facts import ModelSwitched
+from supervisor.journal.facts import ModelSwitched, Replied, TurnEnded, TurnSuspended
 from tests.daemon_process import ASK, DaemonProcess, Lines, scripted
 from tests.media_files import picture
-from tests.messages_server import MessagesServer, error, reply
+from tests.messages_server import MessagesServer, error, reply, start, text_block
 from tests.script_server import Response
-from tests.supervisor.command import Strongroom
+from tests.supervisor.command import Strongroom, wait_until
 from tests.supervisor.histories import fault_in_facts
 
 DOWN: Final = error(529, "busy", "overloaded_error", x_should_retry="false")
@@ -27,6 +29,25 @@ def configured(process: Strongroom | DaemonProcess, folder: Path, server: Messag
     lines = [f"{name} = {json.dumps(value)}" for name, value in waiting.items()]
     process.configure("\n".join([f"model = ['m', '{other}']", "[waiting]", *lines, ""]))
     process.environment |= {"ANTHROPIC_API_KEY": "sk-ant-test", "ANTHROPIC_BASE_URL": server.url}
+
+
+def between(process: DaemonProcess, first: MessagesServer, second: MessagesServer) -> None:
+    """Let a process ask the first server, and unasked the second."""
+    process.configure(
+        "model = ['m', 'gw/x']\n[waiting]\nfallback = 'allow'\n[models.'gw/x']\nmax_tokens = 1234\n"
+        f"[providers.gw]\nbase_url = '{second.url}'\nformat = 'messages'\n"
+    )
+    process.environment |= {"ANTHROPIC_API_KEY": "sk-ant-test", "ANTHROPIC_BASE_URL": first.url}
+
+
+def bodies(server: MessagesServer) -> list[Any]:
+    """Return the requests for a reply; whether it has models is asked, too."""
+    return [request.body for request in server.requests if request.method == "POST"]
+
+
+def state(client: Lines, session: str) -> str:
+    found = [each["state"] for each in client.status()["sessions"] if each["sessionId"] == session]
+    return str(found[0]) if found else "closed"
 
 
 def turn(result: Any) -> Any:
@@ -115,3 +136,100 @@ def test_what_another_model_would_not_help_is_not_switched(
         strongroom.run(*strongroom.batch_of("one", model="m"))
     assert not any(isinstance(fact, ModelSwitched) for fact in strongroom.facts)
     assert {each["answer"] for each in strongroom.results} <= {"its own", ""}
+
+
+@pytest.mark.parametrize("second", [DOWN, REFUSED], ids=["down as well", "with a wrong key"])
+def test_where_no_other_replies_the_first_ones_limit_is_waited_for(
+    daemon: DaemonProcess, root: Path, second: Response
+) -> None:
+    with MessagesServer([LIMITED, reply("its own")]) as server, MessagesServer([second]) as other:
+        between(daemon, server, other)
+        with daemon, daemon.client() as client:
+            session = client.new_session(root)
+            number = client.begin_prompt(session, "go")
+            wait_until(lambda: state(client, session) == "Suspended")
+            client.prompt(session, "/go")
+            assert turn(client.result(number))["answer"] == "its own"
+    (fact,) = daemon.facts_of(session, TurnSuspended)
+    assert "HTTP 429" in fact.why
+    assert fact.until - fact.since > 3000
+    assert (len(bodies(server)), len(bodies(other))) == (2, 1)
+    assert fault_in_facts(daemon.sessions[session]) is None
+
+
+def _leaves(client: Lines, _question: Any) -> None:
+    client.connection.shutdown(socket.SHUT_WR)
+
+
+def _knows_no_questions(client: Lines, question: Any) -> None:
+    client.tell({"jsonrpc": "2.0", "id": question["id"], "error": {"code": -32601, "message": "no such method"}})
+
+
+def _cancels_it(client: Lines, question: Any) -> None:
+    client.reply(question, {"outcome": {"outcome": "cancelled"}})
+
+
+@pytest.mark.parametrize("goes", [_leaves, _knows_no_questions, _cancels_it])
+def test_who_cannot_answer_suspends_the_turn_and_another_is_asked_again(
+    daemon: DaemonProcess, root: Path, tmp_path: Path, goes: Callable[[Lines, Any], None]
+) -> None:
+    with MessagesServer([DOWN, DOWN]) as server:
+        configured(daemon, tmp_path, server)
+        with daemon:
+            with daemon.client(_meta={extensions.CLIENT: True}) as client:
+                session, number, question = asked(client, root)
+                goes(client, question)
+                assert turn(client.result(number))["status"] == "suspended"
+            with daemon.client(_meta={extensions.CLIENT: True}) as client:
+                client.load(session)
+                number = client.begin_prompt(session, "/go")
+                client.allow(client.until(ASK))
+                assert turn(client.result(number))["answer"] == "from the other"
+    assert [fact.approved for fact in daemon.facts_of(session, ModelSwitched)] == [True]
+    (fact,) = daemon.facts_of(session, TurnSuspended)
+    assert "HTTP 529" in fact.why
+    assert fact.why.endswith("/go asks again, /model asks another one.")
+
+
+def test_a_question_comes_back_after_kill_9(daemon: DaemonProcess, root: Path, tmp_path: Path) -> None:
+    with MessagesServer([DOWN, DOWN]) as server:
+        configured(daemon, tmp_path, server)
+        daemon.start()
+        with daemon.client() as client:
+            session, _, _ = asked(client, root)
+            daemon.crash()
+        with daemon, daemon.client() as client:
+            client.load(session)
+            number = client.begin(extensions.CONTINUE_METHOD, {"sessionId": session})
+            client.allow(client.until(ASK))
+            assert turn(client.result(number))["answer"] == "from the other"
+    assert [fact.approved for fact in daemon.facts_of(session, ModelSwitched)] == [True]
+    assert fault_in_facts(daemon.sessions[session]) is None
+    assert Strongroom(daemon.home, daemon.folder).run("verify").code == 0
+
+
+def test_a_switched_turn_goes_on_after_kill_9_where_it_was_and_nothing_is_paid_twice(
+    daemon: DaemonProcess, root: Path
+) -> None:
+    (root / "log.txt").write_text("one")
+    edit = ("edit_file", {"path": "log.txt", "old": "one", "new": "one|two"})
+    half = {"sse": start() + text_block(0, "All d"), "then": "hang"}
+    with MessagesServer([DOWN]) as server, MessagesServer([reply("I edit.", [edit]), half, reply("Done.")]) as other:
+        between(daemon, server, other)
+        daemon.start()
+        with daemon.client() as client:
+            session = client.new_session(root)
+            client.begin_prompt(session, "go")
+            while "All d" not in client.messages(session).values():
+                client.heard.append(client.read())
+            daemon.crash()
+        with daemon:
+            wait_until(lambda: daemon.facts_of(session, TurnEnded))
+        assert [body["max_tokens"] for body in bodies(other)] == [1234] * 3
+        assert bodies(other)[1] == bodies(other)[2]
+        assert len(server.requests) == 1
+    assert (root / "log.txt").read_text() == "one|two"
+    assert [fact.answer for fact in daemon.facts_of(session, TurnEnded)] == ["Done."]
+    assert (len(daemon.facts_of(session, ModelSwitched)), len(daemon.facts_of(session, Replied))) == (1, 2)
+    assert fault_in_facts(daemon.sessions[session]) is None
+    assert Strongroom(daemon.home, daemon.folder).run("verify").code == 0

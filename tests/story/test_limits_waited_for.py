@@ -84,6 +84,25 @@ def test_a_killed_daemon_goes_on_waiting_until_the_same_moment(
     assert len(daemon.facts_of(session, Replied)) == 1
 
 
+def test_a_server_that_asks_for_no_wait_is_given_some_seconds(daemon: DaemonProcess, root: Path) -> None:
+    at_once = error(429, "slow down", "rate_limit_error", retry_after="0", x_should_retry="false")
+    with MessagesServer([at_once], repeat_last=True) as server:
+        use(daemon, server)
+        with daemon, daemon.client() as client:
+            session, _ = begun(client, root)
+        assert len(server.requests) == 1
+    (fact,) = daemon.facts_of(session, TurnSuspended)
+    assert fact.until - fact.since >= 5.0
+
+
+def test_what_no_wait_helps_is_not_waited_for(daemon: DaemonProcess, root: Path) -> None:
+    with MessagesServer([error(401, "no", "authentication_error", retry_after="3600")]) as server:
+        use(daemon, server)
+        with daemon, daemon.client() as client:
+            number = client.begin_prompt(client.new_session(root, model="m"), "go")
+            assert client.answer(number)["error"]["data"]["kind"] == "authentication"
+
+
 def test_it_goes_on_by_itself_when_its_time_has_come(daemon: DaemonProcess, root: Path) -> None:
     with MessagesServer([SOON, reply("at last")]) as server:
         use(daemon, server)

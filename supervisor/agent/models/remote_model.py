@@ -24,6 +24,7 @@ from supervisor.agent.models.model_http import HttpClient, RefusedError, Request
 from supervisor.agent.models.request_window import RequestWindow
 from supervisor.agent.models.retry import (
     HINTS,
+    RETRIED,
     RequestFailure,
     RetryPolicy,
     delay_in,
@@ -143,10 +144,9 @@ class RemoteModel:
                     self.window.limited(began)
                 delay = self.retries.delay(failure, attempt, self.chance())
                 if delay is None:
-                    words = self._last_words(failure, attempt)
-                    raise ModelError(
-                        failure.kind, words, billed=failure.billed, retry_after=failure.retry_after
-                    ) from error
+                    words, passes = self._last_words(failure, attempt), failure.kind in RETRIED
+                    told = failure.retry_after if passes else None
+                    raise ModelError(failure.kind, words, billed=failure.billed, retry_after=told) from error
             show(Retrying(attempt, failure.kind, failure.message, delay, failure.billed))
             await trio.sleep(delay)
 

@@ -89,6 +89,10 @@ _LONGEST_MESSAGE: Final = 600
 """Characters of a server's own words that are passed on."""
 _LONGEST_READ: Final = 20_000
 """Characters of them that are looked at."""
+_OWN_SHARE: Final = 0.1
+_OWN_SHORTEST: Final = 5.0
+_OWN_LONGEST: Final = 60.0
+"""Of our own wait for a limit: its share of all that was waited before, and its bounds in seconds."""
 _WHOLE_SECRET: Final = 8
 """A key of this many characters is removed wherever it stands; a shorter one only as a whole word."""
 
@@ -121,7 +125,7 @@ class RetryPolicy:
         """Return how long to wait after the failed `attempt` (from 1), or None to give up; `chance` < 1."""
         if not failure.retried or attempt > self.retries or self.exceeds_patience(failure):
             return None
-        if failure.retry_after is not None:
+        if failure.retry_after:
             return failure.retry_after
         backoff: float = min(self.first * 2.0 ** (attempt - 1), self.longest)
         return backoff * (1 - self.jitter * chance)
@@ -129,6 +133,14 @@ class RetryPolicy:
     def exceeds_patience(self, failure: RequestFailure) -> bool:
         """Say whether the server asked for a longer wait than anybody has."""
         return failure.retry_after is not None and failure.retry_after > self.patience
+
+
+def shortest_wait(waited: float) -> float:
+    """Return the seconds that a limit is waited for at least, after retries that did not help, and a wait so long.
+
+    What a server asks for may be nothing, for ever.
+    """
+    return min(max(waited * _OWN_SHARE, _OWN_SHORTEST), _OWN_LONGEST)
 
 
 def kind_of_status(status: int, message: str) -> ModelErrorKind:

@@ -48,11 +48,14 @@ class PermissionPrompt:
         self._answer(schema.PermissionOutcome(outcome="selected", option_id="reject_once"), meta)
 
     def decline(self, remark: str = "") -> None:
-        """Answer for nobody: no call runs, and no turn is stopped."""
-        if self.request.stage == "turn":
-            self.allow()
-        else:
-            self.reject(remark)
+        """Answer for nobody: no call runs, no turn is stopped, and no other model is asked, or refused."""
+        match self.request.stage:
+            case "turn":
+                self.allow()
+            case "switch":
+                self._answer(schema.PermissionOutcome(outcome="cancelled"), {})
+            case _:
+                self.reject(remark)
 
     def _answer(self, outcome: schema.PermissionOutcome, meta: dict[str, Any]) -> None:
         self._reply(schema.PermissionResult(outcome=outcome, meta=meta or None))

@@ -22,6 +22,7 @@ from supervisor.rules.rule import Rule
 from supervisor.tools.approval import ApprovalDecision
 
 _ALLOW: Final = "allow_once"
+_CANCELLED: Final = "cancelled"
 _REJECT: Final = schema.PermissionOption(option_id="reject_once", name="Reject", kind="reject_once")
 _STOP: Final = schema.PermissionOption(option_id="reject_once", name="Stop the turn", kind="reject_once")
 _EDIT: Final = schema.PermissionOption(option_id="edit", name="Edit, then run...", kind="allow_once")
@@ -89,6 +90,12 @@ def understood(
         return ApprovalDecision(approved=False, by=by)  # it never said that it knows what they mean
     scope = _LONGER[chosen][0] if chosen in _LONGER else "once"
     return _with_extensions(request, meta, ApprovalDecision(approved=True, remark=remark, by=by, scope=scope))
+
+
+def is_cancelled(answer: bytes) -> bool:
+    """Say whether a client has cancelled a question, in place of answering it."""
+    result = jsonrpc.decoded(answer, schema.PermissionResult)
+    return isinstance(result, schema.PermissionResult) and result.outcome.outcome == _CANCELLED
 
 
 def _with_extensions(

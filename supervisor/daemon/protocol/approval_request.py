@@ -74,8 +74,10 @@ class PendingApproval:
         form = approval_options.form(self._request, _schema_of(self._request.tool)) if forms else None
         options = approval_options.options(self._request, forms=form is not None)
         response = await client.send_request("session/request_permission", self._params(options))
-        if response is not None and response.result is None:
-            self._unable.add(client)  # it knows no such request, or failed: that is nobody's answer
+        if response is not None and (response.result is None or self._says_nothing(response.result)):
+            self._unable.add(client)  # it knows no such request, failed, or has nobody to ask: that is nobody's answer
+            done()
+            return
         decision = None
         if response is not None and response.result is not None:
             offered = [option.option_id for option in options]
@@ -88,6 +90,10 @@ class PendingApproval:
             self.decide(decision)
         else:
             done()
+
+    def _says_nothing(self, result: bytes) -> bool:
+        """Say whether a client has asked nobody whether another model is asked; of a call, that is a no."""
+        return self._request.stage == "switch" and approval_options.is_cancelled(result)
 
     def _params(self, options: list[schema.PermissionOption]) -> schema.PermissionParams:
         call = tool_calls.reshaped(self.shown, schema.PermissionCall, status="pending", meta=None)

@@ -302,6 +302,9 @@ class Projection:
     def _turn_stopped(self, fact: TurnSuspended | TurnEnded) -> Iterator[schema.Update]:
         match fact:
             case TurnSuspended():
+                if (call := switch_id(fact.turn)) in self._known:  # nobody has answered
+                    self._known.discard(call)
+                    yield schema.ToolCallUpdate(tool_call_id=call, status="failed")
                 told = f"\n\n({suspension_text(fact)})\n"
                 said = schema.AgentThoughtChunk.of(told, f"turn-{fact.turn}-suspended-{self._step}-{fact.kind}")
                 yield msgspec.structs.replace(said, meta={extensions.SUSPENDED: suspension(fact)})

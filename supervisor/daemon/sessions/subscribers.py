@@ -160,7 +160,7 @@ class Subscribers:
         """Ask a client; where it will never answer, and nobody else is there who could, that is a no to a call."""
         await pending.ask_client(client)
         if pending.is_lost_on(client) and all(pending.is_lost_on(each) for each in self.clients):
-            pending.decide(ApprovalDecision(approved=pending.is_of_turn, by=client.name))
+            pending.decide(ApprovalDecision(approved=pending.is_of_turn, by=client.name, unanswered=True))
 
     def _tell_state(self, *, retry: str = "", only: Connection | None = None) -> None:
         """Tell the clients that know of it which state the turn is in."""

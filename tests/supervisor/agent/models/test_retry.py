@@ -14,6 +14,7 @@ from supervisor.agent.models.retry import (
     is_retried,
     kind_of_status,
     requested_delay,
+    shortest_wait,
     without_key,
 )
 from supervisor.errors import ModelErrorKind
@@ -39,7 +40,7 @@ def test_backoff_doubles_up_to_its_limit_and_then_gives_up() -> None:
 DELAYS: Final = {
     "chance only shortens it": (failure(), 2, 1.0, 0.75),
     "what the server asks for goes before the backoff": (failure(retry_after=3.0), 1, 0.5, 3.0),
-    "also where it asks for nothing": (failure(retry_after=0.0), 4, 0.5, 0.0),
+    "but not where it asks for nothing": (failure(retry_after=0.0), 4, 0.0, 4.0),
     "as long as there is patience": (failure(retry_after=30.0), 1, 0.0, 30.0),
     "a wait beyond all patience is no retry": (failure(retry_after=30.5), 1, 0.0, None),
     "a failure that cannot pass is not retried": (failure(retried=False), 1, 0.0, None),
@@ -49,6 +50,11 @@ DELAYS: Final = {
 @pytest.mark.parametrize(("failed", "attempt", "chance", "delay"), DELAYS.values(), ids=DELAYS)
 def test_a_failed_request_is_delayed(failed: RequestFailure, attempt: int, chance: float, delay: float | None) -> None:
     assert RetryPolicy(patience=30).delay(failed, attempt, chance) == delay
+
+
+@pytest.mark.parametrize(("waited", "seconds"), [(0, 5), (100, 10), (86_400, 60)])
+def test_a_limit_that_a_server_gives_no_time_for_is_waited_for_ever_longer(waited: float, seconds: float) -> None:
+    assert shortest_wait(waited) == seconds
 
 
 @pytest.mark.parametrize(
