@@ -2,7 +2,7 @@
 
 Rule: answers, and what was asked for with a slash, go to standard output as they come; everything else goes to standard
 error. Where nobody can be asked, what policy asks about is declined. A line that answers nothing waits for the end of
-the turn (`typed_lines`).
+the turn (`typed_lines`). While a turn waits, a command that comes after that was shown counts at once.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, TextIO, TypeVar
 
 from supervisor.clients.connection.link_events import PermissionPrompt
@@ -22,13 +22,15 @@ from supervisor.clients.console.daemon_link import Connecting
 from supervisor.clients.console.options import ConsoleOptions
 from supervisor.clients.console.session_controller import SessionController
 from supervisor.clients.console.shown import AnswerEnds, Document, Item, Lines, Said, ShownPrompt
-from supervisor.clients.console.slash_commands import Leave, execute
+from supervisor.clients.console.slash_commands import Leave, execute, leaves, while_waiting
 from supervisor.clients.console.typed_lines import TypedLines
 from supervisor.config.settings import Settings
 from supervisor.display.columns import broken, width
 from supervisor.display.escape import visible
 
 _T = TypeVar("_T")
+_LOOK: Final = 0.25
+"""Seconds after which it is looked whether the turn waits, and a command has come."""
 _NOBODY: Final = "Nobody is there to be asked: the console's input is not a terminal."
 _WIDTH: Final = 100
 _INDENT: Final = "  "
@@ -176,11 +178,37 @@ class PlainConsole:
     async def _one(self, line: str) -> None:
         self._running = True
         try:
-            await self._or_interrupted(
-                execute(self._controller, line) if line.startswith("/") else self._controller.prompt(line)
-            )
+            begun = execute(self._controller, line) if line.startswith("/") else self._controller.prompt(line)
+            await self._or_interrupted(self._followed(begun))
         finally:
             self._running = False
+
+    async def _followed(self, begun: Coroutine[Any, Any, None]) -> None:
+        """Wait for the end of what a line has begun; while a turn waits, obey what comes after that was shown."""
+        work = asyncio.ensure_future(begun)
+        told = ended = False
+        try:
+            while not (await asyncio.wait((work,), timeout=_LOOK))[0]:
+                while self._waits() and not ended and self._lines.has_line():
+                    line = await self._lines.line("")
+                    ended = line is None
+                    if line is None and self._attended:
+                        raise Leave
+                    if line is not None and not (told and line.startswith("/")):
+                        self._lines.set_aside(line, "")
+                    elif line is not None and not leaves(line):
+                        await while_waiting(self._controller, line)
+                    elif line is not None:
+                        work.cancel()
+                        return await execute(self._controller, line)
+                told = self._waits()
+            return work.result()
+        finally:
+            work.cancel()
+
+    def _waits(self) -> bool:
+        """Say whether the turn waits for a time or a command, and not for an answer to a question."""
+        return self._controller.state.waits and self._screen.asking is None
 
     def _interrupt(self) -> None:
         """Ctrl-C: cancel the turn; leave where none runs, or when it is pressed again."""

@@ -36,7 +36,7 @@ _KEYS: Final = (
     ("Ctrl-C", "cancel the turn, or clear the line; twice: leave"),
     ("Ctrl-O", "show the approval request, or the last tool call or thinking, in full"),
     ("Alt-S, Alt-A", "approve for this session, or always; the rule is shown before it is made"),
-    ("Escape", "reject the call that is shown; on an empty line: leave"),
+    ("Escape", "reject the call that is shown; on an empty line: end a turn that waits, or leave"),
 )
 
 
@@ -50,6 +50,8 @@ class SlashCommand(msgspec.Struct, frozen=True):
     argument: str
     about: str
     run: Callable[[SessionController, str], Awaitable[None]]
+    leaves: bool = False
+    """Whether it leaves the session; what runs in it goes on."""
 
 
 async def execute(controller: SessionController, line: str) -> None:
@@ -69,8 +71,15 @@ async def execute(controller: SessionController, line: str) -> None:
         controller.say(str(error), error=True)
 
 
+def leaves(line: str) -> bool:
+    """Say whether a line is a command that leaves the session; without its argument, one that takes some only lists."""
+    name, _, argument = line.removeprefix("/").strip().partition(" ")
+    command = COMMANDS.get(name) if line.startswith("/") else None
+    return command is not None and command.leaves and bool(argument or not command.argument)
+
+
 async def while_waiting(controller: SessionController, line: str) -> None:
-    """Run a line that starts with a slash, while a turn waits."""
+    """Run a line that starts with a slash, and does not leave the session, while a turn waits."""
     controller.screen.show(ShownPrompt(line))
     name = line[1:].strip().partition(" ")[0]
     if name in COMMANDS:
@@ -287,7 +296,7 @@ async def _quit(_controller: SessionController, _argument: str) -> None:
 COMMANDS: Final[Mapping[str, SlashCommand]] = {
     "help": SlashCommand("", "list commands and keys", _help),
     "history": SlashCommand("", "the conversation again, from its start", _history),
-    "clear": SlashCommand("", "a fresh session on an empty screen", _clear),
+    "clear": SlashCommand("", "a fresh session on an empty screen", _clear, leaves=True),
     "model": SlashCommand("[NAME]", "list the models, or switch to another", _choose("model")),
     "mode": SlashCommand("[NAME]", "which changes are asked about: list the modes, or switch", _choose("mode")),
     "profile": SlashCommand("[NAME]", "list the profiles, or switch to another", _choose("profile")),
@@ -300,8 +309,8 @@ COMMANDS: Final[Mapping[str, SlashCommand]] = {
     "rules": SlashCommand("[revoke N]", "the rules that count here, or revoke one that you made", _rules),
     "status": SlashCommand("", "daemon, sessions and workers", _status),
     "sessions": SlashCommand("", "the newest sessions", _sessions),
-    "resume": SlashCommand("[ID]", "resume another session", _resume),
+    "resume": SlashCommand("[ID]", "resume another session", _resume, leaves=True),
     "cost": SlashCommand("", "tokens and money", _cost),
     "export": SlashCommand("[FILE]", "write the conversation to a file, as Markdown", _export),
-    "quit": SlashCommand("", "leave; a running turn continues", _quit),
+    "quit": SlashCommand("", "leave; a running turn continues", _quit, leaves=True),
 }

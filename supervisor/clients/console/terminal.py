@@ -29,7 +29,7 @@ from supervisor.clients.console.proposal_pages import ProposalPages
 from supervisor.clients.console.scrollback import Scrollback
 from supervisor.clients.console.session_controller import SessionController
 from supervisor.clients.console.shown import Document, Item, Note, Said, ShownPrompt
-from supervisor.clients.console.slash_commands import Leave, execute, while_waiting
+from supervisor.clients.console.slash_commands import Leave, execute, leaves, while_waiting
 from supervisor.config.settings import Settings
 
 _ESCAPE: Final = 0.05
@@ -113,9 +113,9 @@ class Terminal:
         self._work.add_done_callback(self._ended)
 
     def _ended(self, work: "asyncio.Task[None]") -> None:
-        self._work = None
-        if work.cancelled():
+        if work.cancelled():  # for another, or at the end
             return
+        self._work = None
         error = work.exception()
         if isinstance(error, Leave):
             self.leave()
@@ -223,8 +223,7 @@ class Terminal:
             case "line" if not self._busy():
                 self._send(self._line.taken())
             case "line" if self._controller.state.waits and self._line.text.startswith("/"):
-                waiting = while_waiting(self._controller, self._line.taken())
-                self._switching = asyncio.get_running_loop().create_task(waiting)
+                self._obey(self._line.taken())
             case "line" if self._controller.state.turn_state in _QUIET:  # a command runs, or there is no session yet
                 self._line.wait()
             case "line" if self._approvals.waits:
@@ -244,6 +243,15 @@ class Terminal:
             self._start(execute(self._controller, line))
         elif line.strip():
             self._start(self._controller.prompt(line))
+
+    def _obey(self, line: str) -> None:
+        """Run a command while a turn waits: beside what follows it, or in place of that."""
+        if not leaves(line):
+            self._switching = asyncio.get_running_loop().create_task(while_waiting(self._controller, line))
+            return
+        if self._work is not None:
+            self._work.cancel()
+        self._send(line)
 
     def escape(self) -> None:
         """Leave, reject, or end a wait."""

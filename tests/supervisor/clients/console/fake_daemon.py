@@ -144,9 +144,13 @@ class FakeDaemon:
         self.say(text, message)
         self.end()
 
-    def state(self, state: str, retry: str = "") -> None:
-        params = extensions.TurnState(session_id=SESSION, state=state, turn=1, retry=retry)
+    def state(self, state: str, retry: str = "", suspended: extensions.Suspension | None = None) -> None:
+        params = extensions.TurnState(session_id=SESSION, state=state, turn=1, retry=retry, suspended=suspended)
         self._connections[-1].sendall(jsonrpc.notification(extensions.TURN_STATE, params))
+
+    def suspend(self) -> None:
+        """Let the turn wait for a limit, until a moment in the year 2100."""
+        self.state("Suspended", suspended=extensions.Suspension(kind="limit", why="Too many requests.", until=4.1e9))
 
     def ask(self, tool: str, arguments: str, reason: str = "policy asks", **more: Any) -> str:
         """Ask for permission; `more` are other fields of the review. Return the question's id."""
@@ -180,6 +184,11 @@ class FakeDaemon:
     def noted(self, method: str) -> None:
         """Wait for a notification."""
         assert self._notes.get(timeout=HANG_GUARD).method == method
+
+    @property
+    def has_noted(self) -> bool:
+        """Whether a notification was heard that the test has not waited for."""
+        return not self._notes.empty()
 
     def drop(self) -> None:
         """End all connections, as a daemon does that ends; not one that comes meanwhile, to the next."""

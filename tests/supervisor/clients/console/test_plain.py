@@ -14,7 +14,7 @@ import pytest
 from supervisor.acp import extensions, schema
 from tests.forked import ForkedStrongroom
 from tests.supervisor.clients.console.fake_daemon import SESSION, FakeDaemon, called, ended, heard, said
-from tests.supervisor.command import CODE, HANG_GUARD, Done, Strongroom
+from tests.supervisor.command import CODE, HANG_GUARD, Done, Strongroom, finished
 
 Run = Callable[..., Future[Done]]
 
@@ -228,3 +228,23 @@ def test_rules_are_shown_and_revoked_as_it_was_typed(run: Run, daemon: FakeDaemo
     done = console.result(HANG_GUARD)
     assert done.out == "one \\x1b[2J\ntwo\n" * 2
     assert done.err.count("/rules takes nothing, or revoke and the number of a rule.") == 2
+
+
+def test_commands_that_come_while_a_turn_waits_count_at_once(home: Path, root: Path, daemon: FakeDaemon) -> None:
+    console = ForkedStrongroom(home, root.parent).start("console")
+    assert console.stdin is not None
+    assert console.stderr is not None
+    console.stdin.write(b"go\n/tools\n")
+    console.stdin.flush()
+    daemon.prompt()
+    daemon.tell(said("("))
+    daemon.suspend()
+    while b"(for after this turn: /tools)" not in console.stderr.readline():
+        continue
+    console.stdin.write(b"/go\n")
+    console.stdin.flush()
+    assert daemon.next("session/prompt").params["prompt"][0]["text"] == "/go"
+    daemon.state("Thinking")
+    daemon.reply("at last)")
+    done = finished(console)
+    assert (done.code, done.out) == (0, "(at last)\nread_file\nrun_cmd\n")

@@ -13,6 +13,7 @@ from supervisor.acp import extensions, schema
 from supervisor.clients.console.answer_guard import BURST_S, QUIET_S
 from tests.supervisor.clients.console.fake_daemon import FakeDaemon, called, ended, heard, said
 from tests.supervisor.clients.console.terminals import ALT_ENTER, END, ENTER, ESCAPE, INTERRUPT, Terminal, unexpected
+from tests.supervisor.command import wait_until
 
 Open = Callable[..., Terminal]
 
@@ -392,6 +393,69 @@ def test_a_daemon_that_ends_in_mid_turn_is_found_again(console: Terminal, daemon
     screen = idle(console, "Two.")
     for text in ("> go", "Let me look.", "read_file a.txt", "One.", "Two."):
         assert screen.count(text) == 1, text
+
+
+@pytest.fixture
+def waiting(console: Terminal, daemon: FakeDaemon) -> Terminal:
+    """A console whose turn waits for a limit."""
+    daemon.suspend()
+    console.until("Esc ends it · /model switches · /go tries now")
+    assert "waiting until 2099-12-03" in console.text
+    return console
+
+
+def test_a_wait_is_ended_by_escape(waiting: Terminal, daemon: FakeDaemon) -> None:
+    waiting.type(ESCAPE)
+    daemon.noted("session/cancel")
+    daemon.end("cancelled")
+    idle(waiting, "cancelled")
+
+
+def test_commands_count_while_a_turn_waits(waiting: Terminal, daemon: FakeDaemon) -> None:
+    waiting.type("a line" + ENTER, "> a line")
+    waiting.type("\x15/help" + ENTER, "end a turn that waits, or leave")
+    waiting.type("/model claude-haiku-5-5" + ENTER, "> /model claude-haiku-5-5")
+    wait_until(lambda: "session/set_config_option" in daemon.seen)
+    waiting.type("/go" + ENTER)
+    go = daemon.next("session/prompt")
+    assert go.params["prompt"][0]["text"] == "/go"
+    daemon.state("Thinking")
+    daemon.reply("At last.")
+    idle(waiting, "At last.")
+
+
+def test_a_session_whose_turn_waits_is_left_for_another(waiting: Terminal, daemon: FakeDaemon) -> None:
+    waiting.type("/clear" + ENTER)
+    idle(waiting, "vault on")
+    waiting.type("go on" + ENTER)
+    assert daemon.prompt() == "go on"
+    daemon.suspend()
+    waiting.until("Esc ends it")
+    waiting.type("/quit" + ENTER)
+    assert waiting.ended() == 0
+    assert "The turn goes on in the daemon" in waiting.text
+    assert not daemon.has_noted
+
+
+def test_plain_lines_on_a_terminal_count_while_a_turn_waits(home: Path, root: Path, daemon: FakeDaemon) -> None:
+    with Terminal(home, root.parent, "--plain") as console:
+        console.until("\n>")
+        console.type("go" + ENTER)
+        daemon.prompt()
+        console.type("/tools" + ENTER)
+        daemon.suspend()
+        console.until("(for after this turn: /tools)")
+        console.type("/go" + ENTER)
+        assert daemon.next("session/prompt").params["prompt"][0]["text"] == "/go"
+        console.type("later" + ENTER, "(for after this turn: later)")
+        daemon.reply("At last.")
+        console.until("At last.")
+        console.until("run_cmd")
+        assert daemon.prompt() == "later"
+        daemon.suspend()
+        console.type("more" + ENTER, "(for after this turn: more)")
+        console.type("/quit" + ENTER)
+        assert console.ended() == 0
 
 
 def test_a_line_that_the_last_daemon_did_not_record_is_sent_again(console: Terminal, daemon: FakeDaemon) -> None:
