@@ -32,8 +32,7 @@ def read(wire: WireFormat, text: str | bytes, show: Callable[[Progress], None] =
     raw = text.encode() if isinstance(text, str) else text
     for event in [*decoder.feed(raw), *decoder.end()]:
         reader.feed(event)
-    reader.end()
-    if not reader.complete:
+    if not (reader.complete or reader.stopped):
         return None
     reply = reader.reply()
     sent = reply.origin or ReplyOrigin("", "")

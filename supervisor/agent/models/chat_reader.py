@@ -91,9 +91,10 @@ class ChatReader:
             case _:
                 raise ModelError("bad_response", "the choices of a chunk are no list")
 
-    def end(self) -> None:
-        """Take note that no more events come: a reply that has said why it finished is complete without `[DONE]`."""
-        self.complete |= bool(self._finish)
+    @property
+    def stopped(self) -> bool:
+        """A choice has said why it finished."""
+        return bool(self._finish)
 
     def reply(self) -> Reply:
         """Return the complete reply.

@@ -111,9 +111,10 @@ class GeminiReader:
         else:
             self._take(json_object(event))
 
-    def end(self) -> None:
-        """Take note that no more comes: an answer that has said why it ended is complete without its cost."""
-        self.complete = bool(self._reason)
+    @property
+    def stopped(self) -> bool:
+        """The server has said why it ended, and maybe not what it cost."""
+        return bool(self._reason)
 
     def reply(self) -> Reply:
         """Return the complete reply."""

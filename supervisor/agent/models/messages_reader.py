@@ -2,7 +2,7 @@
 
 Rule: nothing that a server sends may surprise us. What the API may yet invent (event, block and delta types)
 is ignored or kept; what contradicts the format is a ModelError "bad_response"; and a reply is complete with
-its message_stop or not at all.
+its message_stop, or with the end of the answer once that has said why it stopped.
 
     Event -> MessagesReader -> Reply
                  |-> show(TextDelta | ThoughtDelta)
@@ -81,8 +81,10 @@ class MessagesReader:
             case {"type": name} if name in _KNOWN:
                 raise ModelError("bad_response", f"a {name} event came without what belongs to it")
 
-    def end(self) -> None:
-        """Take no note of it: a reply is complete with its message_stop or not at all."""
+    @property
+    def stopped(self) -> bool:
+        """The server has said why it stopped, after all blocks and with what they cost."""
+        return self._stop_reason is not None
 
     def reply(self) -> Reply:
         """Return the complete reply.

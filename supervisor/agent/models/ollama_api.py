@@ -173,7 +173,7 @@ class ShowReader:
 
     def __init__(self) -> None:
         self._told: dict[str, Any] = {}
-        self.started = self.complete = False
+        self.started = self.stopped = self.complete = False
 
     def feed(self, event: Event) -> None:
         """Take the answer.
@@ -186,9 +186,6 @@ class ShowReader:
             raise ModelError("api_error", error)
         if not self.complete:
             self._told, self.started, self.complete = told, True, True
-
-    def end(self) -> None:
-        """Take no note of it: the answer is its own end."""
 
     def reply(self) -> Reply:
         """Return the answer as the item of a reply."""

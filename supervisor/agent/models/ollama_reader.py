@@ -37,6 +37,8 @@ class OllamaReader:
         """The server has sent a line of this API."""
         self.complete = False
         """The server has said that this was all."""
+        self.stopped = False
+        """It says so with all that there is, and never before."""
 
     def feed(self, event: Event) -> None:
         """Take the next line; nothing counts after the last.
@@ -62,9 +64,6 @@ class OllamaReader:
             if reason in _NO_ANSWERS and not (self._texts or self._calls):
                 raise ModelError("api_error", f"the server has answered nothing ({reason})")
             self._last, self.complete = told, True
-
-    def end(self) -> None:
-        """Take no note of it: a reply is complete with its last line or not at all."""
 
     def reply(self) -> Reply:
         """Return the complete reply."""

@@ -86,6 +86,8 @@ class RemoteModel:
     """Seconds until a connection must stand."""
     idle_timeout: float = 120.0
     """Seconds that the server may be silent; every byte counts, pings too."""
+    rest_timeout: float = 5.0
+    """Seconds that the rest of an answer may take, once the server has said why it stopped: what it cost."""
     retries: RetryPolicy = DEFAULT_RETRIES
     """How often and how late a failed request is made again."""
     chance: Callable[[], float] = random.random
@@ -211,7 +213,7 @@ class RemoteModel:
         answer = await requests.post(client, content)
         async with aclosing(answer):
             await self._read(requests, answer, decoder, reader)
-        if reader.complete:
+        if reader.complete or reader.stopped:
             return self._signed(reader.reply())
         content_type = answer.headers.get("content-type", "of no type")
         if reader.started or content_type.startswith(self.wire.content_type):
@@ -219,21 +221,22 @@ class RemoteModel:
         raise ModelError("bad_response", f"the answer is not {self.wire.answers} but {content_type}")
 
     async def _read(self, requests: Requests, answer: "httpx2.Response", decoder: Decoder, reader: ReplyReader) -> None:
-        """Read an answer until it is complete, or has ended; one that breaks off then may have been complete."""
+        """Read an answer until it is complete, or has ended; one that has stopped may end, or not, as it likes."""
         chunks, patience = answer.aiter_bytes(), 0.0
         try:
-            async for chunk in chunks:
-                for event in decoder.feed(chunk):
+            with trio.CancelScope() as rest:
+                async for chunk in chunks:
+                    for event in decoder.feed(chunk):
+                        reader.feed(event)
+                    if reader.complete:
+                        patience = DRAIN_TIMEOUT
+                        return
+                    if reader.stopped:
+                        rest.deadline = min(rest.deadline, trio.current_time() + self.rest_timeout)
+                for event in decoder.end():
                     reader.feed(event)
-                if reader.complete:
-                    patience = DRAIN_TIMEOUT
-                    return
-            for event in decoder.end():
-                reader.feed(event)
-            reader.end()
         except requests.breaks:
-            reader.end()
-            if not reader.complete:
+            if not reader.stopped:
                 raise
         finally:
             # Read on to the end: only so does the connection serve the next request, and the generators

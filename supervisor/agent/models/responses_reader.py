@@ -64,6 +64,8 @@ class ResponsesReader:
         """The server has sent an event of this API."""
         self.complete = False
         """The server has said that this was all."""
+        self.stopped = False
+        """It says so with all that there is, and never before."""
 
     def feed(self, event: Event) -> None:
         """Take the next event; nothing counts after the last.
@@ -93,9 +95,6 @@ class ResponsesReader:
                 raise ModelError("bad_response", f"a {name} event came without what belongs to it")
             case _:
                 self._item(name, told)
-
-    def end(self) -> None:
-        """Take no note of it: a reply is complete with its last event or not at all."""
 
     def reply(self) -> Reply:
         """Return the complete reply.

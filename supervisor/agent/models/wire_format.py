@@ -38,8 +38,12 @@ class ReplyReader(Protocol):
         """
         ...
 
-    def end(self) -> None:
-        """Take note that no more events come: a server may end its answer so once it has said why it stopped."""
+    @property
+    def stopped(self) -> bool:
+        """The server has said why it stopped; all that may follow is what it cost, and that this was all.
+
+        Where nothing follows, that is no fault.
+        """
         ...
 
     def reply(self) -> Reply:

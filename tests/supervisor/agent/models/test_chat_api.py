@@ -110,11 +110,26 @@ async def test_a_complete_reply_stays_complete_whatever_follows(then: str) -> No
     assert asked.retries == []
 
 
-@pytest.mark.parametrize("more", [{}, {"then": "reset"}], ids=["an end", "a reset"])
+ENDS: Final = pytest.mark.parametrize(
+    "more", [{}, {"then": "reset"}, {"then": "hang"}], ids=["end", "reset", "silence"]
+)
+
+
+@ENDS
 async def test_a_reply_that_has_said_why_it_finished_needs_no_more(more: dict[str, str]) -> None:
-    async with asking({"sse": chunk({"content": "all of it"}, "stop"), **more}) as asked:
+    async with asking({"sse": chunk({"content": "all of it"}, "stop"), **more}, rest_timeout=0.05) as asked:
         assert (await asked.reply()).text == "all of it"
     assert asked.retries == []
+
+
+async def test_what_a_reply_cost_is_waited_for_and_not_what_never_ends() -> None:
+    late = (
+        chunk({"content": "all"}, "stop")
+        + chunk(usage={"prompt_tokens": 7, "completion_tokens": 2})
+        + ": ping\n\n" * 99
+    )
+    async with asking({"sse": late, "gap": 0.1}, rest_timeout=0.5) as asked:
+        assert (await asked.reply()).usage == {"input_tokens": 7, "output_tokens": 2}
 
 
 @pytest.mark.parametrize("more", [{}, {"then": "reset"}], ids=["an end", "a reset"])

@@ -180,8 +180,10 @@ async def test_a_refused_prompt_is_a_refusal() -> None:
 
 
 async def test_a_reply_that_has_said_why_it_ended_is_whole_without_its_cost() -> None:
-    async with asking([chunk([{"text": "all"}], finish="STOP", usage=None)]) as asked:
-        assert (await asked.reply()).text == "all"
+    answers = [{"sse": chunk([{"text": "all"}], finish="STOP", usage=None), **more} for more in ({}, {"then": "hang"})]
+    async with asking(answers, rest_timeout=0.05) as asked:
+        assert [(await asked.reply()).text for _ in answers] == ["all", "all"]
+    assert asked.retries == []
 
 
 # requests ---------------------------------------------------------------------------------------------------

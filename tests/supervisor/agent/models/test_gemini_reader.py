@@ -28,13 +28,12 @@ def read(*chunks: bytes, shown: list[Progress] | None = None) -> GeminiReader:
     for each in chunks:
         for event_ in decoder.feed(each):
             reader.feed(event_)
-    reader.end()
     return reader
 
 
 def replied(text: str, shown: list[Progress] | None = None) -> Reply:
     reader = read(text.encode(), shown=shown)
-    assert reader.complete
+    assert reader.complete or reader.stopped
     return reader.reply()
 
 

@@ -29,7 +29,7 @@ from supervisor.config.settings import load
 from supervisor.errors import ConfigError, ModelError
 from supervisor.journal.facts import ReplyOrigin
 from tests.loopback import Loopback
-from tests.messages_server import MessagesServer, block, end, error, event, fault_in, reply, start, text_block
+from tests.messages_server import USAGE, MessagesServer, block, end, error, event, fault_in, reply, start, text_block
 from tests.script_server import Recorded, Response, refusing_port, silent_port
 from tests.supervisor.asked_model import ASK, AT_ONCE, KEY, TOOL, Asked, user
 from tests.supervisor.command import CODE, HANG_GUARD
@@ -126,6 +126,14 @@ async def test_an_error_with_a_status_that_says_all_is_well_is_told_in_its_words
     async with asking([{"status": 200, "body": body}, DONE]) as asked:
         assert (await asked.reply()).text == "done"
     assert [(each.kind, "come back later" in each.message) for each in asked.retries] == [("overloaded", True)]
+
+
+@pytest.mark.parametrize("more", [{}, {"then": "reset"}, {"then": "hang"}], ids=["end", "reset", "silence"])
+async def test_a_reply_that_has_said_why_it_stopped_needs_no_more(more: dict[str, str]) -> None:
+    unended = start() + text_block(0, "all of it") + end().partition("event: message_stop")[0]
+    answer, asked = await replied([{"sse": unended, **more}], rest_timeout=0.05)
+    assert (answer.text, answer.stop_reason, asked.retries) == ("all of it", "end_turn", [])
+    assert answer.usage["output_tokens"] == USAGE["output_tokens"]
 
 
 async def test_data_after_the_end_is_read_and_ignored() -> None:

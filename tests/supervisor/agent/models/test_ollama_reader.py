@@ -27,7 +27,6 @@ def read(*chunks: bytes, shown_to: list[Progress] | None = None) -> OllamaReader
     for each in chunks:
         for event in decoder.feed(each):
             reader.feed(event)
-    reader.end()
     return reader
 
 
