@@ -1,6 +1,7 @@
 """A limit of the model's server is waited for: over kill -9, until its time, a person's word, or another model."""
 
-from collections.abc import Iterator
+import socket
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,8 +10,10 @@ import pytest
 from supervisor.acp import extensions
 from supervisor.journal.facts import Replied, SessionChanged, TurnEnded, TurnSuspended
 from tests.daemon_process import DaemonProcess, Lines, named
+from tests.forked import ForkedStrongroom
 from tests.messages_server import MessagesServer, error, reply
-from tests.supervisor.command import wait_until
+from tests.script_server import Recorded
+from tests.supervisor.command import Strongroom, finished, wait_until
 from tests.supervisor.histories import fault_in_facts
 
 LIMITED: Final = error(429, "slow down", "rate_limit_error", retry_after="3600")
@@ -149,3 +152,75 @@ def test_beyond_the_longest_wait_it_waits_for_a_persons_word(
         turn = client.prompt(session, "go")["_meta"][extensions.TURN]
         assert (turn["status"], turn["kind"]) == ("suspended", "limit")
         assert answer(client.prompt(session, "/go")) == "at last"
+
+
+# batches --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_batch_that_waits_for_hours_goes_on_after_kill_9_of_it_and_of_the_daemon(
+    daemon: DaemonProcess, server: MessagesServer, root: Path
+) -> None:
+    command = ForkedStrongroom(daemon.home, daemon.folder, **daemon.environment)
+    arguments = command.batch_of("one\ntwo", model="m", root=str(root))
+    daemon.start()
+    killed = command.start(*arguments)
+    wait_until(lambda: any(isinstance(fact, TurnSuspended) for fact in daemon.facts))
+    killed.kill()
+    finished(killed)
+    daemon.crash()
+    assert command.results == []
+    server.add(reply("and two"))
+    with daemon, daemon.client() as client:
+        resumed = command.start(*arguments, "--resume")
+        (session,) = [name for name in daemon.sessions if daemon.facts_of(name, TurnSuspended)]
+        wait_until(lambda: of_session(client, session)["state"] == "Suspended")
+        assert len(server.requests) == 1
+        client.load(session)
+        client.request(extensions.CONTINUE_METHOD, {"sessionId": session, "go": True})
+        assert finished(resumed).code == 0
+    assert [(each["id"], each["answer"]) for each in command.results] == [("1", "at last"), ("2", "and two")]
+    assert len(server.requests) == 3
+    assert len(daemon.facts_of(session, TurnSuspended)) == 1
+    assert command.run("verify").code == 0
+
+
+ITEMS: Final = 50
+AT_ONCE: Final = 8
+HOLDS: Final = 3
+
+
+class Gate(MessagesServer):
+    """Holds `HOLDS` requests at once, later `AT_ONCE`, and refuses those beyond. It never ends."""
+
+    def __init__(self) -> None:
+        super().__init__([{"sse": reply("yes"), "gap": 0.01}], repeat_last=True)
+        self.holds, self.busy = HOLDS, 0
+        self.arrived: list[tuple[int, int]] = []
+        """How many were under way when a request came, that one too, and how many it held."""
+
+    def play(self, connection: socket.socket, request: Recorded, response: Mapping[str, Any]) -> bool:
+        with self._lock:
+            self.busy += 1
+            self.arrived.append((self.busy, self.holds))
+            taken = self.busy <= self.holds
+            if sum(busy <= holds for busy, holds in self.arrived) == ITEMS // 2:
+                self.holds = AT_ONCE
+        try:
+            limit = error(429, "slow down", "rate_limit_error", retry_after_ms="50")
+            return super().play(connection, request, response if taken else limit)
+        finally:
+            with self._lock:
+                self.busy -= 1
+
+
+def test_a_batch_makes_fewer_requests_at_once_where_a_limit_is_reached_and_more_again(
+    strongroom: Strongroom, root: Path
+) -> None:
+    with Gate() as server:
+        strongroom.environment |= {"ANTHROPIC_API_KEY": "sk-ant-test", "ANTHROPIC_BASE_URL": server.url}
+        items = "\n".join(["go"] * ITEMS)
+        done = strongroom.run(*strongroom.batch_of(items, "--concurrency", str(AT_ONCE), model="m"))
+    assert done.code == 0, done.err
+    refused = sum(busy > holds for busy, holds in server.arrived)
+    assert 0 < refused < 2 * AT_ONCE  # at the first moment and now and then; else every third one is
+    assert max(busy for busy, holds in server.arrived if holds == AT_ONCE) > HOLDS
