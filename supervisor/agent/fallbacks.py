@@ -3,7 +3,7 @@
 Rule: nothing is sent elsewhere unasked: a person says so once a session, or the configuration beforehand. Each turn
 begins with the session's own model again, and so does what was suspended, unless that model rests: for as long as its
 limit, or a minute after it was down. Where no model replies, the turn comes to what leaves it most: the shortest wait,
-else what the first failure was.
+else an error.
 """
 
 import time
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from supervisor.agent.models.model import Model
+from supervisor.agent.models.retry import RETRIED
 from supervisor.agent.transcript import Transcript
 from supervisor.agent.turn import SuspendedTurn
 from supervisor.config.config_keys import WaitingConfig
@@ -20,8 +21,8 @@ from supervisor.errors import ConfigError, ModelError
 from supervisor.journal.facts import CallStarted, ModelSwitched, TurnSuspended
 from supervisor.tools.approval import Approvals, switch_id
 
-_DOWN: Final = frozenset({"api_error", "connection", "overloaded", "rate_limited", "stream_truncated", "timeout"})
-"""Kinds of failures that another model may not have."""
+_DOWN: Final = RETRIED | {"permission"}
+"""Kinds of failures that another model may not have; one is that there is no credit left."""
 _RESTS_S: Final = 60.0
 _NOBODY: Final = "{} Nobody has said whether {} may be asked. /go asks again, /model asks another one."
 
@@ -136,11 +137,9 @@ class ModelChoice:
 
 
 def least_bad(failures: Mapping[str, Failure]) -> Failure:
-    """Return what a turn comes to after failures in their order: the shortest wait, else the first of them."""
-
-    def wait(failure: Failure) -> tuple[bool, float]:
-        if not isinstance(failure, SuspendedTurn):
-            return True, 0.0
-        return False, failure.fact.until or float("inf")
-
-    return min(failures.values(), key=wait)
+    """Return what a turn comes to after failures in their order: the shortest wait, else the first, with the others."""
+    waits = [each for each in failures.values() if isinstance(each, SuspendedTurn)]
+    if waits:
+        return min(waits, key=lambda each: each.fact.until or float("inf"))
+    first, *others = (each for each in failures.values() if isinstance(each, ModelError))
+    return ModelError(first.kind, " ".join(map(str, (first, *others)))) if others else first

@@ -124,7 +124,8 @@ class Transcript:
                 self.turn, self.open_turn, self.replies, self.resumed, self.results = fact.turn, fact, 0, 0, 0
                 self.rejected, self.questioned, self.refused = 0, False, 0
                 self.suspended, self.loops = None, LoopCounter()
-                self.detour.since, self.detour.model = 0.0, ""
+                self.detour.since = 0.0
+                self._leave_detour()
                 self.will_run = {}
                 asked = [schema_block(fact.answer_schema)] if fact.answer_schema is not None else []
                 self._say("user", [*self._mode_notice(), *self._undone_notice(), *self._said(fact), *asked])
@@ -178,7 +179,8 @@ class Transcript:
                 self.measured = None
             case TurnSuspended():
                 self.suspended, self.resumed = fact, 0  # the process that recorded it was well
-                self.detour.since, self.detour.model = fact.since, ""
+                self.detour.since = fact.since
+                self._leave_detour()
             case TurnResumed(by=by):
                 self.suspended, self.resumed = None, self.resumed + 1
                 self.loops = LoopCounter() if by else self.loops
@@ -187,6 +189,11 @@ class Transcript:
             case ModelSwitched(model=model, approved=approved):
                 self.detour.allowed = self.detour.allowed if approved is None else approved
                 self.detour.model, self.measured = "" if approved is False else model, None
+
+    def _leave_detour(self) -> None:
+        """Return to the session's own model, which counts tokens otherwise than another."""
+        if self.detour.model:
+            self.detour.model, self.measured = "", None
 
     def _answer_lost_calls(self) -> None:
         """Close calls whose outcome was recorded in a row that cannot be read; in a whole journal there are none."""

@@ -27,7 +27,7 @@ of others); a page of the web; a command; what an editor sent along; a tool that
 
 SuspensionKind = Literal["loop", "budget", "limit"]
 """Why a turn is suspended: a call repeats without anything new; a budget holds no further request; the model's server
-says that a limit is reached."""
+says that a limit is reached, or is down, and nobody has said whether another model is asked."""
 
 
 Author = Literal["", "agent", "tainted"]

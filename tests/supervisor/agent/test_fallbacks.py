@@ -11,7 +11,7 @@ from supervisor.agent.transcript import Transcript
 from supervisor.agent.turn import SuspendedTurn
 from supervisor.config.config_keys import WaitingConfig
 from supervisor.errors import ConfigError, ModelError
-from supervisor.journal.facts import Fact, ModelSwitched, TurnStarted, TurnSuspended
+from supervisor.journal.facts import Fact, ModelSwitched, Replied, TurnEnded, TurnStarted, TurnSuspended
 
 NOW: Final = 1000.0
 
@@ -47,6 +47,7 @@ def choice(*facts: Fact, opens: tuple[Model, ...] = (OTHER,)) -> ModelChoice:
 
 RESTS: Final[dict[str, tuple[Failure, Model, float | None]]] = {
     "down": (DOWN, OWN, NOW + 60),
+    "no credit": (ModelError("permission", "no credit"), OWN, NOW + 60),
     "a wrong key": (ModelError("authentication", "no"), OWN, None),
     "a wrong key of another": (ModelError("authentication", "no"), OTHER, NOW + 60),
     "a short wait": (limited(NOW + 30), OWN, None),
@@ -65,7 +66,7 @@ def test_another_model_may_do_and_this_one_rests(failure: Failure, model: Model,
 
 
 LEFT: Final[dict[str, tuple[list[Failure], int]]] = {
-    "the first failure": ([DOWN, ModelError("connection", "gone")], 0),
+    "its failure": ([DOWN], 0),
     "a wait before a failure": ([DOWN, limited(NOW + 9)], 1),
     "the shorter wait": ([limited(NOW + 9), limited(NOW + 5)], 1),
     "a wait before one for a person's word": ([limited(0.0), limited(NOW + 9)], 1),
@@ -75,6 +76,19 @@ LEFT: Final[dict[str, tuple[list[Failure], int]]] = {
 @pytest.mark.parametrize(("failures", "left"), LEFT.values(), ids=LEFT)
 def test_where_no_model_replies_the_turn_comes_to(failures: list[Failure], left: int) -> None:
     assert least_bad({str(number): each for number, each in enumerate(failures)}) is failures[left]
+
+
+def test_where_none_may_be_waited_for_each_failure_is_told() -> None:
+    left = least_bad({"own": DOWN, "other": ModelError("invalid_request", "no")})
+    assert isinstance(left, ModelError)
+    assert (left.kind, str(left)) == ("overloaded", "busy no")
+
+
+def test_what_another_model_has_counted_is_no_measure_for_the_own() -> None:
+    told = Replied(1, 0, [{"type": "text", "text": "yes"}], "end_turn", {"input_tokens": 900, "output_tokens": 9})
+    back: list[Fact] = [TurnEnded(1, "ok", "yes"), TurnStarted(2, "more")]
+    for facts, measured in (([told, *back], True), ([SWITCHED, told], True), ([SWITCHED, told, *back], False)):
+        assert (choice(*facts).transcript.measured is not None) is measured
 
 
 SWITCHED: Final = ModelSwitched(1, "own", "other", "busy", True, "someone")
