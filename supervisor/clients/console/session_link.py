@@ -42,7 +42,7 @@ class SessionLink:
         self.screen = screen
         self.state = SessionState()
         self.failed = False
-        """Whether the last turn has failed."""
+        """Whether the last turn has failed, or goes no further."""
         self.cancelling = False
         """Whether the person has cancelled the turn that runs."""
         self.cwd = os.getcwd()
@@ -276,7 +276,7 @@ class SessionLink:
             except (KeyError, msgspec.ValidationError):
                 cancelled = result.stop_reason == "cancelled"
                 summary = extensions.TurnSummary(turn=0, status="cancelled" if cancelled else "ok", answer="")
-        self.failed = summary is not None and summary.status == "error"
+        self.failed = summary is not None and summary.status in ("error", "suspended")
         self.show(self.state.finished(summary, result.usage if result else None))
 
     async def prompt_meanwhile(self, text: str) -> None:

@@ -45,13 +45,14 @@ def test_answers_go_to_stdout_and_the_rest_to_stderr(run: Run, daemon: FakeDaemo
     assert done.code == 0
 
 
-def test_the_last_turn_s_failure_is_the_exit_code(run: Run, daemon: FakeDaemon) -> None:
+@pytest.mark.parametrize(("status", "told"), [("error", "error: timeout: No answer."), ("suspended", "")])
+def test_the_last_turn_s_failure_is_the_exit_code(run: Run, daemon: FakeDaemon, status: str, told: str) -> None:
     console = run("go\n")
     daemon.prompt()
-    daemon.end("error", kind="timeout", message="No answer.")
+    daemon.end(status, kind="timeout", message="No answer.")
     done = console.result(HANG_GUARD)
     assert (done.code, done.out) == (1, "")
-    assert "error: timeout: No answer." in done.err
+    assert told in done.err
 
 
 def test_a_question_that_nobody_can_be_asked_is_declined(run: Run, daemon: FakeDaemon) -> None:
