@@ -258,8 +258,8 @@ class Service:
         with self._draining:
             await registry.wait_until_idle()
         for session in registry.sessions.values():
-            if session.subscribers.approvals:
-                session.leave_open()  # a person has not answered yet, and may still: the next daemon asks again
+            if session.subscribers.approvals or session.waiting:
+                session.leave_open()  # a person may answer yet, and a limit ends: the next daemon asks again
             else:
                 session.cut()
         with trio.move_on_after(_CUT_TIMEOUT):

@@ -143,6 +143,22 @@ def test_a_daemon_that_is_told_to_stop_leaves_it_waiting(
     assert len(server.requests) == 1
 
 
+def test_one_that_is_stopping_already_leaves_it_waiting_too(daemon: DaemonProcess, root: Path) -> None:
+    def stop(_request: Recorded) -> None:
+        daemon.terminate()
+        wait_until(lambda: "stopping" in daemon.log)
+
+    daemon.configure("[daemon]\ndrain_s = 0.2\n")
+    with MessagesServer([LIMITED], on_request=stop) as server:
+        use(daemon, server)
+        with daemon, daemon.client() as client:
+            session = client.new_session(root, model="m")
+            client.begin_prompt(session, "go")
+            wait_until(lambda: daemon.facts_of(session, TurnSuspended))
+    assert len(daemon.facts_of(session, TurnSuspended)) == 1
+    assert daemon.facts_of(session, TurnEnded) == []
+
+
 def test_beyond_the_longest_wait_it_waits_for_a_persons_word(
     daemon: DaemonProcess, server: MessagesServer, root: Path
 ) -> None:
