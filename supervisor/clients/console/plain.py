@@ -163,7 +163,7 @@ class PlainConsole:
         loop.set_exception_handler(lambda _, context: self._break(context))
         approver = loop.create_task(self._approve_calls())
         try:
-            await self._or_interrupted(self._controller.open())
+            await self._or_interrupted(self._followed(self._controller.open()))
             while (line := self._lines.ahead.pop(0) if self._lines.ahead else await self._lines.line("> ")) is not None:
                 if line.strip():
                     await self._one(line)
@@ -189,8 +189,7 @@ class PlainConsole:
         told = ended = False
         try:
             while not (await asyncio.wait((work,), timeout=_LOOK))[0]:
-                while self._waits() and not ended and self._lines.has_line():
-                    line = await self._lines.line("")
+                for line in await self._lines.there() if self._waits() and not ended else ():
                     ended = line is None
                     if line is None and self._attended:
                         raise Leave

@@ -63,7 +63,7 @@ class TypedLines:
 
     async def text(self, prompt: str) -> str | None:
         """Return the next line, unless it was pasted among others; None at the end."""
-        while (line := await self.line(prompt)) is not None and self.has_line():
+        while (line := await self.line(prompt)) is not None and self._has_line():
             self.set_aside(line)
         return line
 
@@ -71,7 +71,7 @@ class TypedLines:
         """Return the next line that was begun when the prompt could be read, and not pasted; None at the end."""
         wait = answer_guard.READABLE_S
         while True:
-            while self.has_line():
+            while self._has_line():
                 if (early := await self.line("")) is None:
                     return None
                 self.set_aside(early)
@@ -80,14 +80,21 @@ class TypedLines:
             if wait:
                 await self._wait(asyncio.sleep(wait))
                 wait = answer_guard.QUIET_S
-                if self.has_line():
+                if self._has_line():
                     continue
                 self._input += _half_typed()
             is_early = bool(self._input)
             line = await self.line("")
-            if line is None or not (is_early or self.has_line()):
+            if line is None or not (is_early or self._has_line()):
                 return line
             self.set_aside(line)
+
+    async def there(self) -> list[str | None]:
+        """Return the lines that are there; None is the end of the input."""
+        lines: list[str | None] = []
+        while self._has_line() and None not in lines:
+            lines.append(await self.line(""))
+        return lines
 
     def set_aside(self, line: str, but: str = "not an answer, but ") -> None:
         """Keep a line that answers nothing; `but` says so, where something was asked."""
@@ -131,8 +138,7 @@ class TypedLines:
             if b"\n" in self._input:
                 _wake(reader)
 
-    def has_line(self) -> bool:
-        """Say whether a line is there, or the end of the input."""
+    def _has_line(self) -> bool:
         return b"\n" in self._input or _is_there()
 
 

@@ -231,13 +231,19 @@ def test_rules_are_shown_and_revoked_as_it_was_typed(run: Run, daemon: FakeDaemo
     assert done.err.count("/rules takes nothing, or revoke and the number of a rule.") == 2
 
 
-def test_commands_that_come_while_a_turn_waits_count_at_once(home: Path, root: Path, daemon: FakeDaemon) -> None:
-    console = ForkedStrongroom(home, root.parent).start("console")
+@pytest.mark.parametrize("options", [[], ["--session", SESSION]], ids=["a new turn", "one that was under way"])
+def test_commands_that_come_while_a_turn_waits_count_at_once(
+    home: Path, root: Path, daemon: FakeDaemon, options: list[str]
+) -> None:
+    console = ForkedStrongroom(home, root.parent).start("console", *options)
     assert console.stdin is not None
     assert console.stderr is not None
-    console.stdin.write(b"go\n/tools\n")
+    console.stdin.write(b"/tools\n" if options else b"go\n/tools\n")
     console.stdin.flush()
-    daemon.prompt()
+    if options:
+        daemon.continued(wait=True)
+    else:
+        daemon.prompt()
     daemon.tell(said("("))
     daemon.suspend()
     while b"(for after this turn: /tools)" not in console.stderr.readline():
