@@ -206,15 +206,18 @@ def _pieces(content: object) -> Iterator[tuple[str, str]]:
 
 def _counted(usage: Mapping[str, Any]) -> Usage:
     """Return token counts by the Messages API's names."""
-    read = _count(_within(usage, "prompt_tokens_details", ["cached_tokens"]))
-    read = read or _count(usage.get(name) for name in ("prompt_cache_hit_tokens", "cached_tokens"))
+    reads = _within(usage, "prompt_tokens_details", ["cached_tokens"])
+    reads += [usage.get(name) for name in ("prompt_cache_hit_tokens", "cached_tokens")]
+    read = _count(reads)
     written = _count(_within(usage, "prompt_tokens_details", ["cache_write_tokens", "cache_creation_tokens"]))
     reasoning = _count(_within(usage, "completion_tokens_details", ["reasoning_tokens"]))
     counted = {
         "input_tokens": max(_count([usage.get("prompt_tokens")]) - read - written, 0),
         "output_tokens": _count([usage.get("completion_tokens")]),
     }
-    more = {"cache_read_input_tokens": read, "cache_creation_input_tokens": written, "reasoning_tokens": reasoning}
+    if any(type(each) is int for each in reads):  # none is told as well
+        counted["cache_read_input_tokens"] = read
+    more = {"cache_creation_input_tokens": written, "reasoning_tokens": reasoning}
     return counted | {name: count for name, count in more.items() if count}
 
 

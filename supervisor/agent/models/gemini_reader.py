@@ -232,5 +232,6 @@ def _counted(usage: dict[str, Any]) -> Usage:
         "input_tokens": max(count("promptTokenCount") - cached, 0) + count("toolUsePromptTokenCount"),
         "output_tokens": count("candidatesTokenCount") + thoughts,
     }
-    more = {"cache_read_input_tokens": cached, "reasoning_tokens": thoughts}
-    return told | {name: value for name, value in more.items() if value}
+    if count("promptTokenCount"):  # none is told by leaving it out
+        told["cache_read_input_tokens"] = cached
+    return told | ({"reasoning_tokens": thoughts} if thoughts else {})

@@ -232,11 +232,10 @@ def _counted(usage: Mapping[str, Any]) -> Usage:
         "input_tokens": max(_count({"": usage}, "", "input_tokens") - read, 0),
         "output_tokens": _count({"": usage}, "", "output_tokens"),
     }
-    more = {
-        "cache_read_input_tokens": read,
-        "reasoning_tokens": _count(usage, "output_tokens_details", "reasoning_tokens"),
-    }
-    return counted | {name: count for name, count in more.items() if count}
+    if "cached_tokens" in (usage.get("input_tokens_details") or {}):  # none is told as well
+        counted["cache_read_input_tokens"] = read
+    reasoning = _count(usage, "output_tokens_details", "reasoning_tokens")
+    return counted | ({"reasoning_tokens": reasoning} if reasoning else {})
 
 
 def _count(usage: Mapping[str, Any], holder: str, name: str) -> int:

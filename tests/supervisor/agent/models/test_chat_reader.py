@@ -285,6 +285,10 @@ COUNTS: Final[dict[str, tuple[dict[str, Any], dict[str, int]]]] = {
         },
         {"input_tokens": 20, "output_tokens": 20, "cache_read_input_tokens": 30, "cache_creation_input_tokens": 50},
     ),
+    "nothing was cached": (
+        {"prompt_tokens": 100, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 0}},
+        {"input_tokens": 100, "output_tokens": 20, "cache_read_input_tokens": 0},
+    ),
     "more cached than there was": (
         {"prompt_tokens": 10, "completion_tokens": 1, "cached_tokens": 50},
         {"input_tokens": 0, "output_tokens": 1, "cache_read_input_tokens": 50},

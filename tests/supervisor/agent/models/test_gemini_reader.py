@@ -184,8 +184,9 @@ def test_odd_answers_are_read_all_the_same(text: str, content: list[dict[str, An
     assert replied(text).content == content
 
 
-def test_the_usage_of_a_call_alone_counts() -> None:
-    assert replied(chunk([call("a", {})], finish="STOP")).usage == {"input_tokens": 1, "output_tokens": 5}
+def test_the_usage_of_a_call_alone_counts_and_nothing_cached_is_a_count() -> None:
+    counts = {"input_tokens": 1, "output_tokens": 5, "cache_read_input_tokens": 0}
+    assert replied(chunk([call("a", {})], finish="STOP")).usage == counts
 
 
 # chance -----------------------------------------------------------------------------------------------------

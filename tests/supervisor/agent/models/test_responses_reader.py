@@ -61,7 +61,8 @@ def test_text_thinking_and_calls_are_shown_and_kept() -> None:
         {"type": "tool_use", "id": "y", "name": "write_file", "input": {"path": "b"}},
     ]
     assert answer.calls == [ToolUse("x", "read_file", A), ToolUse("y", "write_file", '{"path": "b"}')]
-    assert (answer.stop_reason, answer.usage) == ("tool_use", {"input_tokens": 1, "output_tokens": 5})
+    counts = {"input_tokens": 1, "output_tokens": 5, "cache_read_input_tokens": 0}
+    assert (answer.stop_reason, answer.usage) == ("tool_use", counts)
     assert shown == [ThoughtDelta("hm "), ThoughtDelta("well"), TextDelta("he"), TextDelta("llo")]
 
 
