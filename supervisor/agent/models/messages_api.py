@@ -47,7 +47,7 @@ class MessagesFormat:
         return made._replace(headers={**made.headers, **beta_headers(model)})
 
     def body(self, request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
-        """Return the request's JSON, with three marks: up to there the provider keeps it for the next step."""
+        """Return the request's JSON, with marks: up to there the provider keeps it for the next step."""
         messages = _without_foreign_thinking(request, provider)
         wanted = reply_parameters(request.options, model, messages)
         if not wanted.takes_thinking:
@@ -56,7 +56,7 @@ class MessagesFormat:
             "model": model,
             **wanted.members,
             "stream": True,
-            "messages": _with_marks(inlined(request, messages)),
+            "messages": _with_marks(inlined(request, messages), _last_request_end(request, model, provider)),
         }
         tools = list(request.tools)
         if request.system:
@@ -79,15 +79,23 @@ class MessagesFormat:
         return MessagesReader(show)
 
 
-def _with_marks(messages: Sequence[Message]) -> list[Message]:
+def _last_request_end(request: ModelRequest, model: str, provider: str) -> int:
+    """Return the index of the last message of this model's request before; where it had none, of anyone's."""
+    for index, origin in reversed([*request.origins.items()]):
+        if origin.provider == provider and origin.model == model:
+            return index - 1
+    return len(request.messages) - 3
+
+
+def _with_marks(messages: Sequence[Message], before: int) -> list[Message]:
     """Return the messages with two blocks marked for the cache; the caller's own stay as they are.
 
-    The last, for the next request, and the last of the request before: the provider looks for what it has kept only 20
-    blocks back from a mark, and one step may have more results than that.
+    The last, for the next request, and the last of the request `before`: the provider looks for what it has kept only
+    20 blocks back from a mark, and one step may have more results than that, or another model have made many.
     """
     marked = list(messages)
-    for at in (-1, -3):
-        content = marked[at]["content"] if len(marked) >= -at else None
+    for at in {len(marked) - 1, before}:
+        content = marked[at]["content"] if at >= 0 else None
         if isinstance(content, list) and content and (last := content[-1])["type"] not in THOUGHTS:
             marked[at] = {**marked[at], "content": [*content[:-1], {**last, "cache_control": _CACHED}]}
     return marked
