@@ -69,7 +69,13 @@ class Requester:
         tools = await self._tool_definitions(router)
         history = self.transcript
         request = ModelRequest(
-            system, tools, history.messages, history.step, options=self.options(model.name), origins=history.origins
+            system,
+            tools,
+            history.messages,
+            history.step,
+            options=self.options(model.name),
+            origins=history.origins,
+            session=self.session,
         )
         search, began = RefusalSearch(), time.monotonic()
         while True:
@@ -100,14 +106,14 @@ class Requester:
         price = self._price(model)
         if not self.allowance.scopes():
             reply = accepted(await model.reply(request, self._progress), self.transcript.ids)
-            replied = self._replied(reply, price, began)
+            replied = self._replied(request, reply, price, began)
             self.allowance.ledger.add(_used(replied), self.allowance.run)
             return reply, replied
         paid, request = await self._reserved(model, request, price)
         try:
             await self.record(paid.reserved)
             reply = accepted(await model.reply(request, lambda event: self._progress(event, paid)), self.transcript.ids)
-            replied = self._replied(reply, price, began)
+            replied = self._replied(request, reply, price, began)
             paid.settle(_used(replied))
         except ModelError as error:
             if not error.billed:
@@ -162,11 +168,12 @@ class Requester:
         """Return what a model's tokens cost, in the currency of the budgets; None where that is not known."""
         return self.allowance.ledger.price(model.name) or (_FREE if isinstance(model, ImmediateModel) else None)
 
-    def _replied(self, reply: Reply, price: Price | None, began: float) -> Replied:
+    def _replied(self, request: ModelRequest, reply: Reply, price: Price | None, began: float) -> Replied:
         cost = cost_of(reply.usage, price) if price is not None else 0
         ms = round((time.monotonic() - began) * 1000)
         number, step = self.transcript.turn, self.transcript.step
-        return Replied(number, step, reply.content, reply.stop_reason, reply.usage, reply.origin, cost=cost, ms=ms)
+        said = number, step, reply.content, reply.stop_reason, reply.usage, reply.origin
+        return Replied(*said, cost=cost, ms=ms, left_out=request.left_out)
 
     async def _tool_definitions(self, router: Router) -> Sequence[dict[str, Any]]:
         """Return the tools for the next request, having told of those that are gone or back since the one before.

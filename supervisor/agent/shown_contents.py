@@ -1,12 +1,14 @@
 """Images and documents of one request: read from the store, or text in their place.
 
 Rule: a function of the transcript and of what the model sees, so that a request that is made again is the same. The
-newest are shown, as many as a request has room for; a content that is gone is said to be.
+newest are shown. Where a request has no room for one more, old ones go until half of it is free: each time that costs
+the provider's cache of all that comes after them. A content that is gone is said to be.
 """
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -34,6 +36,48 @@ _GONE: Final = "it is not kept any more"
 _REFUSED: Final = "the server of this model refuses it"
 
 
+class _Space(NamedTuple):
+    """What contents take of a request."""
+
+    encoded: int = 0
+    images: int = 0
+    pages: int = 0
+
+    def plus(self, other: "_Space", sign: int = 1) -> "_Space":
+        return _Space(*(mine + sign * its for mine, its in zip(self, other, strict=True)))
+
+    def within(self, whole: "_Space") -> bool:
+        return all(mine <= its for mine, its in zip(self, whole, strict=True))
+
+
+_WHOLE: Final = _Space(ENCODED_AT_MOST, IMAGES_AT_MOST, PAGES_AT_MOST)
+_HALF: Final = _Space(*(each // 2 for each in _WHOLE))
+
+
+def _space_of(content: KeptContent) -> _Space:
+    document = content.media_type == DOCUMENT
+    return _Space(-(-content.size // 3) * 4, 0 if document else 1, content.pages if document else 0)
+
+
+def _fits(content: KeptContent) -> bool:
+    """Say whether a request has room for a content if it has no other."""
+    return _space_of(content).within(_WHOLE)
+
+
+def _old_ones(messages: Iterable[Sequence[KeptContent]]) -> int:
+    """Return how many contents, from the first on, are shown no more once all messages were sent; each one fits."""
+    shown: deque[_Space] = deque()
+    taken, dropped = _Space(), 0
+    for contents in messages:
+        for content in contents:
+            shown.append(_space_of(content))
+            taken = taken.plus(shown[-1])
+        full = not taken.within(_WHOLE)
+        while not taken.within(_WHOLE) or (full and len(shown) > len(contents) and not taken.within(_HALF)):
+            taken, dropped = taken.plus(shown.popleft(), -1), dropped + 1
+    return dropped
+
+
 def filled(
     request: ModelRequest,
     transcript: Transcript,
@@ -54,7 +98,7 @@ def filled(
 
 
 class _Filling:
-    """The contents of one request, while they are gathered from the newest on."""
+    """The contents of one request, while they are gathered."""
 
     def __init__(
         self,
@@ -68,23 +112,35 @@ class _Filling:
         self._sees = sees
         self._refused = refused
         self._media: dict[str, str] = {}
-        self._room, self._images, self._pages = ENCODED_AT_MOST, IMAGES_AT_MOST, PAGES_AT_MOST
+        self._old = self._gone = 0
 
     def fill(self, request: ModelRequest, transcript: Transcript) -> ModelRequest:
-        messages = list(request.messages)
-        for index in sorted(transcript.with_contents, reverse=True):
+        messages, naming = list(request.messages), sorted(transcript.with_contents)
+        named = (list(self._visible(messages[index]["content"])) for index in naming)
+        self._old = dropped = _old_ones(named)
+        for index in naming:
             messages[index] = self._filled(messages[index])
-        left = frozenset(each for each in transcript.with_contents if holds_contents(messages[each]["content"]))
-        return msgspec.structs.replace(request, messages=messages, media=self._media, with_media=left)
+        left = frozenset(each for each in naming if holds_contents(messages[each]["content"]))
+        found = {"messages": messages, "media": self._media, "with_media": left, "left_out": dropped + self._gone}
+        return msgspec.structs.replace(request, **found)
+
+    def _visible(self, blocks: Iterable[Block]) -> Iterator[KeptContent]:
+        """Yield the contents that the model could be shown, in their order."""
+        for block in blocks:
+            if isinstance(within := block.get("content"), list):
+                yield from self._visible(within)
+            elif block["type"] in self._sees and block["type"] in CONTENTS:
+                content = self._known[block["source"]["digest"]]
+                if _fits(content) and content.digest not in self._refused:
+                    yield content
 
     def _filled(self, message: Message) -> Message:
-        blocks = [self._shown(block) for block in reversed(message["content"])]
-        return {**message, "content": blocks[::-1]}
+        return {**message, "content": [self._shown(block) for block in message["content"]]}
 
     def _shown(self, block: Block) -> Block:
         """Return a block as the model may have it; the same where nothing is put in its place."""
         if isinstance(within := block.get("content"), list):
-            return {**block, "content": [self._shown(each) for each in reversed(within)][::-1]}
+            return {**block, "content": [self._shown(each) for each in within]}
         if block["type"] not in CONTENTS:
             return block
         content = self._known[block["source"]["digest"]]
@@ -92,21 +148,23 @@ class _Filling:
         return block if not why else {"type": "text", "text": in_place(content, why, self._text_of(content))}
 
     def _missing(self, content: KeptContent) -> str:
-        """Return why a content is not shown, a clause; "" where it is, and has its room."""
+        """Return why the next content is not shown, a clause; "" where it is."""
         if content.digest in self._refused:
             return _REFUSED
-        size = -(-content.size // 3) * 4
-        images, pages = (0, content.pages) if content.media_type == DOCUMENT else (1, 0)
-        if size > self._room or images > self._images or pages > self._pages:
-            return _NO_ROOM if content.pages <= PAGES_AT_MOST else f"it has more than {PAGES_AT_MOST} pages"
+        if not _fits(content):
+            return f"it has more than {PAGES_AT_MOST} pages" if content.pages > PAGES_AT_MOST else _NO_ROOM
+        if self._old:
+            self._old -= 1
+            return _NO_ROOM
         if content.digest not in self._media:
             try:
-                if self._store is None:
-                    return _GONE
-                self._media[content.digest] = self._store.encoded(content.digest)
+                encoded = None if self._store is None else self._store.encoded(content.digest)
             except KeptError:
+                encoded = None
+            if encoded is None:
+                self._gone += 1
                 return _GONE
-        self._room, self._images, self._pages = self._room - size, self._images - images, self._pages - pages
+            self._media[content.digest] = encoded
         return ""
 
     def _text_of(self, content: KeptContent) -> str:

@@ -257,6 +257,8 @@ class Replied(_TurnFact, frozen=True):
     """In `amount.UNIT`ths of the currency of `[budgets]`, where the price is known."""
     ms: int = 0
     """How long it took."""
+    left_out: int = 0
+    """How many images and documents its request had words for, because there was no room or they are not kept."""
 
 
 class Flow(msgspec.Struct, frozen=True):

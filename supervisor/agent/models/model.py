@@ -56,6 +56,10 @@ class ModelRequest(msgspec.Struct, frozen=True):
     """Images and documents that the messages name by their digest (SHA-256, hexadecimal), in base64."""
     with_media: frozenset[int] = frozenset()
     """The indices of the messages that hold any, in their content or in that of a tool's result."""
+    left_out: int = 0
+    """How many of them it has words for, because there is no room any more or they are not kept."""
+    session: str = ""
+    """Its conversation's id, for servers that keep by it what requests begin with."""
 
 
 class ToolUse(msgspec.Struct, frozen=True):

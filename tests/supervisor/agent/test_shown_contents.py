@@ -79,21 +79,30 @@ def test_only_messages_that_name_contents_are_copied(store: ContentStore) -> Non
     assert sent[2]["content"][0]["source"] == {"type": "base64", "media_type": "image/png", "data": "b25l"}
 
 
-def test_the_newest_are_shown_as_many_as_there_is_room_for(store: ContentStore) -> None:
-    large = ENCODED_AT_MOST * 3 // 4 // 2
-    found = request(turns(*[(image(store, bytes([each]), large),) for each in range(3)]), store)
-    assert kinds(found) == [["text", "text"], ["image", "text"], ["image", "text"]]
+def test_where_there_is_no_room_for_one_more_old_ones_go_until_half_is_free(store: ContentStore) -> None:
+    large = ENCODED_AT_MOST * 3 // 4 // 4
+    contents = [(image(store, bytes([each]), large),) for each in range(7)]
+    shown = [[each[0] for each in kinds(request(turns(*contents[:most]), store))] for most in (4, 5, 6, 7)]
+    assert [each.count("image") for each in shown] == [4, 2, 3, 4]
+    assert shown[-1] == ["text"] * 3 + ["image"] * 4
+    found = request(turns(*contents), store)
     assert "the newest ones alone" in found.messages[0]["content"][0]["text"]
-    assert len(found.media) == 2
+    assert (len(found.media), found.left_out) == (4, 3)
 
 
-def test_no_more_images_and_pages_are_shown_than_servers_take(store: ContentStore) -> None:
+@pytest.mark.parametrize(("most", "shown"), [(100, 100), (101, 50), (102, 51), (151, 100), (152, 50)])
+def test_no_more_images_are_shown_than_servers_take(most: int, shown: int, store: ContentStore) -> None:
+    found = request(turns(*[(image(store, b"one"),)] * most), store)
+    assert [each[0] for each in kinds(found)] == ["text"] * (most - shown) + ["image"] * shown
+
+
+def test_what_comes_at_once_is_shown_as_far_as_there_is_room(store: ContentStore) -> None:
     one = image(store, b"one")
-    found = request(turns(*[(one,)] * (IMAGES_AT_MOST + 2)), store)
-    assert [each[0] for each in kinds(found)].count("image") == IMAGES_AT_MOST
-    assert kinds(found)[:2] == [["text", "text"]] * 2
+    found = request(turns((one,) * 50, (one,) * 70), store)
+    assert [each.count("image") for each in kinds(found)] == [0, 70]
+    assert [each.count("image") for each in kinds(request(turns((one,) * (IMAGES_AT_MOST + 2)), store))] == [100]
     pages = [(document(store, b"%d" % each, PAGES_AT_MOST // 2),) for each in range(3)]
-    assert kinds(request(turns(*pages), store)) == [["text", "text"], ["document", "text"], ["document", "text"]]
+    assert kinds(request(turns(*pages), store)) == [["text", "text"], ["text", "text"], ["document", "text"]]
 
 
 def test_a_document_of_too_many_pages_is_its_text(store: ContentStore) -> None:
