@@ -25,7 +25,7 @@ USAGE: Final[Mapping[str, Any]] = {
 }
 _KNOWN: Final = frozenset(
     {"model", "input", "instructions", "stream", "store", "include", "reasoning", "max_output_tokens", "tools"}
-    | {"temperature"}
+    | {"temperature", "prompt_cache_key"}
 )
 
 

@@ -54,4 +54,5 @@ ADJUSTMENTS: Final = (
     # other servers
     row(r"\bstrict\b", _without_strict),
     row(r"\bstore\b", partial(without, "store")),
+    row(r"prompt_cache_key", partial(without, "prompt_cache_key")),
 )

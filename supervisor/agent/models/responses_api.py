@@ -44,6 +44,8 @@ class ResponsesFormat:
             "reasoning": {**reasoning, "summary": "auto"},
             "max_output_tokens": options.max_tokens,
         }
+        if request.session:  # requests with the same one go to the same machine, which has kept what they begin with
+            body["prompt_cache_key"] = request.session
         if request.system:
             body["instructions"] = request.system
         if request.tools:

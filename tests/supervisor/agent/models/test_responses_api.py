@@ -134,7 +134,7 @@ async def test_a_connection_serves_many_requests() -> None:
 
 async def test_the_request_says_what_was_asked() -> None:
     options = ModelOptions(77, "max", 0.5)
-    assert await body_of(ModelRequest("Be brief.", [TOOL], [user("one")], 1, options)) == {
+    assert await body_of(ModelRequest("Be brief.", [TOOL], [user("one")], 1, options, session="its-id")) == {
         "model": "m",
         "input": [{"type": "message", "role": "user", "content": "one"}],
         "instructions": "Be brief.",
@@ -143,6 +143,7 @@ async def test_the_request_says_what_was_asked() -> None:
         "include": ["reasoning.encrypted_content"],
         "reasoning": {"effort": "max", "summary": "auto"},
         "max_output_tokens": 77,
+        "prompt_cache_key": "its-id",
         "tools": [
             {
                 "type": "function",
@@ -243,7 +244,7 @@ REPLIED: Final = Reply(
     origin=ReplyOrigin("openai", "m", "responses", [reasoning_item("hm"), call_item("read_file", '{"path":"a"}', "x")]),
 )
 HISTORY: Final = msgspec.structs.replace(
-    talk([text("go")], REPLIED, [result("x")]), options=ModelOptions(8192, "max", 0.2)
+    talk([text("go")], REPLIED, [result("x")]), options=ModelOptions(8192, "max", 0.2), session="s"
 )
 
 REFUSALS: Final[dict[str, tuple[Callable[[dict[str, Any]], str | None], int]]] = {
@@ -274,6 +275,7 @@ REFUSALS: Final[dict[str, tuple[Callable[[dict[str, Any]], str | None], int]]] =
     "any reasoning": (named("reasoning", "Unknown parameter: reasoning"), 1),
     "temperature": (named("temperature", "Unsupported parameter: 'temperature' is not supported with this model."), 1),
     "a limit": (named("max_output_tokens", "max_output_tokens is too large: 8192"), 1),
+    "a key of the cache": (named("prompt_cache_key", "Unknown parameter: 'prompt_cache_key'."), 1),
     "strict": (lambda body: "tools.0.strict: Extra inputs" if "strict" in body["tools"][0] else None, 1),
     "store": (named("store", "Unknown parameter: 'store'."), 1),
 }
