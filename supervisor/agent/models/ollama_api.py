@@ -17,7 +17,7 @@ from supervisor.agent.models.json_body import JsonBodyDecoder
 from supervisor.agent.models.model import ModelRequest, Progress, Reply
 from supervisor.agent.models.model_http import RequestHead
 from supervisor.agent.models.ollama_context import UNKNOWN_WINDOW, ContextPlan, plan
-from supervisor.agent.models.ollama_messages import messages
+from supervisor.agent.models.ollama_messages import CONTEXT, messages
 from supervisor.agent.models.ollama_reader import OllamaReader
 from supervisor.agent.models.server import NO_KEY, Server, below
 from supervisor.config.model_keys import Effort
@@ -80,7 +80,7 @@ def planned_request(
     tools = [_declared(tool) for tool in request.tools]
     options = request.options
     planned = plan(told, tools, counted, wanted=options.max_tokens, window=shown.window, floor=max(floor, shown.floor))
-    chosen: dict[str, Any] = {"num_ctx": planned.context, "num_predict": planned.reply}
+    chosen: dict[str, Any] = {CONTEXT: planned.context, "num_predict": planned.reply}
     if options.temperature is not None:
         chosen["temperature"] = options.temperature
     body: dict[str, Any] = {

@@ -67,6 +67,8 @@ class Counted(NamedTuple):
     tokens: int
     messages: int
     """How many of the wire's messages it had."""
+    context: int = 0
+    """That it had asked for; 0 where that is not known."""
 
 
 class ContextPlan(NamedTuple):
@@ -97,7 +99,7 @@ def plan(
         counted: the last count that is known of this conversation.
         wanted: tokens that the reply is to have.
         window: tokens that the model holds, or may have.
-        floor: the context that it has now; a smaller one would load it anew.
+        floor: the context that it has now; a smaller one than that, or than what was counted had, would load it anew.
 
     Raises:
         ModelError: it does not fit ("context_full").
@@ -120,7 +122,8 @@ def plan(
             f"the conversation has about {tight} tokens and the model's context {window}, which the server would fill "
             "by leaving out its beginning. It was not sent.",
         )
-    context = min(max(_step(max(need + wanted, tight + _LEAST_REPLY)), floor), window)
+    had = counted.context if counted else 0
+    context = min(max(_step(max(need + wanted, tight + _LEAST_REPLY)), floor, had), window)
     words = sum(each.letters - each.spaces for each in (earlier, later))
     return ContextPlan(context, min(wanted, max(context - tight, _LEAST_REPLY)), words // _LONGEST_TOKENS)
 

@@ -15,7 +15,8 @@ from supervisor.agent.models.ollama_context import Counted
 WireMessage = dict[str, Any]
 
 FORMAT_NAME: Final = "ollama"
-"""Of the one item of a reply: its message whole, and what the server counted."""
+"""Of the one item of a reply: its message whole, what the server counted, and the context that was asked for."""
+CONTEXT: Final = "num_ctx"
 
 
 class Told(NamedTuple):
@@ -44,7 +45,7 @@ def messages(request: ModelRequest, provider: str, *, sees: bool) -> Told:
         if message["role"] == "assistant":
             item = _item(request, index, provider)
             if type(read := item.get("prompt_eval_count")) is int and read > 0:
-                counted = Counted(read, len(told))
+                counted = Counted(read, len(told), item.get(CONTEXT, 0))
             names |= {block["id"]: block["name"] for block in blocks if block["type"] == "tool_use"}
             told.append(_assistant(blocks, item.get("message", {}).get("thinking", "") if index > turn else ""))
         else:

@@ -6,12 +6,14 @@ Rule: nothing is cut silently. What does not fit is refused before it is sent, a
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import trio
 
 from supervisor.agent.models.model import ModelRequest, Progress, Reply
 from supervisor.agent.models.model_facts import CONFIGURED, model_facts
 from supervisor.agent.models.ollama_api import FORMAT, ShowFormat, ShownModel, planned_request, shown_model
 from supervisor.agent.models.ollama_context import check_uncut
+from supervisor.agent.models.ollama_messages import CONTEXT
 from supervisor.agent.models.remote_model import RemoteModel
 from supervisor.agent.models.server_limits import NOTHING_LEARNED, ServerLimits
 from supervisor.config.settings import Settings
@@ -87,7 +89,9 @@ class OllamaModel:
             check_uncut(reply.usage.get("input_tokens", 0), sent.planned)
         except ModelError as error:
             raise ModelError(error.kind, self._advised(error.kind, str(error))) from error
-        return reply
+        assert reply.origin is not None
+        item = {**reply.origin.items[0], CONTEXT: sent.planned.context}  # another process asks for no less either
+        return msgspec.structs.replace(reply, origin=msgspec.structs.replace(reply.origin, items=[item]))
 
     async def _model(self, show: Callable[[Progress], None]) -> ShownModel:
         """Return what the server tells of the model, which is asked once."""

@@ -264,6 +264,17 @@ async def test_a_context_that_was_large_stays_so_for_the_next_session() -> None:
     assert asked.server.loads == 1
 
 
+async def test_a_context_that_was_large_stays_so_for_another_process() -> None:
+    """What this one asks for is in the reply, or the model would be loaded anew and have kept nothing."""
+    async with asking([reply("ok")] * 2, window=65_536) as asked:
+        await asked.reply(request(user("word " * 8000)))
+        first = await asked.reply(request(user("hi")))
+    async with asking([reply("ok")], window=65_536) as again:
+        said, origin = kept(first)
+        await again.reply(request(user("hi"), said, user("and"), origins={1: origin}))
+    assert again.server.contexts == asked.server.contexts[:1] == [32_768]
+
+
 async def test_the_context_that_a_modelfile_asks_for_is_the_least() -> None:
     async with asking([reply("ok")], told=shown(65_536, parameters="num_ctx 32768"), window=65_536) as asked:
         await asked.reply()
