@@ -21,7 +21,7 @@ A script is a list of responses, played in order (in FILE: a JSON list):
         "split": true              send the bytes one by one
     {"sse_split_utf8": text}       a reply with this text, its bytes sent one by one
     {"status", "headers", "body"}  any answer
-    {"made": function}             the event stream that a function makes of the request's body
+    {"made": function}             as "sse", with the text that a function makes of the request's body
     {"connect": "refused"}         reset the connection without an answer
     {"connect": "hang"}            take the connection and say nothing
     {"$repeat_response": [r, n]}   r, n times
@@ -218,7 +218,7 @@ class ScriptServer(Loopback):
                 response = self.error(500, used_up, "api_error", x_should_retry="false")
         self._on_request(request)
         if "made" in response:
-            response = {"sse": response["made"](request.body)}
+            response = self.played(request, {**response, "sse": response["made"](request.body)})
         return self.play(connection, request, response)
 
     def play(self, connection: socket.socket, request: Recorded, response: Mapping[str, Any]) -> bool:

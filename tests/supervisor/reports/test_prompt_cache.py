@@ -11,6 +11,7 @@ from supervisor.journal.facts import (
     Replied,
     ReplyOrigin,
     SessionChanged,
+    SessionOpened,
     ToolsChanged,
     TurnStarted,
 )
@@ -18,9 +19,11 @@ from supervisor.reports.prompt_cache import PromptCache
 from workers.wire.messages import Context
 
 
-def replied(fresh: int, read: int = 0, written: int = 0, *, model: str = "m", **usage: Any) -> Replied:
+def replied(
+    fresh: int, read: int = 0, written: int = 0, *, model: str = "m", left_out: int = 0, **usage: Any
+) -> Replied:
     counts = {"input_tokens": fresh, "cache_read_input_tokens": read, "cache_creation_input_tokens": written, **usage}
-    return Replied(1, 0, [], "end_turn", counts, ReplyOrigin("p", model))
+    return Replied(1, 0, [], "end_turn", counts, ReplyOrigin("p", model), left_out=left_out)
 
 
 def folded(*facts: tuple[Fact, float]) -> PromptCache:
@@ -30,7 +33,8 @@ def folded(*facts: tuple[Fact, float]) -> PromptCache:
     return cache
 
 
-FIRST: Final = (replied(10, 0, 5000), 0.0)
+OPENED: Final = (SessionOpened("p", "m", Context("/"), (), "", ""), 0.0)
+FIRST: Final = (replied(10, 0, 5000, reasoning_tokens=9), 0.0)
 
 
 def test_what_was_sent_before_can_be_reused_and_is_counted() -> None:
@@ -42,10 +46,38 @@ def test_what_was_sent_before_can_be_reused_and_is_counted() -> None:
 CAUSES: Final[dict[str, tuple[list[tuple[Fact, float]], Replied, float, str]]] = {
     "another model": ([], replied(9, 0, 5000, model="n"), 9.0, "another model had answered before"),
     "another profile": (
+        [(SessionChanged("q", "m", Context("/"), ()), 1.0)],
+        replied(9, 0, 5000),
+        9.0,
+        "the profile was changed",
+    ),
+    "all of it": (
+        [
+            (SessionChanged("q", "m", Context("/"), ()), 1.0),
+            (SessionChanged("q", "n", Context("/"), ()), 1.0),
+            (ToolsChanged(1, "web", ("fetch_url",)), 1.0),
+        ],
+        replied(9, 0, 5000, model="n"),
+        9.0,
+        "the profile was changed, and the model was changed, and the list of tools was changed: web is back",
+    ),
+    "nothing that was chosen anew": (
         [(SessionChanged("p", "m", Context("/"), ()), 1.0)],
         replied(9, 0, 5000),
         9.0,
-        "the profile or the model was changed",
+        "the provider has not kept it",
+    ),
+    "fewer images": (
+        [],
+        replied(9, 2000, 3000, left_out=50),
+        9.0,
+        "old images or documents were left out, to have room for new ones or as they are not kept",
+    ),
+    "another turn": (
+        [(TurnStarted(2, "x"), 1.0)],
+        replied(9, 2000, 3000),
+        9.0,
+        "a new turn began, for which the provider leaves out what was thought in the one before",
     ),
     "fewer tools": (
         [(ToolsChanged(1, "web", ("fetch_url",), "they crash"), 1.0)],
@@ -90,7 +122,7 @@ CAUSES: Final[dict[str, tuple[list[tuple[Fact, float]], Replied, float, str]]] =
 
 @pytest.mark.parametrize(("between", "last", "at", "cause"), CAUSES.values(), ids=CAUSES)
 def test_a_miss_is_told_with_its_cause(between: list[tuple[Fact, float]], last: Replied, at: float, cause: str) -> None:
-    cache = folded(FIRST, *between, (last, at))
+    cache = folded(OPENED, FIRST, *between, (last, at))
     missed = cache.possible - cache.reused
     assert (cache.misses, cache.last_miss) == (1, f"{missed} tokens were not in the provider's cache: {cause}")
     assert cache.step.endswith(f"; {missed} more could have: {cause}")
@@ -98,7 +130,13 @@ def test_a_miss_is_told_with_its_cause(between: list[tuple[Fact, float]], last: 
 
 def test_a_short_prompt_is_not_kept() -> None:
     cache = folded((replied(500), 0.0), (replied(600), 1.0))
-    assert cache.last_miss.endswith("less than 1024 tokens are not kept")
+    assert cache.last_miss.endswith("so short a prompt is not kept, by some models not below 4096 tokens")
+
+
+def test_the_end_of_a_prompt_that_is_no_whole_block_is_no_miss() -> None:
+    cache = folded((replied(1663), 0.0), (replied(300, 1536), 1.0))
+    assert (cache.misses, cache.possible, cache.reused) == (0, 1663, 1536)
+    assert folded((replied(1664), 0.0), (replied(300, 1536), 1.0)).misses == 1
 
 
 def test_a_server_that_tells_nothing_of_a_cache_misses_nothing() -> None:
