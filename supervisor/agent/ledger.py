@@ -57,7 +57,7 @@ class Ledger:
 
     def __post_init__(self) -> None:
         self._began_at = 0 if self.journal is None else self.journal.last()
-        self._day = ""
+        self._day = self._day_ends = 0.0
         self._today = SharedAmount()
         self._batches: dict[str, SharedAmount] = {}
         self._settled = trio.lowlevel.ParkingLot()
@@ -81,12 +81,11 @@ class Ledger:
 
     def today(self) -> SharedAmount:
         """Return what this day has used, by the person's clock."""
-        midnight = midnight_before(self.clock())
-        day = str(midnight)
-        if day != self._day:
-            self._day, self._today = day, SharedAmount()
+        now = self.clock()
+        if not self._day <= now < self._day_ends:
+            self._day, self._day_ends, self._today = midnight_before(now), midnight_after(now), SharedAmount()
             if self.journal is not None:
-                self._today.used = _used_in(self.journal.spending(midnight, self._began_at))
+                self._today.used = _used_in(self.journal.spending(self._day, self._began_at))
         return self._today
 
     def batch(self, run: str) -> SharedAmount:
