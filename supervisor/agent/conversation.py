@@ -247,6 +247,7 @@ class Conversation:
         """Record the last facts of a turn; return its end, with what the person is to know."""
         end = msgspec.structs.replace(end, note=run_notice(list(self.transcript.will_run)))
         await self._record(*last, end)
+        self._requester.made.forget()
         self.show(turn.enter(State.DONE))
         if turn.results > _MUCH:
             await off_loop(turn.results, give_back)

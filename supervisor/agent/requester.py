@@ -6,7 +6,7 @@ budget counts, what a request may use is recorded before it is made.
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +18,7 @@ from supervisor.agent.amount import Amount, cost_of, tokens_in
 from supervisor.agent.content_refusals import RefusalSearch
 from supervisor.agent.input_bound import most_input
 from supervisor.agent.models.immediate import ImmediateModel
+from supervisor.agent.models.made_messages import MadeMessages
 from supervisor.agent.models.model import Model, ModelOptions, ModelRequest, Progress, Reply, Retrying
 from supervisor.agent.models.retry import shortest_wait
 from supervisor.agent.paid_request import PaidRequest
@@ -55,6 +56,8 @@ class Requester:
     """Gives what the next request to a model asks for of its reply."""
     sees: Callable[[str], frozenset[str]] = lambda _name: frozenset()
     """Says which blocks a model is shown as they are: "image", "document"."""
+    made: MadeMessages = field(default_factory=MadeMessages)
+    """What was made of the transcript's messages for the request before."""
 
     async def reply(self, model: Model, router: Router, system: str) -> tuple[Reply, Replied]:
         """Return the model's next reply, as the transcript takes it, and the fact that is to be recorded.
@@ -76,6 +79,7 @@ class Requester:
             options=self.options(model.name),
             origins=history.origins,
             session=self.session,
+            made=self.made,
         )
         search, began = RefusalSearch(), time.monotonic()
         while True:

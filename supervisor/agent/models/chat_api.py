@@ -6,6 +6,7 @@ refuse nevertheless is a row of `chat_adjustments.py`. Source: https://platform.
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -13,7 +14,8 @@ import msgspec
 from supervisor.agent.models.chat_adjustments import ADJUSTMENTS
 from supervisor.agent.models.chat_reader import FORMAT_NAME, RETURNED, ChatReader
 from supervisor.agent.models.event_stream import EventDecoder
-from supervisor.agent.models.model import NO_ANSWER, Block, ModelRequest, Progress
+from supervisor.agent.models.made_messages import MadeMessages
+from supervisor.agent.models.model import NO_ANSWER, Block, Message, ModelRequest, Progress
 from supervisor.agent.models.model_http import RequestHead
 from supervisor.agent.models.openai_head import openai_head
 from supervisor.agent.models.server import Server
@@ -76,16 +78,20 @@ def _messages(request: ModelRequest, provider: str) -> Iterator[dict[str, Any]]:
     """Yield the messages; what a server sent goes back to the same provider alone."""
     if request.system:
         yield {"role": "system", "content": request.system}
-    for index, message in enumerate(request.messages):
-        role, content = message["role"], message["content"]
-        if isinstance(content, str):
-            yield {"role": role, "content": content or NO_ANSWER}
-        elif role == "assistant":
-            origin = request.origins.get(index)
-            own = origin is not None and origin.format == FORMAT_NAME and origin.provider == provider
-            yield _assistant(content, origin.items if origin is not None and own else ())
-        else:
-            yield from _user(content, request.media)
+    make = partial(_told, request.media)
+    made = request.made or MadeMessages()
+    yield from made.parts((FORMAT_NAME, provider), request.messages, request.origins, make)
+
+
+def _told(media: Mapping[str, str], message: Message, sent: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield what one message becomes; `sent` are the items of a reply that goes back to who sent it."""
+    role, content = message["role"], message["content"]
+    if isinstance(content, str):
+        yield {"role": role, "content": content or NO_ANSWER}
+    elif role == "assistant":
+        yield _assistant(content, sent)
+    else:
+        yield from _user(content, media)
 
 
 def _assistant(content: Sequence[Block], sent: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

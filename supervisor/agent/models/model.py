@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from supervisor.agent.models.made_messages import MadeMessages
 from supervisor.config.model_keys import Effort
 from supervisor.journal.facts import ReplyOrigin
 
@@ -60,6 +61,8 @@ class ModelRequest(msgspec.Struct, frozen=True):
     """How many of them it has words for, because there is no room any more or they are not kept."""
     session: str = ""
     """Its conversation's id, for servers that keep by it what requests begin with."""
+    made: MadeMessages | None = None
+    """What was made of the conversation's messages for the request before."""
 
 
 class ToolUse(msgspec.Struct, frozen=True):

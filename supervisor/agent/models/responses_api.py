@@ -6,13 +6,15 @@ default there: their schemas have optional properties. Source: https://platform.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from supervisor.agent.models.chat_api import GONE, NAME_LIMIT, function_of
 from supervisor.agent.models.event_stream import EventDecoder
-from supervisor.agent.models.model import NO_ANSWER, Block, ModelRequest, Progress
+from supervisor.agent.models.made_messages import MadeMessages
+from supervisor.agent.models.model import NO_ANSWER, Block, Message, ModelRequest, Progress
 from supervisor.agent.models.model_http import RequestHead
 from supervisor.agent.models.openai_head import openai_head
 from supervisor.agent.models.responses_adjustments import ADJUSTMENTS
@@ -65,17 +67,20 @@ class ResponsesFormat:
 
 def _input(request: ModelRequest, provider: str) -> Iterator[dict[str, Any]]:
     """Yield the items; what a server sent goes back to the same provider alone."""
-    for index, message in enumerate(request.messages):
-        role, content = message["role"], message["content"]
-        if isinstance(content, str):
-            yield {"type": "message", "role": role, "content": content or NO_ANSWER}
-        elif role == "user":
-            yield from _user(content, request.media)
-        else:
-            origin = request.origins.get(index)
-            own = origin is not None and origin.format == FORMAT_NAME and origin.provider == provider
-            sent = _sent(origin.items, content) if origin is not None and own else []
-            yield from sent or _assistant(content)
+    make = partial(_told, request.media)
+    made = request.made or MadeMessages()
+    yield from made.parts((FORMAT_NAME, provider), request.messages, request.origins, make)
+
+
+def _told(media: Mapping[str, str], message: Message, sent: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield what one message becomes; `sent` are the items of a reply that goes back to who sent it."""
+    role, content = message["role"], message["content"]
+    if isinstance(content, str):
+        yield {"type": "message", "role": role, "content": content or NO_ANSWER}
+    elif role == "user":
+        yield from _user(content, media)
+    else:
+        yield from _sent(sent, content) or _assistant(content)
 
 
 def _sent(items: Sequence[Mapping[str, Any]], content: Sequence[Block]) -> list[dict[str, Any]]:
