@@ -308,9 +308,10 @@ def _stream(connection: socket.socket, response: dict[str, Any]) -> None:
         return
     pause = threading.Event()
     end = "\n\n" if "\n\n" in text else "\n"  # of an event, or of a line that is one
-    for each in re.findall(rf".*?{end}|.+\Z", text, re.DOTALL):
+    for number, each in enumerate(re.findall(rf".*?{end}|.+\Z", text, re.DOTALL)):
+        if number:  # none after the last: a client may have read all that it needs
+            pause.wait(response["gap"])
         connection.sendall(_chunk(each.encode()))
-        pause.wait(response["gap"])
 
 
 def _chunk(data: bytes) -> bytes:

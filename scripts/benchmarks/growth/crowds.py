@@ -89,7 +89,8 @@ async def _measured(crowd: _Crowd, quick: bool, *, whole: bool) -> list[Figure]:
     found: list[Figure] = []
     sizes = (1, 20) if quick else (1, 20, 200)
     turns = 2 if quick or not whole else 5
-    slow = {"sse": crowd.answer, "gap": _ANSWER_S / (crowd.answer.count("\n\n") or crowd.answer.count("\n"))}
+    events = crowd.answer.count("\n\n") or crowd.answer.count("\n")
+    slow = {"sse": crowd.answer, "gap": _ANSWER_S / (events - 1)}
     with tempfile.TemporaryDirectory() as home, tempfile.TemporaryDirectory() as root:
         Path(root, NOTE).write_text("A note.\n", encoding="utf-8")
         settings = Settings(Config(), Path(home, "config.toml"), Path(home))
