@@ -8,6 +8,7 @@ commits, so that a conversation can be cut after each of them and taken up again
 import random
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
@@ -20,6 +21,7 @@ from supervisor.agent.transcript import Transcript
 from supervisor.errors import ModelError
 from supervisor.journal.facts import CallEnded, CallStarted
 from supervisor.journal.journal_writer import JournalWriter
+from supervisor.tools.availability import ToolAvailability
 from supervisor.tools.content_intake import ContentIntake
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.outcomes import failed
@@ -64,8 +66,10 @@ class AnyModel(ImmediateModel):
         self.name = "any"
         self.chance = chance
         self.faults: list[str] = []
+        self.asked = 0
 
     async def reply(self, request: ModelRequest, show: Callable[[Progress], None]) -> Reply:
+        self.asked += 1
         self._judge(request)
         await self.chance.trouble()
         dice = self.chance.dice
@@ -101,6 +105,7 @@ class AnyRouter:
         self.chance = chance
         self.ran: list[str] = []
         self.intake = ContentIntake(cast("Any", None), None, "s")
+        self.availability = ToolAvailability({}, cast("Any", SimpleNamespace(opened={})))
 
     def judge(
         self, turn: int, call: str, tool: str, arguments: str, _seen: SeenText | None = None, _before: object = ()
@@ -157,10 +162,13 @@ class Talk:
 
 
 async def test_any_conversation_is_valid() -> None:
+    asked = 0
     for seed in range(200):
         talk = Talk(seed, Memory())
         await talk.turns(8)
         assert talk.faults == [], seed
+        asked += talk.model.asked
+    assert asked > 2000, "turns ended before the model was asked"
 
 
 async def killed_anywhere() -> AsyncGenerator[tuple[tuple[int, int], Talk], None]:
