@@ -26,13 +26,14 @@ _STOPS: Final[Mapping[str, str]] = {
     "FINISH_REASON_UNSPECIFIED": "",
     "MAX_TOKENS": "max_tokens",
     "CONTINUATION": "max_tokens",
+    "PAUSE_TURN": "",
     **dict.fromkeys(
         ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR", "ESCALATION"),
         _REFUSED,
     ),
     **dict.fromkeys(("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"), _REFUSED),
 }
-"""Why an answer ended, to the Messages API's stop reason; "" is the obvious one."""
+"""Why an answer ended, to the Messages API's stop reason; "" is the obvious one. It has no pauses."""
 _FAILED: Final[Mapping[str, tuple[ModelErrorKind, str]]] = {
     "MALFORMED_FUNCTION_CALL": ("api_error", "the model wrote a tool call that its server cannot read"),
     "UNEXPECTED_TOOL_CALL": ("api_error", "the model called a tool that it was not offered"),
@@ -129,7 +130,7 @@ class GeminiReader:
                     content.append({"type": "tool_use", "id": name, "name": call["name"], "input": given})
                 case {"text": str(text)} if not part.get("thought"):
                     _append_text(content, text)
-        stop = _STOPS.get(self._reason, self._reason.lower()) or ("tool_use" if calls else "end_turn")
+        stop = _STOPS.get(self._reason.upper(), self._reason.lower()) or ("tool_use" if calls else "end_turn")
         return Reply(content, stop, self._usage, calls, ReplyOrigin("", "", FORMAT_NAME, self._parts))
 
     def _take(self, told: dict[str, Any]) -> None:

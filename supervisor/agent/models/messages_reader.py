@@ -78,7 +78,7 @@ class MessagesReader:
                 self.complete = True
             case {"type": "error"}:
                 raise reported_error(told)
-            case {"type": name} if name in _KNOWN:
+            case {"type": str(name)} if name in _KNOWN:
                 raise ModelError("bad_response", f"a {name} event came without what belongs to it")
 
     @property

@@ -16,8 +16,8 @@ from supervisor.agent.models.server_errors import reported_error
 from supervisor.errors import ModelError
 from supervisor.journal.facts import ReplyOrigin
 
-_STOPS: Final[Mapping[str, str]] = {"stop": "", "": "", "length": "max_tokens"}
-"""Why an answer ended, to the Messages API's stop reason; "" is the obvious one."""
+_STOPS: Final[Mapping[str, str]] = {"stop": "", "": "", "length": "max_tokens", "pause_turn": ""}
+"""Why an answer ended, to the Messages API's stop reason; "" is the obvious one. It has no pauses."""
 _NO_ANSWERS: Final = frozenset({"load", "unload"})
 """The server has only loaded the model, or put it away."""
 _COUNTS: Final[Mapping[str, str]] = {"prompt_eval_count": "input_tokens", "eval_count": "output_tokens"}
@@ -60,8 +60,7 @@ class OllamaReader:
                 raise ModelError("bad_response", "a line of the answer has no message")
         self.started = True
         if told.get("done") is True:
-            reason = told.get("done_reason")
-            if reason in _NO_ANSWERS and not (self._texts or self._calls):
+            if (reason := _reason(told)) in _NO_ANSWERS and not (self._texts or self._calls):
                 raise ModelError("api_error", f"the server has answered nothing ({reason})")
             self._last, self.complete = told, True
 
@@ -70,8 +69,7 @@ class OllamaReader:
         usage: Usage = {
             name: count for sent, name in _COUNTS.items() if type(count := self._last.get(sent)) is int and count >= 0
         }
-        reason = self._last.get("done_reason")
-        reason = reason if isinstance(reason, str) else ""
+        reason = _reason(self._last)
         text = "".join(self._texts)
         told = Reply.at_once(text if text.strip() else "", self._calls, usage, _STOPS.get(reason, reason))
         message: dict[str, Any] = {"role": "assistant", "content": text}
@@ -107,3 +105,9 @@ class OllamaReader:
                 self._sent_calls.append(call)
             case _:
                 raise ModelError("bad_response", "a tool call lacks its name")
+
+
+def _reason(line: Mapping[str, Any]) -> str:
+    """Return why an answer has ended; "" where its last line does not say."""
+    reason = line.get("done_reason")
+    return reason if isinstance(reason, str) else ""

@@ -110,6 +110,7 @@ STOPS: Final = {
     "LANGUAGE": "refusal",
     "IMAGE_SAFETY": "refusal",
     "SOMETHING_NEW": "something_new",
+    "pause_turn": "end_turn",
 }
 
 

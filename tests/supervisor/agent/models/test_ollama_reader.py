@@ -66,7 +66,10 @@ def test_the_message_is_kept_as_it_came() -> None:
     assert origin.items == [{"message": message, "prompt_eval_count": 77}]
 
 
-@pytest.mark.parametrize(("reason", "stop"), [("stop", "end_turn"), ("length", "max_tokens"), ("new", "new")])
+STOPS: Final = [("stop", "end_turn"), ("length", "max_tokens"), ("new", "new"), ("pause_turn", "end_turn")]
+
+
+@pytest.mark.parametrize(("reason", "stop"), STOPS)
 def test_it_says_why_the_model_stopped(reason: str, stop: str) -> None:
     assert replied(reply("a", reason=reason)).stop_reason == stop
 
@@ -100,6 +103,7 @@ def test_what_is_no_answer_is_an_error_with_a_kind(text: str, kind: str) -> None
 ODD: Final[dict[str, tuple[str, list[dict[str, Any]]]]] = {
     "nothing": (last(), []),
     "blanks": (line({"content": " \n"}) + last(), []),
+    "a reason that is none": (line({"content": "a"}, done=True, done_reason=[7]), [{"type": "text", "text": "a"}]),
     "no message at the end": (line({"content": "a"}) + '{"done": true}\n', [{"type": "text", "text": "a"}]),
     "null": (line({"content": None, "tool_calls": None, "thinking": None}) + last(), []),
     "arguments as a text": (

@@ -347,7 +347,8 @@ def test_a_stream_that_is_not_this_api_is_a_bad_response(odd: str) -> None:
 
 def test_odd_values_in_known_places_are_ignored() -> None:
     odd = (
-        block(0, {"type": "text", "text": ""}, {"type": "text_delta", "text": 5}, {"type": "text_delta"}, {})
+        event({"type": []})
+        + block(0, {"type": "text", "text": ""}, {"type": "text_delta", "text": 5}, {"type": "text_delta"}, {})
         + block(1, {"type": "thinking", "thinking": "t"}, {"type": "citations_delta", "citation": "c"})
         + event({"type": "message_delta", "delta": {"stop_reason": 7}, "usage": [1]})
     )
