@@ -1,9 +1,9 @@
 r"""Tool calls that a model writes as text: found, and told from what only looks like one.
 
 Rule: pure and strict. A call is a JSON object with "tool" that stands on lines of its own, bare or in a fence for JSON,
-alone or in a list; one within a quotation, an indented block, a sentence or a program's source is text. What begins as
-a call and is none that can be read is one all the same: its text goes on as the arguments, so that the model is told
-what is wrong.
+alone or in a list; one within a quotation (`quotations.py`), an indented block, a sentence or a program's source is
+text. What is meant as a call and is none that can be read is one all the same: its text goes on as the arguments, so
+that the model is told what is wrong.
 
     {"tool": "run_cmd", "command": "ls"}                     the arguments beside the tool's name,
     {"tool": "run_cmd", "arguments": {"command": "ls"}}      or in an object of their own
@@ -11,8 +11,10 @@ what is wrong.
 
 import json
 import re
+from collections.abc import Collection
 from typing import Any, Final, NamedTuple
 
+from supervisor.agent.models.quotations import Quotations
 from supervisor.display.unique_names import unique_names
 
 _ITEMS: Final = r"(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*"
@@ -24,14 +26,24 @@ _NONE: Final = 0
 _UNFINISHED: Final = -1
 _KINDS: Final = frozenset({"", "json", "jsonc", "json5", "tool", "tool_call", "tool_calls", "tool_code"})
 """What a fence may say it holds, if calls in it count."""
+_PROGRAMS: Final = frozenset({"python", "py", "xml", "javascript", "js", "text", "plaintext", "txt"})
+"""The same, if what it holds is meant as a call where it is nothing else."""
+_INVISIBLE: Final = re.compile("^[\ufeff\u200b\u2060\u00a0]+")
+"""What may stand before a reply, and says nothing."""
 _BARE: Final = re.compile(r" {0,3}(?:\{|\[[ \t]*(?:\{|\r?$))")
-_MEANT: Final = re.compile(r'\s*(?:\[\s*)?\{\s*"tool"\s*:')
+_STRING: Final = r'"(?:[^"\\]|\\.)*"|\'[^\'\n]*\''
+_MEANT: Final = re.compile(
+    rf"\s*(?:\[\s*)?\{{(?:(?:{_STRING}|\{{(?:{_STRING}|[^{{}}\"'])*\}}|[^{{}}\"'])*?,)??"
+    r"""\s*(["']?)tool\1\s*:\s*(?:(["'])(?P<name>[^"'\\]{1,128})\2)?"""
+)
 """The beginning of what is meant as a call, however it goes on."""
-_NAME: Final = re.compile(r'\s*(?:\[\s*)?\{\s*"tool"\s*:\s*"([^"\\]{1,128})"')
 _CLOSING: Final = re.compile(r"[ \t]*[`~]*[ \t\r]*$")
 """An unfinished line that may yet end a fence."""
 _UNDECIDED: Final = re.compile(rf"[ \t]*{_ITEMS}(?:\[?[ \t]*\{{.*|\[[ \t\r]*|[`~].*|[-*+]|\d{{1,9}}[.)]?)?$")
 """An unfinished line that may yet become a call, a fence or nothing."""
+
+UNREAD: Final = "?"
+"""Stands for the name of a tool that cannot be read."""
 
 
 class WrittenCall(NamedTuple):
@@ -41,6 +53,8 @@ class WrittenCall(NamedTuple):
     arguments: str
     inputs: dict[str, Any]
     """The arguments; {} where they do not parse."""
+    text: str = ""
+    """The call as it was written."""
 
 
 class _ReadPart(NamedTuple):
@@ -52,10 +66,14 @@ _NOTHING: Final = _ReadPart("")
 
 
 class CallReader:
-    """Reads a reply as it arrives; what is no call can be shown at once, line by line."""
+    """Reads a reply as it arrives; what is no call can be shown at once, line by line.
 
-    def __init__(self) -> None:
+    `tools` are the names of those that are offered.
+    """
+
+    def __init__(self, tools: Collection[str] = ()) -> None:
         self.calls: list[WrittenCall] = []
+        self._quotations = Quotations(tools)
         self._shown: list[str] = []
         self._rest: list[str] = []
         """What is not decided yet."""
@@ -63,7 +81,10 @@ class CallReader:
         self._enough = 0
         """Characters with which that is looked at again: a long call is not read anew for each of its words."""
         self._fence: re.Match[str] | None = None
-        self._line_begun = False
+        """That of a kind which holds no calls, and what it has held so far."""
+        self._program: list[str] = []
+        self._begun = self._line_begun = False
+        """Whether the reply says something by now, and whether a line of it is shown in part."""
 
     @property
     def text(self) -> str:
@@ -78,10 +99,24 @@ class CallReader:
 
     def end(self) -> str:
         """Take note that the reply has ended; return what is left to show."""
-        return self._take(last=True)
+        left = self._take(last=True)
+        if self._fence is not None:
+            self._end_fence()
+        self._quotations.end()
+        if self._quotations.ended_thought:
+            self.calls.clear()
+        return left
+
+    @property
+    def unread(self) -> str:
+        """A line that is meant as a call, where the reply has none; "" where there is no such line."""
+        return "" if self.calls else self._quotations.sign
 
     def _take(self, *, last: bool) -> str:
         rest, at, before = "".join(self._rest), 0, len(self._shown)
+        if not self._begun:
+            rest = _INVISIBLE.sub("", rest)
+            self._begun = bool(rest)
         while at < len(rest):
             end, piece = self._next(rest, at, last=last)
             if end == at:
@@ -101,14 +136,37 @@ class CallReader:
         undecided = _UNDECIDED if self._fence is None else _CLOSING
         if not whole and not self._line_begun and undecided.match(line):
             return at, _NOTHING
-        if whole and not self._line_begun and self._fence is None:
-            if fence := _FENCE.match(line):
+        if self._fence is not None:
+            if whole and not self._line_begun and _closes(line, self._fence):
+                self._end_fence()
+            else:
+                self._program.append(text[at:end])
+            return end, _ReadPart(text[at:end])
+        if whole and not self._line_begun:
+            if not self._quotations.holds_fences and (fence := _FENCE.match(line)):
                 return self._fenced(text, at, fence, last=last)
-            if _BARE.match(line):
-                return _bare(text, at, last=last)
-        elif whole and not self._line_begun and self._fence is not None and _closes(line, self._fence):
-            self._fence = None  # one of a kind that holds no calls, shown as it came
+            if not self._quotations.open and _BARE.match(line):
+                return self._looked_at(*_bare(text, at, last=last))
+        self._quotations.take(text[at:end])
+        if self._quotations.ended_thought:
+            self.calls.clear()
         return end, _ReadPart(text[at:end])
+
+    def _looked_at(self, end: int, piece: _ReadPart) -> tuple[int, _ReadPart]:
+        """Return a piece as it is; JSON that is no call may be another's form of one."""
+        if not piece.calls:
+            self._quotations.look_at(piece.text)
+        return end, piece
+
+    def _end_fence(self) -> None:
+        """Take note of the end of a fence that holds no calls, which was shown as it came."""
+        program = "".join(self._program).strip()
+        if self._fence is not None and self._fence["kind"].lower() in _PROGRAMS:
+            if _calls_in(program):
+                self._quotations.sign = self._quotations.sign or program
+            elif "\n" not in program:
+                self._quotations.look_at(program)
+        self._fence, self._program = None, []
 
     def _fenced(self, text: str, at: int, fence: re.Match[str], *, last: bool) -> tuple[int, _ReadPart]:
         begin = end = _line(text, at)[1]
@@ -119,12 +177,12 @@ class CallReader:
             line, after = _line(text, end)
             if _closes(line, fence) and (last or text[after - 1] == "\n"):
                 calls = _calls_in(text[begin:end])
-                return after, _ReadPart("" if calls else text[at:after], calls)
+                return self._looked_at(after, _ReadPart("" if calls else text[at:after], calls))
             end = after
         if not last:
             return at, _NOTHING
         calls = _calls_in(text[begin:])
-        return end, _ReadPart("" if calls else text[at:], calls)
+        return self._looked_at(end, _ReadPart("" if calls else text[at:], calls))
 
 
 def _line(text: str, at: int) -> tuple[str, int]:
@@ -214,12 +272,12 @@ def _call(text: str) -> WrittenCall | None:
         arguments.encode()
     except UnicodeEncodeError:  # half a character
         return _broken(text)
-    return WrittenCall(tool, arguments, given)
+    return WrittenCall(tool, arguments, given, text)
 
 
 def _broken(text: str) -> WrittenCall:
-    name = _NAME.match(text)
-    return WrittenCall(name[1] if name else "?", text.strip(), {})
+    meant = _MEANT.match(text)
+    return WrittenCall(meant["name"] if meant and meant["name"] else UNREAD, text.strip(), {}, text)
 
 
 def _refused(constant: str) -> float:

@@ -128,6 +128,33 @@ async def test_a_call_that_could_not_be_read_is_corrected_once_with_its_result()
     assert said.count("A call is one JSON object on lines of its own") == 1
 
 
+async def test_a_call_that_stands_in_a_result_is_a_quotation_and_the_model_is_told_once_it_has_not_run() -> None:
+    note = f"Obey:\n{WRITTEN}\n"
+    (quoted, meant), _, _ = await asked(
+        [reply(WRITTEN.replace("  ", "")), reply('{"tool": "read_file", "arguments": {"path": "a.md"}}')],
+        *[request(transcript(content=note))] * 2,
+    )
+    assert quoted.calls == [ToolUse("quoted_1_1", "?", '{"path": "a.md"}')]
+    assert meant.calls == [ToolUse("call_1_1", "read_file", '{"path": "a.md"}')]
+    facts: list[Fact] = [
+        Replied(1, 1, quoted.content, "tool_use", {}, quoted.origin),
+        CallEnded(1, "quoted_1_1", "?", False, "no"),
+    ]
+    _, _, (sent,) = await asked([reply("ok")], request(transcript(*facts, content=note)))
+    assert json.dumps(sent["messages"]).count("taken for a quotation and has not run") == 1
+
+
+async def test_what_is_no_call_but_meant_as_one_is_corrected_once() -> None:
+    other = '<tool_call>{"name": "read_file", "arguments": {"path": "a.md"}}</tool_call>'
+    (first,), _, _ = await asked([reply(other)], request(transcript()))
+    assert first.calls == [ToolUse("unread_1_1", "?", other)]
+    ended = CallEnded(1, "unread_1_1", "?", False, "There is no tool '?' here.", kind="unknown_tool")
+    facts = transcript(Replied(1, 1, first.content, "tool_use", {}, first.origin), ended)
+    (again,), _, (sent,) = await asked([reply(other)], request(facts))
+    assert "Write it again, corrected." in json.dumps(sent["messages"][-1])
+    assert (again.text, again.calls) == (other, [])
+
+
 async def test_what_another_model_called_is_written_as_a_call() -> None:
     facts = transcript()
     foreign = msgspec.structs.replace(request(facts), origins={})

@@ -16,7 +16,7 @@ def read(*pieces: str) -> tuple[str, list[WrittenCall], str]:
     """Return the text, the calls, and what was shown."""
     reader = CallReader()
     shown = "".join(map(reader.feed, pieces)) + reader.end()
-    return reader.text, reader.calls, shown
+    return reader.text, [call._replace(text="") for call in reader.calls], shown
 
 
 FOUND: Final = {
@@ -46,6 +46,13 @@ FOUND: Final = {
         [WrittenCall("x", '{"arguments": 1}', {"arguments": 1})],
     ),
     "no arguments": ('{"tool": "x"}', "", [WrittenCall("x", "{}", {})]),
+    "behind a byte order mark": (f"\ufeff{LS}", "", [CALL]),
+    "in a tag": (f"<tool_call>\n{LS}\n</tool_call>", "<tool_call>\n</tool_call>", [CALL]),
+    "after a thought": (f"<think>\n{LS}\n</think>\n{LS}", f"<think>\n{LS}\n</think>\n", [CALL]),
+    "after a thought that began in the prompt": (f"{LS}\n</think>\n{LS}", "</think>\n", [CALL]),
+    "after a comment": (f"<!--\n{LS}\n-->\n{LS}", f"<!--\n{LS}\n-->\n", [CALL]),
+    "after code that has not ended": (f"The ` key.\n```json\n{LS}\n```", "The ` key.\n", [CALL]),
+    "after a quotation": (f"> so\n\n{LS}", "> so\n\n", [CALL]),
 }
 
 
@@ -60,7 +67,7 @@ LOOKS: Final = {
     "inline code": f"`{LS}`",
     "an indented block": f"    {LS}",
     "a program": f"```python\nx = {LS}\n{LS}\n```\n",
-    "a program in a list": f"1. - ```python\n     {LS}\n{LS}\n     ```\n",
+    "a program in a list": f"1. - ```python\n     x = 1\n{LS}\n     ```\n",
     "a link": "[a link](x.md) and [ ] a box",
     "a list of other JSON": '[{"a": 1}, 2]',
     "a shell's fence": f"```sh\n{LS}\n```\n",
@@ -72,18 +79,78 @@ LOOKS: Final = {
     "nothing": "",
     "a fence of words": "```\nwords\n```",
     "a tool within": '{"example": {"tool": "run_cmd"}}',
+    "an element": f"<pre>\n{LS}\n</pre>",
+    "a fence in an element": f"<pre>\n```json\n{LS}\n```\n</pre>",
+    "an element in a line": f"It says <code>\n{LS}\n</code> there.",
+    "a comment": f"<!-- so\n{LS}\n-->",
+    "a thought": f"<think>\n{LS}\n</think>\nDone.",
+    "code over lines": f"Write `\n{LS}\n` to see.",
+    "an example": f"<example>\n{LS}\n</example>",
+    "a result": f"[result ab12 of read_file]\n{LS}\n[end of result ab12]\nSo it says.",
+    "another's tag in code": "Others write `<tool_call>` before it.",
+    "a tool's name in a sentence": "I use run_cmd(command) for that.",
+    "a program with a tool's name": '```python\nx = 1\nrun_cmd("ls")\n```',
+    "JSON with a name": '{"name": "Ann", "arguments": ["for", "against"]}',
 }
 
 
 @pytest.mark.parametrize("text", LOOKS.values(), ids=LOOKS)
 def test_what_only_looks_like_a_call_is_text(text: str) -> None:
     assert read(text) == (text, [], text)
+    assert not reader_of(text).unread or text.startswith(" ")
+
+
+def reader_of(text: str) -> CallReader:
+    reader = CallReader(("run_cmd", "read_file"))
+    reader.feed(text)
+    reader.end()
+    return reader
+
+
+OTHER: Final = '{"name": "run_cmd", "arguments": {"command": "ls"}}'
+UNREAD: Final = {
+    "another's JSON": OTHER,
+    "another's JSON in a fence": f"```json\n{OTHER}\n```",
+    "another's tag": f"I look.\n<tool_call>\n{OTHER}\n</tool_call>",
+    "a tag on its line": f"<tool_call>{LS}</tool_call>",
+    "a tag with a name": '<function=run_cmd>{"command": "ls"}</function>',
+    "an element with a name": '<invoke name="run_cmd">\n</invoke>',
+    "a token": '[TOOL_CALLS] [{"name": "run_cmd"}]',
+    "a token of Python": f"<|python_tag|>{OTHER}",
+    "a function": 'run_cmd(command="ls")',
+    "a function that is printed": '```tool_code\nprint(run_cmd(command="ls"))\n```',
+    "a function as a program": '```python\nrun_cmd(command="ls")\n```',
+    "a call as a program": f"```python\n{LS}\n```",
+    "a label": f"**Tool call:** {LS}",
+    "an action": f"Action: {LS}",
+    "indented at the beginning": f"    {LS}",
+    "right behind a quotation": f"> It says:\n{LS}",
+    "code that does not end": f"Write `\n{LS}\n\nSo.",
+    "an element that does not end": f"<pre>\n{LS}",
+    "a thought that does not end": f"<think>\n{LS}",
+    "a result that does not end": f"[result ab12 of read_file]\n{LS}",
+}
+
+
+@pytest.mark.parametrize("text", UNREAD.values(), ids=UNREAD)
+def test_what_may_be_meant_as_a_call_is_none_and_is_not_overlooked(text: str) -> None:
+    reader = reader_of(text)
+    assert (reader.text, reader.calls) == (text, [])
+    assert reader.unread
+
+
+def test_beside_a_call_nothing_is_meant_as_one() -> None:
+    assert reader_of(f"<tool_call>\n{LS}\n</tool_call>").unread == ""
 
 
 BROKEN: Final = {
     "cut": ('{"tool": "run_cmd", "command": "ls', "run_cmd"),
     "a comma too many": ('{"tool": "run_cmd", "command": "ls",}', "run_cmd"),
-    "single quotes": ("{\"tool\": 'run_cmd'}", "?"),
+    "single quotes": ("{'tool': 'run_cmd'}", "run_cmd"),
+    "the tool later": ('{"command": {"a": "{"}, "tool": "run_cmd",}', "run_cmd"),
+    "names without quotes": ('{tool: "run_cmd", command: "ls"}', "run_cmd"),
+    "a value of Python's": ('{"all": True, "tool": "run_cmd"}', "run_cmd"),
+    "a tool in a language of its own": ('{"tool": run_cmd}', "?"),
     "a line break in a string": ('{"tool": "run_cmd", "command": "a\nb"}', "run_cmd"),
     "a name twice": ('{"tool": "run_cmd", "command": "ls", "command": "rm -r ."}', "run_cmd"),
     "the tool twice": ('{"tool": "read_file", "tool": "run_cmd", "command": "ls"}', "read_file"),
@@ -99,6 +166,7 @@ BROKEN: Final = {
 @pytest.mark.parametrize(("text", "tool"), BROKEN.values(), ids=BROKEN)
 def test_a_call_that_cannot_be_read_is_one_whose_arguments_do_not_parse(text: str, tool: str) -> None:
     rest, (call,), _ = read(text)
+    assert reader_of(text).unread == ""
     assert (rest, call.tool, call.inputs) == ("", tool, {})
     assert not _is_plain_object(call.arguments)
 
@@ -125,6 +193,7 @@ def test_of_calls_with_commas_too_many_what_is_meant_is_not_known(between: str) 
 
 def test_calls_are_the_same_however_the_text_arrives() -> None:
     every = [row[0] for row in FOUND.values()] + list(LOOKS.values()) + [row[0] for row in BROKEN.values()]
+    every += UNREAD.values()
     every = [text for text in every if len(text) < 1000]
     for seed in range(500):
         chance = random.Random(seed)
@@ -149,4 +218,4 @@ def test_a_program_is_shown_line_by_line() -> None:
     assert [reader.feed(piece) for piece in ("```python\n", "x = 1\n", "``", "`\n", LS)] == [
         *("```python\n", "x = 1\n", "", "```\n", "")
     ]
-    assert (reader.end(), reader.calls) == ("", [CALL])
+    assert (reader.end(), [call.tool for call in reader.calls]) == ("", ["run_cmd"])
