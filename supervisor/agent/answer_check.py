@@ -1,8 +1,8 @@
 """Answers held against their schema, in a process of its own.
 
 Rule: a pattern may run for hours on a few letters of a model's, and Python neither stops it nor lets anything else run
-meanwhile. So nothing is held against a schema in the daemon, and what takes longer than a few seconds of a processor is
-no valid answer.
+meanwhile. So in the daemon nothing is held against a schema but what msgspec decodes (`answer_types.py`), and what
+takes longer than a few seconds of a processor is no valid answer.
 """
 
 import json
@@ -13,6 +13,7 @@ from typing import Any, Final
 import trio
 
 from supervisor.agent.answer_schema import InvalidAnswer, answer_in, problem_in_schema
+from supervisor.agent.answer_types import typed_answer
 from supervisor.system.isolated import environment_without_code, isolated, libraries
 
 _SECONDS: Final = 2
@@ -36,6 +37,8 @@ async def checked_answer(schema: dict[str, Any], text: str) -> str:
     Raises:
         InvalidAnswer: it is none, or not valid by the schema, or that cannot be found out.
     """
+    if (document := typed_answer(schema, text)) is not None:
+        return document
     found = await _answer_of({"schema": schema, "text": text})
     if "problem" in found:
         raise InvalidAnswer(found["problem"])

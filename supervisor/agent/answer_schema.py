@@ -2,11 +2,12 @@
 
 Rule: pure. The schema is the person's and the answer the model's: nothing that either refers to is fetched. Importing
 the library takes a tenth of a second, so it waits for the first schema. How long it takes is nobody's promise: the
-daemon has it done by another process (`answer_check.py`).
+daemon has it done by another process (`answer_check.py`), unless msgspec can say it (`answer_types.py`).
 """
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -43,7 +44,8 @@ def problem_in_schema(schema: object) -> str:
     kind = validators.validator_for(schema, default=validators.validator_for({}))
     try:
         kind.check_schema(schema)
-        _validator(schema).is_valid(None)  # finds what it refers to, where that is looked at for any value
+        _check_references(schema, kind)
+        _validator(schema).is_valid(None)  # which takes for ever where the parts of a schema double
     except exceptions.SchemaError as error:
         return f"{_place(error.absolute_path)}{error.message[:_LONGEST]}"
     except Exception as error:  # noqa: BLE001 - of what a schema refers to, and of its patterns
@@ -57,9 +59,7 @@ def answer_in(schema: dict[str, Any], text: str) -> str:
     Raises:
         InvalidAnswer: it is none, or not valid by the schema.
     """
-    fenced = _FENCED.fullmatch(text)
-    document = (fenced[1] if fenced else text).strip()
-    value = _parsed(document)
+    document, value = document_in(text)
     try:
         errors = [(_place(each.absolute_path), each.message) for each in _validator(schema).iter_errors(value)]
     except Exception as error:  # a reference that leads nowhere, found only now
@@ -69,6 +69,17 @@ def answer_in(schema: dict[str, Any], text: str) -> str:
         more = f"; and {len(errors) - _PROBLEMS} more" if len(errors) > _PROBLEMS else ""
         raise InvalidAnswer("; ".join(told) + more)
     return document
+
+
+def document_in(text: str) -> tuple[str, Any]:
+    """Return the JSON document that an answer consists of, alone or in a fence, and its value.
+
+    Raises:
+        InvalidAnswer: it is none.
+    """
+    fenced = _FENCED.fullmatch(text)
+    document = (fenced[1] if fenced else text).strip()
+    return document, _parsed(document)
 
 
 def _parsed(document: str) -> Any:
@@ -109,6 +120,73 @@ def _validator(schema: dict[str, Any]) -> Any:
 
     kind = validators.validator_for(schema, default=validators.validator_for({}))
     return kind(schema, registry=Registry())  # which fetches nothing
+
+
+def _check_references(schema: dict[str, Any], kind: Any) -> None:
+    """Find all that a schema refers to.
+
+    Raises:
+        Exception: something of it cannot be found, is no schema, or needs itself to be decided.
+    """
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
+    from referencing.jsonschema import DRAFT202012, specification_with
+
+    form = specification_with(kind.META_SCHEMA.get("$id", ""), default=DRAFT202012)
+    root = form.create_resource(schema)
+    waiting = [(root, Registry().resolver_with_root(root))]
+    within: dict[int, list[Any]] = {}
+    """By the identity of each part, those that decide with it about the same value."""
+    while waiting:
+        part, resolver = waiting.pop()
+        said = part.contents
+        if not isinstance(said, dict) or id(said) in within:
+            continue
+        within[id(said)] = [*_parts_for_itself(said)]
+        for reference in (said[name] for name in ("$ref", "$dynamicRef") if isinstance(said.get(name), str)):
+            try:
+                found = resolver.lookup(reference)
+            except Unresolvable:
+                raise ValueError(f"{reference} leads to nothing that stands in it") from None
+            if not isinstance(found.contents, dict | bool):
+                raise TypeError(f"{reference} is no schema")
+            if found.contents is not schema:
+                kind.check_schema(found.contents)
+            within[id(said)].append(found.contents)
+            waiting.append((form.create_resource(found.contents), found.resolver))
+        waiting += [(each, resolver.in_subresource(each)) for each in part.subresources()]
+    _check_ends(within)
+
+
+def _parts_for_itself(said: dict[str, Any]) -> Iterator[Any]:
+    """Yield the parts of a schema that decide about the value that it is for itself."""
+    for name in ("allOf", "anyOf", "oneOf"):
+        yield from said.get(name, ())
+    yield from (said[name] for name in ("not", "if", "then", "else") if name in said)
+
+
+def _check_ends(within: dict[int, list[Any]]) -> None:
+    """Look whether each part of a schema can be decided.
+
+    Raises:
+        ValueError: one needs itself first.
+    """
+    ended: set[int] = set()
+    for start, first in within.items():
+        path = [(start, iter(first))]
+        open_parts = {start}
+        while path:
+            part, rest = path[-1]
+            following = next((id(each) for each in rest if id(each) in within and id(each) not in ended), None)
+            if following is None:
+                path.pop()
+                open_parts.discard(part)
+                ended.add(part)
+            elif following in open_parts:
+                raise ValueError("it refers to itself before anything is decided")
+            else:
+                open_parts.add(following)
+                path.append((following, iter(within[following])))
 
 
 def _place(path: Any) -> str:

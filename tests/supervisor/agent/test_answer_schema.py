@@ -65,6 +65,14 @@ USABLE: Final[dict[str, Any]] = {
     "of objects": COUNT,
     "with a reference within": {"$defs": {"n": {"type": "integer"}}, "properties": {"a": {"$ref": "#/$defs/n"}}},
     "of an older draft": {"$schema": "http://json-schema.org/draft-07/schema#", "type": "string"},
+    "of an old draft": {"$schema": "http://json-schema.org/draft-04/schema#", "id": "http://x/y", "type": "string"},
+    "of itself": {"properties": {"next": {"$ref": "#"}}},
+    "with what only looks like a reference": {
+        "properties": {"$ref": {"type": "string"}},
+        "default": {"$ref": "#/no"},
+        "enum": [{"$ref": "#/no"}],
+    },
+    "with a name for a part": {"$defs": {"n": {"$anchor": "here", "type": "integer"}}, "items": {"$ref": "#here"}},
     "of a draft nobody knows": {"$schema": "https://example.org/mine", "type": "string"},
 }
 
@@ -83,6 +91,14 @@ UNUSABLE: Final[dict[str, tuple[Any, str]]] = {
     "too large": ({"description": "x" * 70_000}, "larger than"),
     "a reference that leads nowhere": ({"$ref": "#/$defs/nothing"}, "nothing"),
     "a reference to elsewhere": ({"$ref": "https://example.org/a.json"}, "example.org"),
+    "one within that leads nowhere": ({"properties": {"a": {"$ref": "#/$defs/nothing"}}}, "$defs/nothing"),
+    "one to what is no schema": ({"items": {"$ref": "#/required"}, "required": ["a"]}, "is no schema"),
+    "one to a schema that cannot be used": ({"items": {"$ref": "#/x"}, "x": {"type": "text"}}, "'text' is not valid"),
+    "one that needs itself": ({"$ref": "#"}, "refers to itself"),
+    "two that need each other": (
+        {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"not": {"$ref": "#/$defs/a"}}}, "items": {"$ref": "#/$defs/a"}},
+        "refers to itself",
+    ),
 }
 
 
