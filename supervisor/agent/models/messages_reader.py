@@ -76,7 +76,7 @@ class MessagesReader:
                 self._count(told)
             case {"type": "message_stop"} if self.started:
                 self.complete = True
-            case {"type": "error"}:
+            case {"type": "error"} | {"type": "", "error": _}:
                 raise reported_error(told)
             case {"type": str(name)} if name in _KNOWN:
                 raise ModelError("bad_response", f"a {name} event came without what belongs to it")

@@ -313,6 +313,7 @@ def test_an_error_event_is_typed(error: Any, kind: str, message: str) -> None:
 
 def test_an_error_event_may_have_its_type_in_its_name_alone() -> None:
     assert failed('event: error\ndata: {"error": {"message": "busy"}}\n\n').kind == "api_error"
+    assert failed('data: {"error": {"message": "slow down", "code": 429}}\n\n').kind == "rate_limited"
 
 
 @pytest.mark.parametrize(
