@@ -10,7 +10,7 @@ an answer look like is the wire format's to say (`wire_format.py`).
 
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -30,6 +30,7 @@ from supervisor.agent.models.retry import (
     delay_in,
     is_retried,
     requested_delay,
+    take_keys_out,
     without_key,
 )
 from supervisor.agent.models.server import server_at
@@ -88,6 +89,8 @@ class RemoteModel:
     """Seconds that the server may be silent; every byte counts, pings too."""
     rest_timeout: float = 5.0
     """Seconds that the rest of an answer may take, once the server has said why it stopped: what it cost."""
+    answer_timeout: float = 3600.0
+    """Seconds within which an answer must end, however little of it the server sends."""
     retries: RetryPolicy = DEFAULT_RETRIES
     """How often and how late a failed request is made again."""
     chance: Callable[[], float] = random.random
@@ -212,7 +215,10 @@ class RemoteModel:
             raise ModelError("invalid_request", f"the conversation is not valid JSON ({error})") from error
         answer = await requests.post(client, content)
         async with aclosing(answer):
-            await self._read(requests, answer, decoder, reader)
+            with trio.move_on_after(self.answer_timeout) as limit:
+                await self._read(requests, answer, decoder, reader)
+        if limit.cancelled_caught:
+            raise ModelError("bad_response", f"the answer has not ended after {self.answer_timeout:.0f} seconds")
         if reader.complete or reader.stopped:
             return self._signed(reader.reply())
         content_type = answer.headers.get("content-type", "of no type")
@@ -254,10 +260,7 @@ class RemoteModel:
 
     def _failure(self, requests: Requests, error: Exception) -> RequestFailure:
         """Say what an exception of `_attempt` means, and take the key out of all that it says."""
-        for link in _chain(error):
-            link.args = tuple(
-                without_key(word, *self._secrets) if isinstance(word, str) else word for word in link.args
-            )
+        take_keys_out(error, *self._secrets)
         if isinstance(error, ModelError):
             return RequestFailure(error.kind, f"{self._host}: {error}", is_retried(error.kind, {}))
         if isinstance(error, RefusedError):
@@ -292,11 +295,3 @@ class RemoteModel:
             return f"{sentence} It asks to wait {failure.retry_after:.0f} seconds before the next try."
         tries = f"Tried {attempt} times." if attempt > 1 else ""
         return " ".join(part for part in (sentence, tries, HINTS.get(failure.kind, "")) if part)
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception and what led to it: all that a traceback prints."""
-    link: BaseException | None = error
-    while link is not None:
-        yield link
-        link = link.__cause__ or link.__context__

@@ -245,3 +245,11 @@ def without_key(text: str, *secrets: str) -> str:
     safe = _KEY_LIKE.sub(_HIDDEN, safe)
     line = " ".join("".join(c if c.isprintable() else " " for c in safe).split())
     return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 3] + "..."
+
+
+def take_keys_out(error: BaseException, *secrets: str) -> None:
+    """Take secrets out of all that a traceback of an exception prints: it, and what led to it."""
+    link: BaseException | None = error
+    while link is not None:
+        link.args = tuple(without_key(word, *secrets) if isinstance(word, str) else word for word in link.args)
+        link = link.__cause__ or link.__context__

@@ -467,6 +467,12 @@ async def test_pings_are_no_silence() -> None:
     assert (answer.text, asked.retries) == ("x", [])
 
 
+async def test_an_answer_without_end_ends() -> None:
+    caught, asked = await failed([{"sse": start() + text_block(0, "x"), "then": "hang"}], answer_timeout=0.1)
+    assert (caught.kind, asked.retries) == ("bad_response", [])
+    assert "has not ended" in str(caught)
+
+
 # errors that do not ----------------------------------------------------------------------------------------
 
 
