@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -14,6 +14,7 @@ import msgspec
 import trio
 
 from scripts.benchmarks.figures import Figure, Goal, at, figure
+from scripts.benchmarks.growth.bare_changes import exchanged
 from scripts.benchmarks.growth.curves import Point, curve
 from scripts.benchmarks.programs import proportional_memory
 from scripts.benchmarks.steps import opened_session, with_resources
@@ -32,6 +33,10 @@ _A_FOLDER: Final = 100
 _PROGRAMS: Final = ("true", "cat", "git", "touch", "rm", "sh")
 _ROUNDS: Final = 3
 """Of changes, each with its undo: the disk is busy with what the one before has freed, now more and now less."""
+_EXCHANGED: Final = "files exchanged by bare calls"
+_BARE: Final = f"{_EXCHANGED}, a hundred files"
+_TIMES_BARE: Final = Goal(2, of="ratio")
+"""A second of ten thousand files, where the disk takes half a second for the bare calls."""
 _NAP: Final = 0.002
 _STALL: Final = "longest stall of others while files are changed and restored"
 _LONGEST: Final = Goal(50)
@@ -44,6 +49,7 @@ async def growth_roots(quick: bool) -> list[Figure]:
     """Measure roots of a thousand to three hundred thousand files."""
     sizes = (1_000, 10_000) if quick else (1_000, 30_000, 300_000)
     costs: dict[tuple[str, str], list[Point]] = {}
+    ratios: list[Figure] = []
     for size in sizes:
         with tempfile.TemporaryDirectory() as home, tempfile.TemporaryDirectory() as root:
             _fill(root, size)
@@ -52,20 +58,33 @@ async def growth_roots(quick: bool) -> list[Figure]:
             async def use(core: SessionResources) -> None:
                 profile = resolve(core.settings, "project", root)
                 measured = await _measured(core.pools(profile), size)  # noqa: B023
-                measured |= await _changed(core, profile, size)  # noqa: B023
-                for name, (value, n) in measured.items():
+                changed = await _changed(core, profile, size)  # noqa: B023
+                for name, (value, n) in (measured | changed).items():
                     costs.setdefault(name, []).append(Point(size, value, n))  # noqa: B023
+                ratios.extend(_to_bare(changed, size))  # noqa: B023
 
             await with_resources(settings, use)
     stalls = costs.pop(("root", _STALL))
+    bares = costs.pop(("root", _BARE))
     return [
         *(
             each
             for (benchmark, name), points in costs.items()
             for each in curve(benchmark, name, "files", "ms", points)
         ),
+        *(figure("root", f"{_BARE}, {each.size:,} files", each.value, "ms", each.n) for each in bares),
+        *ratios,
         *(figure("root", f"{_STALL}, {each.size:,} files", each.value, "ms", each.n, goal=_LONGEST) for each in stalls),
     ]
+
+
+def _to_bare(changed: Mapping[tuple[str, str], tuple[float, int]], files: int) -> Iterator[Figure]:
+    """Yield how many times what bare calls take each change and each undo takes."""
+    limit = changed["root", _BARE][0]
+    for (benchmark, name), (value, n) in changed.items():
+        if name not in {_BARE, _STALL}:
+            what = f"{name}, to bare calls, of {files:,}"
+            yield figure(benchmark, what, value, "ms", n, limit=limit, goal=_TIMES_BARE)
 
 
 def with_programs(home: str) -> Settings:
@@ -151,6 +170,8 @@ async def _changed(core: SessionResources, profile: Profile, files: int) -> dict
         ("removal of files", ("rm", "-r", "d000")),
     )
     for what, command in changes * _ROUNDS:
+        if what == changes[0][0]:
+            samples.setdefault(_EXCHANGED, []).append(exchanged(Path(profile.root, "d000")) / hundreds)
         arguments = msgspec.json.encode({"command": command[0], "args": command[1:]}).decode()
         async with _noting(stalls):
             began = time.perf_counter()
