@@ -11,7 +11,8 @@ Source: https://platform.openai.com/docs/api-reference/chat-streaming. Thinking 
 `reasoning_content` (https://api-docs.deepseek.com/guides/thinking_mode): it must come back with the replies of a turn
 that calls tools, also where it is empty, and is ignored elsewhere. OpenRouter has `reasoning_details`
 (https://openrouter.ai/docs/use-cases/reasoning-tokens), which must come back unchanged; vLLM, Groq and Ollama
-`reasoning`; Mistral parts of the content. So a reply goes back with what it came with, to its own provider.
+`reasoning`; Mistral parts of the content. So a reply goes back with what it came with, to its own provider. Thinking
+between tags in the text is shown as such and does not go back: the templates of the models that write it drop it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,6 +24,7 @@ from supervisor.agent.models.chat_calls import ArrivingCalls
 from supervisor.agent.models.event_stream import Event, json_object, parsed_object
 from supervisor.agent.models.model import Progress, Reply, TextDelta, ThoughtDelta, Usage
 from supervisor.agent.models.server_errors import reported_error
+from supervisor.agent.models.tagged_thinking import TaggedThinking
 from supervisor.errors import ModelError, ModelErrorKind
 from supervisor.journal.facts import ReplyOrigin
 
@@ -51,6 +53,7 @@ class ChatReader:
     def __init__(self, show: Callable[[Progress], None]) -> None:
         self._show = show
         self._text: list[str] = []
+        self._tagged = TaggedThinking()
         self._refusal: list[str] = []
         self._thoughts: dict[str, list[str]] = {}
         self._details: list[tuple[dict[str, Any], dict[str, list[str]]]] = []
@@ -102,6 +105,7 @@ class ChatReader:
         Raises:
             ModelError: a tool call has no name.
         """
+        self._tell(self._tagged.rest())
         text, refusal, calls = "".join(self._text), "".join(self._refusal), list(self._calls.finished())
         inputs = [(use, parsed_object(use.arguments)) for use, _ in calls]
         stop = _STOPS.get(self._finish.lower(), "")
@@ -136,9 +140,7 @@ class ChatReader:
     def _extend(self, delta: dict[str, Any]) -> None:
         self._think(delta)
         for kind, piece in _pieces(delta.get("content")):
-            if kind == "text":
-                self._text.append(piece)
-            self._show(TextDelta(piece) if kind == "text" else ThoughtDelta(piece))
+            self._tell(self._tagged.take(piece) if kind == "text" else [ThoughtDelta(piece)])
         if isinstance(refusal := delta.get("refusal"), str) and refusal:
             self._refusal.append(refusal)
             self._show(TextDelta(refusal))
@@ -146,6 +148,12 @@ class ChatReader:
         for call in calls if isinstance(calls, list) else [calls]:
             self._calls.take(call)
         self._calls.take(delta.get("function_call"))
+
+    def _tell(self, told: Iterable[TextDelta | ThoughtDelta]) -> None:
+        for each in told:
+            if isinstance(each, TextDelta):
+                self._text.append(each.text)
+            self._show(each)
 
     def _think(self, delta: dict[str, Any]) -> None:
         told = {name: delta[name] for name in THOUGHTS if isinstance(delta.get(name), str)}

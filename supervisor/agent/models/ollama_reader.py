@@ -4,7 +4,7 @@ Rule: nothing that a server sends may surprise us. Calls come whole and may lack
 own after a status of 200; a reply is complete with the line that says so or not at all.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -13,6 +13,7 @@ from supervisor.agent.models.event_stream import Event, json_object, parsed_obje
 from supervisor.agent.models.model import Progress, Reply, TextDelta, ThoughtDelta, ToolUse, Usage
 from supervisor.agent.models.ollama_messages import FORMAT_NAME
 from supervisor.agent.models.server_errors import reported_error
+from supervisor.agent.models.tagged_thinking import TaggedThinking
 from supervisor.errors import ModelError
 from supervisor.journal.facts import ReplyOrigin
 
@@ -29,6 +30,7 @@ class OllamaReader:
     def __init__(self, show: Callable[[Progress], None]) -> None:
         self._show = show
         self._texts: list[str] = []
+        self._tagged = TaggedThinking()
         self._thoughts: list[str] = []
         self._calls: list[tuple[ToolUse, dict[str, Any]]] = []
         self._sent_calls: list[dict[str, Any]] = []
@@ -70,6 +72,7 @@ class OllamaReader:
             name: count for sent, name in _COUNTS.items() if type(count := self._last.get(sent)) is int and count >= 0
         }
         reason = _reason(self._last)
+        self._tell(self._tagged.rest())
         text = "".join(self._texts)
         told = Reply.at_once(text if text.strip() else "", self._calls, usage, _STOPS.get(reason, reason))
         message: dict[str, Any] = {"role": "assistant", "content": text}
@@ -81,18 +84,26 @@ class OllamaReader:
         return msgspec.structs.replace(told, origin=ReplyOrigin("", "", FORMAT_NAME, [item]))
 
     def _take(self, message: dict[str, Any]) -> None:
-        for key, pieces, delta in (("thinking", self._thoughts, ThoughtDelta), ("content", self._texts, TextDelta)):
-            piece = message.get(key) or ""
-            if not isinstance(piece, str):
-                raise ModelError("bad_response", f"the {key} of a message is no text")
-            if piece:
-                pieces.append(piece)
-                self._show(delta(piece))
+        pieces = [message.get(key) or "" for key in ("thinking", "content")]
+        if not all(isinstance(piece, str) for piece in pieces):
+            raise ModelError("bad_response", "the thinking or the content of a message is no text")
+        thought, content = pieces
+        if thought:
+            self._thoughts.append(thought)
+            self._show(ThoughtDelta(thought))
+        if content:
+            self._tell(self._tagged.take(content))
         calls = message.get("tool_calls") or []
         if not isinstance(calls, list):
             raise ModelError("bad_response", "the tool calls of a message are no list")
         for call in calls:
             self._call(call)
+
+    def _tell(self, told: Iterable[TextDelta | ThoughtDelta]) -> None:
+        for each in told:
+            if isinstance(each, TextDelta):
+                self._texts.append(each.text)
+            self._show(each)
 
     def _call(self, call: Any) -> None:
         match call:
