@@ -30,7 +30,6 @@ from tests.supervisor.histories import call, fault_in_facts, scripted
 KEY: Final = "sk-ant-secret-CANARY-1"
 PRICE: Final = Price(input=1.0, output=5.0, cache_read=0.1, cache_write=1.25)
 AT_ONCE: Final = RetryPolicy(first=0.0)
-MANY: Final = 50
 
 
 def looks(body: Any) -> list[tuple[str, dict[str, Any]]]:
@@ -67,21 +66,23 @@ BUDGETS: Final[dict[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("budgets", BUDGETS.values(), ids=BUDGETS)
-@pytest.mark.parametrize("per_token", [1, 4], ids=["a byte a token", "four bytes a token"])
-async def test_no_budget_is_passed_by_many_at_once(bench: Bench, budgets: dict[str, Any], per_token: int) -> None:
+@pytest.mark.parametrize(("per_token", "many"), [(1, 50), (4, 200)], ids=["a byte a token", "four bytes a token"])
+async def test_no_budget_is_passed_by_many_at_once(
+    bench: Bench, budgets: dict[str, Any], per_token: int, many: int
+) -> None:
     ledger = with_budgets(bench, **budgets)
     ends: list[str] = []
     with trio.fail_after(HANG_GUARD), MeteredServer(looks, per_token=per_token) as server:
         async with (
             aclosing(messages_model("m", KEY, server.url, retries=AT_ONCE)) as model,
-            trio.open_nursery() as many,
+            trio.open_nursery() as nursery,
         ):
-            sessions = [of(bench, model, ledger) for _ in range(MANY)]
+            sessions = [of(bench, model, ledger) for _ in range(many)]
             for session in sessions:
-                many.start_soon(asked, session, ends)
+                nursery.start_soon(asked, session, ends)
     day, turn = budgets.get("day"), budgets.get("turn")
     cost = server.billed_input * 1_000_000 + server.billed_output * 5_000_000
-    assert len(ends) == MANY
+    assert len(ends) == many
     assert {"budget"} <= set(ends) <= {"ok", "budget"}
     if day is not None:
         assert day.tokens is None or 0 < server.billed <= day.tokens
