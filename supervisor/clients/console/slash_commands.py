@@ -63,7 +63,12 @@ async def execute(controller: SessionController, line: str) -> None:
     name, _, argument = line[1:].strip().partition(" ")
     command = COMMANDS.get(name)
     if command is None:
-        await _unknown(controller, name, line)
+        if is_sent(controller, line):
+            await controller.prompt(line.strip())
+            return
+        near = difflib.get_close_matches(name, known(controller), n=1, cutoff=0.4)
+        hint = f"Did you mean /{near[0]}?" if near else "/help lists what there is."
+        controller.say(f"There is no command /{cut(name, 30)}. {hint}", error=True)
         return
     try:
         await command.run(controller, argument.strip())
@@ -91,13 +96,10 @@ async def while_waiting(controller: SessionController, line: str) -> None:
         controller.say(str(error), error=True)
 
 
-async def _unknown(controller: SessionController, name: str, line: str) -> None:
-    if name in {command.name for command in controller.state.commands}:
-        await controller.prompt(line.strip())
-        return
-    near = difflib.get_close_matches(name, known(controller), n=1, cutoff=0.4)
-    hint = f"Did you mean /{near[0]}?" if near else "/help lists what there is."
-    controller.say(f"There is no command /{cut(name, 30)}. {hint}", error=True)
+def is_sent(controller: SessionController, line: str) -> bool:
+    """Say whether a line with a slash is a command of the daemon's: it is sent, and shown, as a prompt is."""
+    name = line[1:].strip().partition(" ")[0]
+    return name not in COMMANDS and name in {command.name for command in controller.state.commands}
 
 
 def known(controller: SessionController) -> dict[str, str]:

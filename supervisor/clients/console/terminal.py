@@ -29,7 +29,7 @@ from supervisor.clients.console.proposal_pages import ProposalPages
 from supervisor.clients.console.scrollback import Scrollback
 from supervisor.clients.console.session_controller import SessionController
 from supervisor.clients.console.shown import Document, Item, Note, Said, ShownPrompt
-from supervisor.clients.console.slash_commands import Leave, execute, leaves, while_waiting
+from supervisor.clients.console.slash_commands import Leave, execute, is_sent, leaves, while_waiting
 from supervisor.config.settings import Settings
 
 _ESCAPE: Final = 0.05
@@ -239,7 +239,8 @@ class Terminal:
     def _send(self, line: str) -> None:
         self._leaving = False
         if line.startswith("/"):
-            self.show(ShownPrompt(line))
+            if not is_sent(self._controller, line):
+                self.show(ShownPrompt(line))
             self._start(execute(self._controller, line))
         elif line.strip():
             self._start(self._controller.prompt(line))

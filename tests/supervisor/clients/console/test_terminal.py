@@ -558,6 +558,16 @@ def test_commands_answer(ready: Terminal, daemon: FakeDaemon, root: Path) -> Non
     assert daemon.seen.count("session/new") == 2
 
 
+def test_a_command_of_the_daemon_s_is_shown_once(ready: Terminal, daemon: FakeDaemon) -> None:
+    daemon.tell(schema.AvailableCommands([schema.AvailableCommand("budget", "What the budgets still hold.")]))
+    ready.type("/budg", "What the budgets still hold.")
+    ready.type("et turn 9 tokens" + ENTER)
+    assert daemon.prompt() == "/budget turn 9 tokens"
+    daemon.say("turn: 0 of 9 tokens")
+    daemon.end("end_turn")
+    assert idle(ready, "turn: 0 of 9 tokens").count("> /budget") == 1
+
+
 def test_a_turn_that_somebody_else_began_is_shown(ready: Terminal, daemon: FakeDaemon) -> None:
     daemon.state("Thinking")
     daemon.tell(heard("from elsewhere"))
