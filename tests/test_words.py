@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -20,34 +20,44 @@ def retired() -> set[tuple[str, ...]]:
     return {tuple(word.split()) for word in words}
 
 
-def names() -> Iterator[tuple[str, str]]:
-    """Yield where a name is defined, and the name: of modules, classes and functions."""
-    for folder in ("supervisor", "workers"):
-        for file in sorted((ROOT / folder).rglob("*.py")):
-            place = str(file.relative_to(ROOT))
-            yield place, file.stem if file.stem != "__init__" else file.parent.name
-            for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-                if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                    yield f"{place}:{node.lineno}", node.name
+@cache
+def modules() -> dict[str, tuple[str, list[tuple[str, str]]]]:
+    """Return each module's docstring, and where which class or function is defined in it; no tree is kept."""
+    found = {}
+    for file in [file for folder in ("supervisor", "workers") for file in sorted((ROOT / folder).rglob("*.py"))]:
+        tree, place = ast.parse(file.read_text("utf-8")), str(file.relative_to(ROOT))
+        defined = [(place, file.stem if file.stem != "__init__" else file.parent.name)]
+        defined += [
+            (f"{place}:{node.lineno}", node.name)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        ]
+        found[place] = (ast.get_docstring(tree) or "", defined)
+    return found
 
 
-def holds(name: str, word: tuple[str, ...]) -> bool:
+def names() -> list[tuple[str, str]]:
+    """Return where a name is defined, and the name: of modules, classes and functions."""
+    return [each for _, defined in modules().values() for each in defined]
+
+
+def words_in(name: str, longest: int) -> set[tuple[str, ...]]:
+    """Return what a name says, in one part of it or in several that follow each other."""
     parts = tuple(part.lower() for part in _PARTS.findall(name))
-    return any(parts[at : at + len(word)] == word for at in range(len(parts)))
+    return {parts[at : at + size] for size in range(1, longest + 1) for at in range(len(parts) - size + 1)}
 
 
 def test_no_name_has_a_retired_word() -> None:
     words = retired()
     assert len(words) > 30
-    found = [f"{place} {name}: {' '.join(word)}" for place, name in names() for word in words if holds(name, word)]
+    longest = max(map(len, words))
+    found = [f"{place} {name}: {' '.join(word)}" for place, name in names() for word in words & words_in(name, longest)]
     assert found == []
 
 
 def test_no_module_begins_with_a_riddle() -> None:
     question = re.compile(r"^(What|Which|Whether|Who|Whose|Where|When|Why|How)\b")
-    files = [file for folder in ("supervisor", "workers") for file in sorted((ROOT / folder).rglob("*.py"))]
-    first = {str(file.relative_to(ROOT)): ast.get_docstring(ast.parse(file.read_text("utf-8"))) or "" for file in files}
-    assert [place for place, line in first.items() if question.match(line) or not line] == []
+    assert [place for place, (line, _) in modules().items() if question.match(line) or not line] == []
 
 
 def test_no_class_name_stands_twice() -> None:
