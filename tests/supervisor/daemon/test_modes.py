@@ -300,7 +300,8 @@ def test_what_plan_mode_would_have_changed_is_told_in_few_words(calling: tuple[L
     assert "would have changed git: commit " in commit
     assert "git keeps for itself" in commit
     assert "objects/" not in commit
-    many = outcome(client, session, RUN, {"command": "for n in $(seq 3000); do seq 99 > $n; done"})[1]["note"]
+    files = 't=$(seq 99); for n in $(seq 3000); do echo "$t" > $n; done'
+    many = outcome(client, session, RUN, {"command": files})[1]["note"]
     assert "would have changed 3000 files:\n  A  ./...  3000 names" in many
     assert many.endswith(" more lines")
     assert len(many) < 21_000
