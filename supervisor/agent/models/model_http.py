@@ -167,7 +167,7 @@ def connect(
     timeout = httpx2.Timeout(idle_timeout, connect=connect_timeout)
     try:
         # With a transport of its own, a client has no proxy of the environment.
-        another = partial(_client, tls(server.ca_file), server.proxy, timeout)
+        another = partial(_client, tls(server), server.proxy, timeout)
         http = another()
     except httpx2.InvalidURL as error:  # whose text may be a piece of a password
         raise _unusable(server, secrets, ValueError("not a URL"), _UNUSABLE) from error

@@ -40,7 +40,7 @@ def ask_server(server: Server, path: str, headers: Mapping[str, str], timeout: f
     to_proxy = {"proxy-authorization": basic(server.proxy)} if basic(server.proxy) else {}
     connection: http.client.HTTPConnection
     if url.scheme == "https":
-        connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=tls(server.ca_file))
+        connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=tls(server))
         if server.proxy:
             connection.set_tunnel(url.hostname or "", url.port, to_proxy)
     else:
