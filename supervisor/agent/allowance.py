@@ -53,14 +53,17 @@ class Allowance:
         ledger: has what is shared.
         spending: has the session's own.
         run: of the batch that it is for; "" for none.
+        session: its id, by which the journal's facts are its own.
     """
 
     ledger: Ledger
     spending: Spending
     run: str = ""
+    session: str = ""
 
     def scopes(self) -> list[BudgetScope]:
         """Return the budgets that count now."""
+        self.ledger.read_others()
         config, changed, spending = self.ledger.config, self.spending.changed, self.spending
         found = []
         for of, budget, used in (
@@ -72,8 +75,7 @@ class Allowance:
         batch = self.ledger.batch_budget(self.run)
         for of, budget, read in (("batch", batch, self._batch), ("day", config.day, self.ledger.today)):
             if budget is not None:
-                shared = read()
-                found.append(BudgetScope(of, budget, shared.used, shared.promised))
+                found.append(BudgetScope(of, budget, *read().with_others()))
         return found
 
     def _batch(self) -> SharedAmount:
@@ -135,6 +137,14 @@ class Allowance:
             if any(have is not None and have < want for have, want in zip(left, _parts(before.amount), strict=True)):
                 raise SuspendedTurn(self._suspended(turn, Granted(-1, scope), before.amount.tokens))
         return self.ledger.take(before.amount, self.run)
+
+    def stands(self) -> bool:
+        """Say whether what was just recorded as reserved fits behind what other processes had recorded before it."""
+        budget = self.ledger.config.day
+        if budget is None:
+            return True
+        used = self.ledger.today().used.plus(self.ledger.read_others(self.session))
+        return all(each is None or each >= 0 for each in _left(BudgetScope("day", budget, used)))
 
     def _price(self, turn: int, model: str, price: Price | None) -> TokenPrice:
         if price is not None:

@@ -11,6 +11,7 @@ import msgspec
 
 from supervisor.agent.models.model_cost import COUNTED
 from supervisor.config.model_keys import LongPromptPrice, Price
+from supervisor.journal.facts import Replied
 
 UNIT: Final = 10**12
 """Of the currency's units of money that are counted."""
@@ -55,6 +56,14 @@ class TokenPrice(msgspec.Struct, frozen=True):
 def tokens_in(usage: Mapping[str, int]) -> int:
     """Return all tokens of a reply that are billed."""
     return sum(usage.get(name, 0) for name in COUNTED)
+
+
+def used_by(replied: Replied, reserved: Amount = NOTHING) -> Amount:
+    """Return what a reply has used: where it came from a server that does not say, all that was `reserved` for it."""
+    tokens = tokens_in(replied.usage)
+    if not tokens and replied.origin is not None:
+        return Amount(reserved.tokens, reserved.cost, replied.ms)
+    return Amount(tokens, replied.cost, replied.ms)
 
 
 def cost_of(usage: Mapping[str, int], price: Price) -> int:

@@ -2,21 +2,27 @@
 
 Rule: nothing is awaited between a look at what is left and taking it. What is reserved counts as used until the reply's
 own figures take its place. What earlier processes have used is read from the journal, once, up to the row at which this
-process began.
+process began; what others use meanwhile, wherever the budget of the day is looked at (`others_spending`).
 """
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 import trio
 
 from supervisor.agent.amount import NOTHING, Amount
+from supervisor.agent.others_spending import OthersSpending
 from supervisor.agent.spending import Spending
 from supervisor.config.config_keys import BudgetConfig, BudgetsConfig, WaitingConfig
 from supervisor.config.model_keys import Price
 from supervisor.journal.facts import SessionOpened
 from supervisor.journal.journal import Journal, JournalEntry
+
+_LOOK: Final = 0.5
+"""Seconds between looks at what other processes have settled, where that is waited for."""
 
 
 @dataclass
@@ -25,6 +31,14 @@ class SharedAmount:
 
     used: Amount = NOTHING
     promised: Amount = NOTHING
+    others: Amount = NOTHING
+    """What other processes have used, besides."""
+    others_promised: Amount = NOTHING
+    """What of that is only reserved."""
+
+    def with_others(self) -> tuple[Amount, Amount]:
+        """Return what all processes have used, and what of that is only reserved."""
+        return self.used.plus(self.others), self.promised.plus(self.others_promised)
 
 
 @dataclass(frozen=True)
@@ -61,6 +75,7 @@ class Ledger:
         self._today = SharedAmount()
         self._batches: dict[str, SharedAmount] = {}
         self._settled = trio.lowlevel.ParkingLot()
+        self._others = None if self.journal is None else OthersSpending(self.journal, self._began_at)
 
     def price(self, model: str) -> Price | None:
         """Return a model's price, in the currency of the budgets; None where it is not known."""
@@ -84,9 +99,30 @@ class Ledger:
         now = self.clock()
         if not self._day <= now < self._day_ends:
             self._day, self._day_ends, self._today = midnight_before(now), midnight_after(now), SharedAmount()
-            if self.journal is not None:
+            if self.journal is not None and self._others is not None:
                 self._today.used = _used_in(self.journal.spending(self._day, self._began_at))
+                self._others.begin_day()
         return self._today
+
+    def run_here(self, session: str) -> None:
+        """Take note that what a session uses from here on is told to this ledger."""
+        if self._others is not None:
+            self._others.run_here(session)
+
+    def leave(self, session: str) -> None:
+        """Take note that a session was closed, which another process may take up."""
+        if self._others is not None:
+            self.read_others()
+            self._others.leave(session)
+
+    def read_others(self, session: str = "") -> Amount:
+        """Read what other processes have used of this day; return what of it stands before a session's reservation."""
+        if self._others is None or self.config.day is None:
+            return NOTHING
+        today = self.today()
+        before = self._others.read(self._day, session)
+        today.others, today.others_promised = self._others.used, self._others.promised(self.clock())
+        return before
 
     def batch(self, run: str) -> SharedAmount:
         """Return what a batch has used."""
@@ -119,8 +155,9 @@ class Ledger:
             each.used = each.used.plus(used)
 
     async def until_settled(self) -> None:
-        """Wait until one of the requests that run has ended."""
-        await self._settled.park()
+        """Wait until one of the requests that run has ended; those of other processes are looked at now and then."""
+        with trio.move_on_after(math.inf if self.today().others_promised == NOTHING else _LOOK):
+            await self._settled.park()
 
 
 def batch_run(origin: str) -> str:

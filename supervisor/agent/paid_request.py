@@ -3,7 +3,8 @@
 Rule: what nobody saw the end of counts in full, in the ledger as in the facts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from supervisor.agent.allowance import Allowance
 from supervisor.agent.amount import NOTHING, Amount
@@ -31,13 +32,14 @@ class PaidRequest:
         self._allowance = allowance
         self._turn = turn
         self._reservation: Reservation | None = reservation
-        self._amount = reservation.amount
+        self.amount = reservation.amount
+        """What each attempt may use."""
         self._record_at_once = record_at_once
 
     @property
     def reserved(self) -> BudgetReserved:
         """The fact that says what it may use."""
-        return BudgetReserved(self._turn, self._amount.tokens, self._amount.cost)
+        return BudgetReserved(self._turn, self.amount.tokens, self.amount.cost)
 
     def begin_again(self) -> None:
         """Count the attempt so far in full, and reserve another.
@@ -48,9 +50,12 @@ class PaidRequest:
         """
         assert self._reservation is not None
         before, self._reservation = self._reservation, None
-        self._settle(before, self._amount)
-        self._reservation = self._allowance.reserve_again(self._turn, before)
-        self._record_at_once(self.reserved)
+        self._settle(before, self.amount)
+        while self._reservation is None:
+            self._reservation = self._allowance.reserve_again(self._turn, before)
+            self._record_at_once(self.reserved)
+            if not self._allowance.stands():
+                self.give_back()
 
     def settle(self, used: Amount) -> None:
         """Count what it really used; its reply is recorded by the caller."""
@@ -64,12 +69,21 @@ class PaidRequest:
         Raises:
             JournalError: that cannot be recorded.
         """
-        self._record_at_once(BudgetReserved(self._turn, -self._amount.tokens, -self._amount.cost))
+        self._record_at_once(BudgetReserved(self._turn, -self.amount.tokens, -self.amount.cost))
         self.settle(NOTHING)
+
+    @contextmanager
+    def counted_in_full(self) -> Iterator[None]:
+        """Count it in full where the block fails: nobody knows what was recorded of it."""
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Count it in full, unless it was settled."""
-        self.settle(self._amount)
+        self.settle(self.amount)
 
     def _settle(self, reservation: Reservation, used: Amount) -> None:
         self._allowance.ledger.settle(reservation, used)

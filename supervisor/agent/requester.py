@@ -14,7 +14,7 @@ import trio
 
 from supervisor.agent.accepted_reply import accepted
 from supervisor.agent.allowance import Allowance
-from supervisor.agent.amount import Amount, cost_of, tokens_in
+from supervisor.agent.amount import cost_of, used_by
 from supervisor.agent.content_refusals import RefusalSearch
 from supervisor.agent.input_bound import most_input
 from supervisor.agent.models.immediate import ImmediateModel
@@ -111,14 +111,13 @@ class Requester:
         if not self.allowance.scopes():
             reply = accepted(await model.reply(request, self._progress), self.transcript.ids)
             replied = self._replied(request, reply, price, began)
-            self.allowance.ledger.add(_used(replied), self.allowance.run)
+            self.allowance.ledger.add(used_by(replied), self.allowance.run)
             return reply, replied
         paid, request = await self._reserved(model, request, price)
         try:
-            await self.record(paid.reserved)
             reply = accepted(await model.reply(request, lambda event: self._progress(event, paid)), self.transcript.ids)
             replied = self._replied(request, reply, price, began)
-            paid.settle(_used(replied))
+            paid.settle(used_by(replied, paid.amount))
         except ModelError as error:
             if not error.billed:
                 paid.give_back()
@@ -143,13 +142,18 @@ class Requester:
     async def _reserved(
         self, model: Model, request: ModelRequest, price: Price | None
     ) -> tuple[PaidRequest, ModelRequest]:
-        """Reserve what a request may use; return it with a reply that is no longer than that."""
+        """Reserve what a request may use, and record it; return it with a reply that is no longer than that."""
         tokens = most_input(request, self.transcript.measured, self.transcript.contents)
         turn, most = self.transcript.turn, request.options.max_tokens
-        reservation, output = await self.allowance.reserve(turn, model.name, price, tokens, most)
-        shorter = msgspec.structs.replace(request.options, max_tokens=output)
-        paid = PaidRequest(self.allowance, turn, reservation, self.record_at_once)
-        return paid, msgspec.structs.replace(request, options=shorter)
+        while True:
+            reservation, output = await self.allowance.reserve(turn, model.name, price, tokens, most)
+            paid = PaidRequest(self.allowance, turn, reservation, self.record_at_once)
+            with paid.counted_in_full():
+                await self.record(paid.reserved)
+            if self.allowance.stands():
+                shorter = msgspec.structs.replace(request.options, max_tokens=output)
+                return paid, msgspec.structs.replace(request, options=shorter)
+            paid.give_back()
 
     def _progress(self, event: Progress, paid: PaidRequest | None = None) -> None:
         """Show what comes in; a request that is made again is recorded, and reserved again if it was billed.
@@ -187,7 +191,3 @@ class Requester:
         if self.transcript.messages[-1]["role"] == "user":  # else a reply goes on, and nothing may be said before it
             await self.record(*router.availability.announcements(self.transcript.turn, self.transcript.unavailable))
         return router.availability.definitions(self.transcript.unavailable)
-
-
-def _used(replied: Replied) -> Amount:
-    return Amount(tokens_in(replied.usage), replied.cost, replied.ms)

@@ -1,14 +1,14 @@
 """Spending of one session: a fold over its facts. Pure.
 
 Rule: never too little. A request whose end was not recorded counts with all that was reserved for it, since its server
-bills it.
+bills it; so does one whose server does not say what it took.
 
 Facts ignored: BatchStarted, CallDecided, CallStarted, ContentsRefused, FaultsAllowed, ModeChanged, ModelRetried,
 ModelSwitched, OptionChosen, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened, ToolsChanged, TurnEnded,
 TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
 """
 
-from supervisor.agent.amount import NOTHING, Amount, tokens_in
+from supervisor.agent.amount import NOTHING, Amount, used_by
 from supervisor.config.config_keys import BudgetConfig
 from supervisor.journal.facts import BudgetChanged, BudgetReserved, CallEnded, Fact, Replied, TurnStarted
 
@@ -23,6 +23,11 @@ class Spending:
         """Budgets that a person has given in this session, by what they are of: "turn" or "session"."""
         self._reserved = NOTHING
 
+    @property
+    def reserved(self) -> Amount:
+        """What is reserved for a request whose reply is not recorded."""
+        return self._reserved
+
     def apply(self, fact: Fact) -> None:
         """Take one more fact into account."""
         match fact:
@@ -33,8 +38,8 @@ class Spending:
                 amount = Amount(tokens, cost)
                 self._add(amount)
                 self._reserved = amount if tokens > 0 else NOTHING
-            case Replied(usage=usage, cost=cost, ms=ms):
-                self._add(Amount(tokens_in(usage), cost, ms).minus(self._reserved))
+            case Replied():
+                self._add(used_by(fact, self._reserved).minus(self._reserved))
                 self._reserved = NOTHING
             case CallEnded(turn=turn, seconds=seconds) if turn:
                 self._add(Amount(ms=round(seconds * 1000)))

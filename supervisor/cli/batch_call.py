@@ -104,11 +104,14 @@ def batch(
 
 def _with_progress(items: int, run: Callable[..., list[str]], *, kept: bool) -> list[str]:
     """Run a batch with a progress bar on a terminal, unless that is where the results are shown."""
+    from supervisor.display.escape import visible
+
     hidden = sys.stderr is None or not sys.stderr.isatty() or (not kept and on_terminal())
     shown = click.progressbar(length=items, label="batch", file=sys.stderr, show_pos=True, hidden=hidden)
     with stopped_like_ctrl_c(), shown as bar:
         try:
-            return run(done=lambda _result: bar.update(1))
+            lead = "" if hidden else "\n"  # the bar stands in the line
+            return run(done=lambda _result: bar.update(1), note=lambda text: click.echo(lead + visible(text), err=True))
         except KeyboardInterrupt:
             click.echo("\nstopped" + ("; run the same command with --resume to continue" if kept else ""), err=True)
             raise

@@ -232,13 +232,19 @@ class Journal:
             if isinstance(entry.fact, CallDecided | SessionOpened | SessionChanged):
                 yield entry.seq, entry.session, entry.fact
 
-    def spending(self, since: float, last: int) -> Iterator[JournalEntry]:
-        """Yield the facts up to a row that say what was used from a time on, in seconds since the epoch, in order."""
-        where = "WHERE f.seq <= ? AND f.at >= ? AND substr(f.body, 1, 14) IN (?, ?, ?, ?) ORDER BY f.seq"
+    def spending(self, since: float, last: int, after: int = 0) -> Iterator[JournalEntry]:
+        """Yield the facts after a row up to another that say what was used from a time on, in order.
+
+        Args:
+            since: the time, in seconds since the epoch.
+            last: the last row.
+            after: the row before the first.
+        """
+        where = "WHERE f.seq > ? AND f.seq <= ? AND f.at >= ? AND substr(f.body, 1, 14) IN (?, ?, ?, ?) ORDER BY f.seq"
         return self._entries(
             where,
-            (last, since, *_SPENDING),
-            lambda row: row.seq <= last and row.at >= since and row.body[:14] in _SPENDING,
+            (after, last, since, *_SPENDING),
+            lambda row: after < row.seq <= last and row.at >= since and row.body[:14] in _SPENDING,
         )
 
     def opened(self, ending: str = "") -> list[JournalEntry]:

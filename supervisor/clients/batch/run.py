@@ -8,6 +8,7 @@ The daemon holds the conversations; here a thread waits for each. Results are re
 """
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
@@ -25,9 +26,10 @@ from supervisor.clients.batch.resume import answered, begin, has_failed, origin_
 from supervisor.clients.connection import requests
 from supervisor.clients.connection.attachments import blocks_of
 from supervisor.clients.connection.link import Link
-from supervisor.clients.connection.link_events import decline
+from supervisor.clients.connection.link_events import LinkEvent, decline
 from supervisor.clients.connection.start import ConnectedDaemon, connect_or_private
 from supervisor.config.settings import Settings
+from supervisor.display.clock_time import clock_time
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused
 from supervisor.journal.journal import Journal, JournalEntry, open_journal
 from supervisor.journal.suspended import suspended_in
@@ -48,14 +50,15 @@ def run_batch(
     concurrency: int,
     put: Callable[[str], None],
     done: Callable[[Result], None],
+    note: Callable[[str], None],
     faults: Path | None = None,
     budget: dict[str, float] | None = None,
 ) -> list[str]:
     """Run the items that `output` has no result for; return the status of every item of the batch, in order.
 
     Where there is no output, `put` prints each result as a line, and the batch cannot be resumed. `done` is given each
-    result after it is on the disk or printed; one at a time, in any thread. With a fault plan the batch has a
-    daemon of its own.
+    result after it is on the disk or printed; one at a time, in any thread. `note` is told what is waited for. With a
+    fault plan the batch has a daemon of its own.
 
     Raises:
         ConfigError: a model or the output cannot be used, an item that was begun is not the same any more, or there is
@@ -66,7 +69,7 @@ def run_batch(
         DaemonLost: the daemon has ended; `--resume` resumes the batch.
         KeyboardInterrupt: the batch was stopped; `--resume` resumes it.
     """
-    with connect_or_private(settings, decline, "batch", faults) as connected:
+    with connect_or_private(settings, _BatchListener(note).hear, "batch", faults) as connected:
         connected.warn()
         planned = _checked(settings, connected, planned)
         place = "-" if output is None else str(output.absolute())
@@ -108,6 +111,24 @@ def _options(
 ) -> extensions.SessionOptions:
     more = {"model": using.model, "mode": using.mode, "origin": origin, "attended": False, "variables": person}
     return requests.options(using.profile, **more, batch_budget=budget)
+
+
+class _BatchListener:
+    """Declines what is asked, and tells of each time that is waited for once."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self._note = note
+        self._told: set[str] = set()
+
+    def hear(self, event: LinkEvent) -> None:
+        """Take one event."""
+        decline(event)
+        suspended = event.suspended if isinstance(event, extensions.TurnState) else None
+        if suspended is not None and suspended.until is not None:
+            until = clock_time(suspended.until, time.time())
+            if until not in self._told:
+                self._told.add(until)
+                self._note(f"waiting until {until}: {suspended.why}")
 
 
 class _Stopped(Exception):

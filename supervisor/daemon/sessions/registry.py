@@ -298,6 +298,7 @@ class SessionRegistry:
         """Close a session in which nothing runs."""
         if self.sessions.get(session.id) is session:  # two may close it at once
             del self.sessions[session.id]
+            self.resources.ledger.leave(session.id)
             self._opening_right.release(session.id)
 
     def leave(self, client: Connection) -> None:

@@ -1,5 +1,6 @@
 """Budgets are never passed: by a meter on the server, with many conversations at once, and when requests get lost."""
 
+import time
 from collections.abc import Callable
 from contextlib import aclosing, suppress
 from pathlib import Path
@@ -18,7 +19,7 @@ from supervisor.agent.models.retry import RetryPolicy
 from supervisor.agent.turn import SuspendedTurn
 from supervisor.config.config_keys import BudgetConfig, BudgetsConfig
 from supervisor.config.model_keys import Price
-from supervisor.journal.facts import BudgetChanged, BudgetReserved, Replied, TurnSuspended
+from supervisor.journal.facts import BudgetChanged, BudgetReserved, Replied, TurnStarted, TurnSuspended
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.session.session import Session
 from tests.messages_server import MessagesServer, error, reply
@@ -96,6 +97,59 @@ async def test_no_budget_is_passed_by_many_at_once(
         facts = bench.facts(session)
         assert spent.tokens == sum(tokens_in(fact.usage) for fact in facts if isinstance(fact, Replied))
     assert with_budgets(bench, **budgets).today().used.tokens == server.billed
+
+
+@pytest.mark.parametrize("per_token", [1, 4], ids=["a byte a token", "four bytes a token"])
+async def test_processes_of_one_home_do_not_pass_the_budget_of_the_day_together(bench: Bench, per_token: int) -> None:
+    ledgers = [with_budgets(bench, day=BudgetConfig(tokens=150_000)) for _ in range(3)]
+    ends: list[str] = []
+    with trio.fail_after(HANG_GUARD), MeteredServer(looks, per_token=per_token) as server:
+        async with (
+            aclosing(messages_model("m", KEY, server.url, retries=AT_ONCE)) as model,
+            trio.open_nursery() as nursery,
+        ):
+            for number in range(60):
+                nursery.start_soon(asked, of(bench, model, ledgers[number % 3]), ends)
+    assert len(ends) == 60
+    assert {"budget"} <= set(ends) <= {"ok", "budget"}
+    assert 75_000 < server.billed <= 150_000
+    for ledger in ledgers:
+        ledger.read_others()
+        assert ledger.today().with_others() == (with_budgets(bench).today().used, Amount())
+
+
+async def test_a_reservation_of_a_dead_process_is_waited_for_no_longer_than_an_answer_may_take(bench: Bench) -> None:
+    now = time.time()
+    ledger = with_budgets(bench, day=BudgetConfig(tokens=50_000))
+    bench.journal.append("theirs", TurnStarted(1, "go"), BudgetReserved(1, 40_000, 0))
+    ledger.read_others()
+    assert ledger.today().with_others() == (Amount(40_000), Amount(40_000))
+    ledger.clock = lambda: min(now + 3600, midnight_after(now) - 1)
+    ledger.read_others()
+    assert ledger.today().with_others() == (Amount(40_000), Amount())
+
+
+async def test_a_session_that_another_process_takes_up_is_counted_as_its(bench: Bench) -> None:
+    ledger = with_budgets(bench, day=BudgetConfig(tokens=50_000))
+    bench.journal.append("s", BudgetReserved(1, 100, 0))
+    ledger.run_here("s")
+    bench.journal.append("s", BudgetReserved(2, 1000, 0))
+    ledger.read_others()
+    assert ledger.today().others.tokens == 100
+    ledger.leave("s")
+    bench.journal.append("s", BudgetReserved(3, 10_000, 0))
+    ledger.read_others()
+    assert ledger.today().others.tokens == 10_100
+
+
+async def test_a_reply_whose_server_does_not_say_what_it_took_counts_in_full(bench: Bench) -> None:
+    ledger = with_budgets(bench, day=BudgetConfig(tokens=100_000))
+    with trio.fail_after(HANG_GUARD), MessagesServer([reply("yes", usage={})]) as server:
+        async with aclosing(messages_model("m", KEY, server.url, retries=AT_ONCE)) as model:
+            session = of(bench, model, ledger)
+            await session.conversation.run_turn("go")
+    (reserved,) = (fact for fact in bench.facts(session) if isinstance(fact, BudgetReserved))
+    assert ledger.today().used.tokens == session.conversation.transcript.spending.session.tokens == reserved.tokens
 
 
 async def test_a_reply_that_gets_lost_counts_in_full(bench: Bench) -> None:
