@@ -165,7 +165,7 @@ def _judge_input(items: list[Any]) -> None:
     for number, item in enumerate(items):
         where = f"input.{number}"
         must(isinstance(item.get("id", "x"), str) and item.get("id", "x"), f"{where}: bad id")
-        match item["type"]:
+        match item.get("type", "message"):
             case "function_call":
                 pending.append(judge_call(where, item["call_id"], item["name"], item["arguments"], used))
             case "function_call_output":
@@ -181,7 +181,7 @@ def _judge_input(items: list[Any]) -> None:
             case other:
                 must(False, f"{where}: no item {other!r}")
     must(not pending, f"No tool output found for function calls {pending}.")
-    must(items[-1]["type"] == "function_call_output" or items[-1].get("role") == "user", "the last item is a reply")
+    must(items[-1].get("type") == "function_call_output" or items[-1].get("role") == "user", "the last item is a reply")
 
 
 def _judge_reasoning(where: str, item: Mapping[str, Any], after: Mapping[str, Any]) -> None:
