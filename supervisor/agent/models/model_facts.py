@@ -6,7 +6,7 @@ careful defaults, which are said aloud. However a name was typed, it is one mode
 
 from collections.abc import Mapping
 from datetime import date
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 
@@ -17,6 +17,8 @@ from supervisor.config.model_keys import Effort, ModelConfig, Price, ToolUseForm
 from supervisor.config.settings import Settings
 
 _WINDOW: Final = 32_768
+_EFFORTS: Final[tuple[Effort, ...]] = tuple(each for each in get_args(Effort) if each)
+"""Of a model that nothing is known of, but that one was configured for."""
 _LONGEST: Final = 8_192
 """Of a model of which nothing is known: servers of one's own hold little, and more would be cut or refused."""
 _UNLISTED: Final = CatalogEntry(begins="", window=_WINDOW, max_tokens=_LONGEST, checked=date.min, source="")
@@ -103,7 +105,7 @@ def model_facts(name: str, settings: Settings, learned: ServerLimits = NOTHING_L
         documents=known.documents if own.documents is None else own.documents,
         thinking=known.thinking,
         thinks=known.thinks,
-        efforts=known.efforts,
+        efforts=known.efforts or (_EFFORTS if own.effort else ()),
         takes_temperature=known.temperature,
         steered=known.steered,
         effort=own.effort or "",

@@ -25,6 +25,9 @@ def test_only_what_a_model_has_is_offered() -> None:
     assert [*suggested(facts())] == ["effort", "max_tokens"]
     assert [*suggested(facts("claude-haiku-4-5"))] == ["effort", "max_tokens", "temperature"]
     assert [*suggested(facts("llama"))] == ["max_tokens", "temperature"]
+    assert [*suggested(facts("llama", effort="low"))] == ["effort", "max_tokens", "temperature"]
+    assert checked_choice(facts("llama", effort="low"), "effort", "high") == ("effort", "high")
+    assert request_options(facts("llama", effort="max"), {}).effort == "max"
     assert suggested(facts("offline")) == suggested(facts("scripted:x")) == {}
 
 
