@@ -73,8 +73,8 @@ def batch(
     """
     from pathlib import Path
 
+    from supervisor.clients.batch.batch_plan import plan
     from supervisor.clients.batch.items import read_items
-    from supervisor.clients.batch.plan import plan
     from supervisor.clients.batch.run import run_batch
     from supervisor.clients.connection.requests import schema_in
 

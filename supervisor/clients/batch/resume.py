@@ -10,8 +10,8 @@ ToolsChanged, TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
 import secrets
 from collections.abc import Mapping, Sequence
 
+from supervisor.clients.batch.batch_plan import Plan, Use
 from supervisor.clients.batch.items import Item
-from supervisor.clients.batch.plan import Plan, Use
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import BatchStarted, SessionOpened, TurnEnded, TurnStarted
 from supervisor.journal.journal import Journal, JournalEntry

@@ -19,9 +19,9 @@ from typing import Final
 import msgspec
 
 from supervisor.acp import extensions, schema
+from supervisor.clients.batch.batch_plan import Plan, Use
 from supervisor.clients.batch.items import Item, Result, summarize
 from supervisor.clients.batch.outputs import OutputFile, ResultPrinter
-from supervisor.clients.batch.plan import Plan, Use
 from supervisor.clients.batch.resume import answered, begin, has_failed, origin_of
 from supervisor.clients.connection import requests
 from supervisor.clients.connection.attachments import blocks_of

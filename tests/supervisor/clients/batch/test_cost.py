@@ -9,10 +9,10 @@ from typing import Any, Final
 import pytest
 
 from supervisor.acp import schema
-from supervisor.clients.batch import plan, run
+from supervisor.clients.batch import batch_plan, run
+from supervisor.clients.batch.batch_plan import Use
 from supervisor.clients.batch.items import Item, Result
 from supervisor.clients.batch.outputs import OutputFile
-from supervisor.clients.batch.plan import Use
 from supervisor.config.profiles import Profile, resolve
 from supervisor.config.settings import Settings, load
 from supervisor.journal.facts import Fact, SessionOpened, TurnEnded, TurnStarted
@@ -42,12 +42,12 @@ def test_items_alike_are_resolved_once(settings: Settings, tmp_path: Path, monke
         roots.append(arguments[2])
         return resolve(*arguments)
 
-    monkeypatch.setattr(plan, "resolve", counted)
+    monkeypatch.setattr(batch_plan, "resolve", counted)
     own, other = str(tmp_path / "root"), str(tmp_path / "other")
     items = [Item(number, "same") for number in range(50)]
     items += [Item(f"other {number}", prompts=(str(number),), root=other) for number in range(50)]
     items += [Item("model", "same", model="scripted:x")]
-    found = plan.plan(settings, items, tmp_path / "out", "vault", own, "offline")
+    found = batch_plan.plan(settings, items, tmp_path / "out", "vault", own, "offline")
     assert roots == [own, other, own]
     assert [(found[name].profile.root, found[name].model) for name in ("49", "other 49")] == [
         (own, "offline"),
