@@ -71,9 +71,8 @@ class Transcript:
         """Those, by their digests."""
         self.refused_contents: dict[str, frozenset[str]] = {}
         """The digests of those that a model's server refuses, by the model."""
-        self.turn = 0
-        self.replies = 0
-        """Replies in the last turn."""
+        self.turn = self.replies = 0
+        """The last turn, and the replies in it."""
         self.results = 0
         """Bytes of the results of the last turn."""
         self.step = 0
@@ -107,8 +106,7 @@ class Transcript:
         self._inputs: dict[str, Any] = {}
         self.ids: set[str] = set()
         """Every call's id, so that none is used twice."""
-        self._awaited: list[str] = []
-        self._results: dict[str, Block] = {}
+        self._awaited, self._results = list[str](), dict[str, Block]()
         self._mode = self._told_mode = UNKNOWN.mode
         self._undone: dict[str, None] = {}  # what the person has undone, until the model is told
         for fact in facts:

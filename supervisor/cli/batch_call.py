@@ -25,6 +25,8 @@ from supervisor.cli.shared import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from supervisor.config.repositories import Names
     from supervisor.rules.rule import Mode
 
@@ -71,17 +73,12 @@ def batch(
       strongroom batch questions.txt --output answers.jsonl --faults plan.toml
       strongroom batch questions.txt --output - | jq -r .answer          # cannot be resumed
     """
-    from pathlib import Path
-
     from supervisor.clients.batch.batch_plan import plan
     from supervisor.clients.batch.items import read_items
     from supervisor.clients.batch.run import run_batch
     from supervisor.clients.connection.requests import schema_in
 
-    file_of_results = None if output == "-" else Path(output)
-    if file_of_results is None and (resume or as_json):
-        why = "keeps no results to resume from" if resume else "has the results, and --json would print its own line"
-        raise click.UsageError(f"Standard output {why}. Name a file with --output.")
+    file_of_results = _file_of_results(output, resume=resume, as_json=as_json)
     here = settings()
     fault_plan = fault_plan_of(faults)
     items = read_items(file, schema_in(schema) if schema else None)
@@ -97,9 +94,18 @@ def batch(
     if as_json:
         put_json({"items": len(statuses), "ok": len(statuses) - bad, "output": output})
     elif bad:
-        where_told = "" if file_of_results is None else f"; see {output}"
-        click.echo(f"{bad} of {len(statuses)} items failed{where_told}", err=True)
+        click.echo(f"{bad} of {len(statuses)} items failed" + (f"; see {output}" if file_of_results else ""), err=True)
     return 1 if bad else 0
+
+
+def _file_of_results(output: str, *, resume: bool, as_json: bool) -> "Path | None":
+    """Return the file that is named; None where results are printed."""
+    if output == "-" and (resume or as_json):
+        why = "keeps no results to resume from" if resume else "has the results, and --json would print its own line"
+        raise click.UsageError(f"Standard output {why}. Name a file with --output.")
+    from pathlib import Path
+
+    return None if output == "-" else Path(output)
 
 
 def _with_progress(items: int, run: Callable[..., list[str]], *, kept: bool) -> list[str]:

@@ -88,9 +88,7 @@ def bindings(target: Target, approvals: ApprovalQueue, suspend: Callable[[], Non
     def _(event: KeyPressEvent) -> None:
         approvals.confirm(event.data)
 
-    @keys.add(Keys.BracketedPaste, filter=confirming)
-    def _(_event: KeyPressEvent) -> None:
-        """Nothing that is pasted confirms anything."""
+    keys.add(Keys.BracketedPaste, filter=confirming)(lambda _event: None)  # nothing that is pasted confirms anything
 
     @keys.add(Keys.Any, filter=reviewing)
     def _(event: KeyPressEvent) -> None:
