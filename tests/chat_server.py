@@ -35,7 +35,7 @@ DONE: Final = "data: [DONE]\n\n"
 def chunk(delta: Mapping[str, Any] | None = None, finish: str | None = None, **more: Any) -> str:
     """Return one event: a delta of the first choice, or a chunk without any choice."""
     choices = [] if delta is None else [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}]
-    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": ""}
     return f"data: {json.dumps({**head, 'choices': choices, **more}, ensure_ascii=False)}\n\n"
 
 

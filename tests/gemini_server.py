@@ -54,7 +54,7 @@ def chunk(parts: Sequence[Mapping[str, Any]], **more: Any) -> str:
     if finish := more.get("finish"):
         candidate["finishReason"] = finish
     usage = more.get("usage", USAGE)
-    told = {"candidates": [candidate], "modelVersion": "gemini-test", "responseId": "r1"}
+    told = {"candidates": [candidate], "modelVersion": "", "responseId": "r1"}
     return event(told | ({"usageMetadata": dict(usage)} if usage else {}))
 
 

@@ -36,7 +36,7 @@ def event(payload: Mapping[str, Any]) -> str:
 
 
 def start(usage: Mapping[str, Any] = USAGE) -> str:
-    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": []}
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "", "content": []}
     return event({"type": "message_start", "message": {**message, "stop_reason": None, "usage": {**usage}}})
 
 

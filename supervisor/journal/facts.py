@@ -241,6 +241,8 @@ class ReplyOrigin(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of `items`; empty where the reply's content is as the server sent it."""
     items: list[dict[str, Any]] = []
     """The reply as the server sent it, with what only it can read: signatures, encrypted reasoning."""
+    answering: str = ""
+    """The model that the server says it answered with, where that is another."""
 
 
 class Replied(_TurnFact, frozen=True):

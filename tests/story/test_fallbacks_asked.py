@@ -102,7 +102,10 @@ def test_another_is_shown_what_it_can_see_itself(daemon: DaemonProcess, root: Pa
             client.request("session/prompt", {"sessionId": session, "prompt": [image]})
             said = [each["params"]["update"] for each in client.heard if each.get("method") == "session/update"]
         assert [each["type"] for each in server.requests[0].body["messages"][0]["content"]] == ["image"]
-        (words,) = other.requests[0].body["messages"][0]["content"]
+        (sent,) = (
+            each.body for each in other.requests if each.method == "POST"
+        )  # it is asked which models it has, too
+        (words,) = sent["messages"][0]["content"]
         assert "this model cannot see images" in words["text"]
         notices = [each["content"]["text"] for each in said if each["sessionUpdate"] == "agent_thought_chunk"]
         assert any("The model blind/m is not shown images" in each for each in notices)
@@ -229,3 +232,21 @@ def test_a_switched_turn_goes_on_after_kill_9_where_it_was_and_nothing_is_paid_t
     assert (len(daemon.facts_of(session, ModelSwitched)), len(daemon.facts_of(session, Replied))) == (1, 2)
     assert fault_in_facts(daemon.sessions[session]) is None
     assert Strongroom(daemon.home, daemon.folder).run("verify").code == 0
+
+
+def test_a_server_that_answers_with_another_model_is_told_of_once_and_recorded(
+    daemon: DaemonProcess, root: Path
+) -> None:
+    other = reply("done").replace('"model": ""', '"model": "claude-other"')
+    with MessagesServer([other], repeat_last=True) as server:
+        daemon.environment |= {"ANTHROPIC_API_KEY": "sk-test", "ANTHROPIC_BASE_URL": server.url}
+        with daemon, daemon.client() as client:
+            session = client.new_session(root, model="claude-haiku-4-5")
+            for _ in range(2):
+                client.prompt(session, "go")
+            said = [each for each in client.updates(session) if "has answered" in str(each.get("content"))]
+    assert [each["content"]["text"].strip() for each in said] == [
+        "(anthropic/claude-haiku-4-5 was asked; its server says that claude-other has answered.)"
+    ]
+    answered = [fact.origin.answering for fact in daemon.facts_of(session, Replied) if fact.origin is not None]
+    assert answered == ["claude-other"] * 2

@@ -19,6 +19,7 @@ import msgspec
 import trio
 
 from supervisor.agent.models.adjustment import Adjustment
+from supervisor.agent.models.answering_model import AnsweringModel
 from supervisor.agent.models.model import ModelRequest, Progress, Reply, Retrying
 from supervisor.agent.models.model_http import HttpClient, RefusedError, RequestHead, Requests, UnansweredError, connect
 from supervisor.agent.models.request_window import RequestWindow
@@ -207,7 +208,7 @@ class RemoteModel:
         self, requests: Requests, client: HttpClient, body: dict[str, Any], show: Callable[[Progress], None]
     ) -> Reply:
         """Send a request and read its answer. Cancelled, it closes the connection before it returns."""
-        decoder, reader = self.wire.decoder(), self.wire.reader(show)
+        decoder, reader, answering = self.wire.decoder(), self.wire.reader(show), AnsweringModel()
         try:
             # As bytes: an SDK would copy and encode a long conversation in ten times the time.
             content = msgspec.json.encode(body)
@@ -216,23 +217,31 @@ class RemoteModel:
         answer = await requests.post(client, content)
         async with aclosing(answer):
             with trio.move_on_after(self.answer_timeout) as limit:
-                await self._read(requests, answer, decoder, reader)
+                await self._read(requests, answer, decoder, reader, answering)
         if limit.cancelled_caught:
             raise ModelError("bad_response", f"the answer has not ended after {self.answer_timeout:.0f} seconds")
         if reader.complete or reader.stopped:
-            return self._signed(reader.reply())
+            return self._signed(reader.reply(), answering)
         content_type = answer.headers.get("content-type", "of no type")
         if reader.started or content_type.startswith(self.wire.content_type):
             raise ModelError("stream_truncated", "the answer ends before it is complete")
         raise ModelError("bad_response", f"the answer is not {self.wire.answers} but {content_type}")
 
-    async def _read(self, requests: Requests, answer: "httpx2.Response", decoder: Decoder, reader: ReplyReader) -> None:
+    async def _read(
+        self,
+        requests: Requests,
+        answer: "httpx2.Response",
+        decoder: Decoder,
+        reader: ReplyReader,
+        answering: AnsweringModel,
+    ) -> None:
         """Read an answer until it is complete, or has ended; one that has stopped may end, or not, as it likes."""
         chunks, patience = answer.aiter_bytes(), 0.0
         try:
             with trio.CancelScope() as rest:
                 async for chunk in chunks:
                     for event in decoder.feed(chunk):
+                        answering.see(event.data)
                         reader.feed(event)
                     if reader.complete:
                         patience = DRAIN_TIMEOUT
@@ -251,12 +260,11 @@ class RemoteModel:
                 async for _ in chunks:
                     pass
 
-    def _signed(self, reply: Reply) -> Reply:
+    def _signed(self, reply: Reply, answering: AnsweringModel) -> Reply:
         """Return a reply with who wrote it."""
-        sent = reply.origin or ReplyOrigin("", "")
-        return msgspec.structs.replace(
-            reply, origin=msgspec.structs.replace(sent, provider=self.provider, model=self._model)
-        )
+        sent, other = reply.origin or ReplyOrigin("", ""), answering.other_than(self._model)
+        origin = msgspec.structs.replace(sent, provider=self.provider, model=self._model, answering=other)
+        return msgspec.structs.replace(reply, origin=origin)
 
     def _failure(self, requests: Requests, error: Exception) -> RequestFailure:
         """Say what an exception of `_attempt` means, and take the key out of all that it says."""

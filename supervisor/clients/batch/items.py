@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from supervisor.agent.amount import UNIT
+from supervisor.agent.models.answering_model import answered_by
 from supervisor.clients.connection.attachments import type_at
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import CallEnded, CallStarted, ContentsRefused, Replied, TurnEnded, TurnStarted
@@ -147,6 +148,7 @@ def summarize(item: str | int, session: str, entries: Sequence[JournalEntry]) ->
                 steps, cost = steps + 1, cost + fact.cost
                 for name, count in fact.usage.items():
                     usage[name] = usage.get(name, 0) + count
+                notes += [answered_by(fact.origin)] if fact.origin is not None else []
             case CallStarted() as fact:
                 calls[fact.call] = CallLine(fact.tool, _parsed(fact.arguments), False)
             case CallEnded() as fact:
@@ -168,7 +170,15 @@ def summarize(item: str | int, session: str, entries: Sequence[JournalEntry]) ->
         status, error = "suspended", {"kind": suspended.kind, "message": suspended.why}
     did = steps, list(calls.values()), usage, seconds
     return Result(
-        item, status, end.answer, session, *did, error, " ".join(filter(None, (*notes, end.note))), data, cost / UNIT
+        item,
+        status,
+        end.answer,
+        session,
+        *did,
+        error,
+        " ".join(filter(None, dict.fromkeys([*notes, end.note]))),
+        data,
+        cost / UNIT,
     )
 
 

@@ -28,7 +28,7 @@ from supervisor.clients.console.shown import (
 IDLE: Final = "Input"
 SUSPENDED: Final = "Suspended"
 _DIGITS: Final = 6
-_NOTICES: Final = ("-suspended-", "-unseen-", "-refused-")
+_NOTICES: Final = ("-suspended-", "-unseen-", "-refused-", "-answering-")
 """In the ids of what a person is to know, and no model has thought."""
 _THOUGHT: Final = 400
 """Characters of what the model thinks that the progress line is made of."""

@@ -16,6 +16,7 @@ import msgspec
 
 from supervisor.acp import extensions, schema
 from supervisor.agent.blocks import content_block
+from supervisor.agent.models.answering_model import answered_by
 from supervisor.agent.models.model import Retrying, TextDelta, ThoughtDelta
 from supervisor.agent.models.model_cost import COUNTED, cost
 from supervisor.agent.models.model_facts import ModelFacts
@@ -83,6 +84,8 @@ class Projection:
         self._tokens: dict[str, int] = {}
         self._kinds: set[str] = set()
         """Of the images and documents that the session has."""
+        self._answering = ""
+        """The model that clients were told answers instead of the one that is asked."""
         self.turn = 0
         """The number of the last turn."""
         self._step = 0
@@ -130,7 +133,7 @@ class Projection:
             case Replied():
                 streamed = {schema.AgentMessageChunk: bool(self._pieces), schema.AgentThoughtChunk: self._thought}
                 self._clear_reply()
-                return [told for told in self._said(event) if not streamed[type(told)]]
+                return [*(each for each in self._said(event) if not streamed[type(each)]), *self._by_another(event)]
             case _:
                 return list(self._of_call(event))
 
@@ -147,8 +150,9 @@ class Projection:
                 self._model = self._chosen
                 self._tokens = {}
                 self._forget()
-            case Replied(usage=usage):
+            case Replied(usage=usage, origin=origin):
                 self._step, self._attempt = self._step + 1, 0
+                self._answering = "" if origin is None else origin.answering
                 self._count(usage)
             case TurnEnded():
                 self._forget()
@@ -161,7 +165,7 @@ class Projection:
             case TurnStarted():
                 updates: list[schema.Update] = self.of_prompt(fact)
             case Replied():
-                updates = [*self._said(fact)]
+                updates = [*self._said(fact), *self._by_another(fact)]
             case ModelRetried():
                 self._attempt += 1
                 updates = []
@@ -289,6 +293,11 @@ class Projection:
         else:
             said, what = availability_notice(fact), f"tools-{self._step}-{fact.category}"
         return schema.AgentThoughtChunk.of(f"\n\n({said})\n", f"turn-{fact.turn}-{what}")
+
+    def _by_another(self, fact: Replied) -> Iterator[schema.Update]:
+        """Tell once of another model than the one that was asked."""
+        if fact.origin is not None and fact.origin.answering != self._answering and (said := answered_by(fact.origin)):
+            yield schema.AgentThoughtChunk.of(f"\n\n({said})\n", f"turn-{fact.turn}-answering-{self._step}")
 
     def _switched(self, fact: ModelSwitched) -> Iterator[schema.Update]:
         if (call := switch_id(fact.turn)) in self._known:
