@@ -5,10 +5,9 @@ import itertools
 import json
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-import openai
 import pytest
 
 from supervisor.agent.models.chat_api import FORMAT
@@ -21,6 +20,9 @@ from tests.chat_server import DONE as END
 from tests.chat_server import Call, ChatServer, called, chat_error, chat_reply, chunk, end, fault_in_chat
 from tests.script_server import Response
 from tests.supervisor.asked_model import ASK, KEY, TOOL, Asked, any_of, asking_format, result, talk, text, user
+
+if TYPE_CHECKING:
+    import openai
 
 DONE: Final = chat_reply("done")
 A: Final = {"path": "a"}
@@ -42,7 +44,9 @@ async def body_of(request: ModelRequest = ASK) -> dict[str, Any]:
 # the server is one -----------------------------------------------------------------------------------------
 
 
-def official(server: ChatServer) -> openai.OpenAI:
+def official(server: ChatServer) -> "openai.OpenAI":
+    import openai  # and not for all tests: it is large
+
     return openai.OpenAI(api_key=KEY, base_url=server.url, max_retries=0)
 
 
@@ -68,6 +72,8 @@ def test_the_official_client_reads_what_the_server_streams() -> None:
 
 
 def test_the_official_client_is_told_of_a_history_that_the_api_refuses() -> None:
+    import openai
+
     call: Any = {"id": "x", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     messages: list[Any] = [
         {"role": "user", "content": "go"},

@@ -3,12 +3,10 @@
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 import trio
-from google import genai
-from google.genai import errors, types
 
 from supervisor.agent.models.gemini import PROVIDER
 from supervisor.agent.models.gemini_api import FORMAT
@@ -22,6 +20,9 @@ from tests.gemini_server import GeminiServer, call, chunk, error, event, reply
 from tests.script_server import Response
 from tests.supervisor.asked_model import KEY, Asked
 from tests.supervisor.model_requests import QUICK, asked_of, assistant, kept, request, result, use, user
+
+if TYPE_CHECKING:
+    from google import genai
 
 SIGNATURE: Final = "c2lnbmF0dXJl"
 TWO_CALLS: Final = reply(
@@ -53,11 +54,16 @@ def contents(asked: Asked) -> list[dict[str, Any]]:
 # the official client ----------------------------------------------------------------------------------------
 
 
-def client(server: GeminiServer) -> genai.Client:
+def client(server: GeminiServer) -> "genai.Client":
+    from google import genai  # and not for all tests: it is large
+    from google.genai import types
+
     return genai.Client(api_key="k", http_options=types.HttpOptions(base_url=server.url))
 
 
 async def test_the_official_client_holds_a_conversation_with_calls() -> None:
+    from google.genai import types
+
     def converse(server: GeminiServer) -> list[Any]:
         tool = types.Tool(function_declarations=[types.FunctionDeclaration(name="read_file", description="Read.")])
         config = types.GenerateContentConfig(
@@ -92,6 +98,8 @@ async def test_the_official_client_holds_a_conversation_with_calls() -> None:
     ids=["a status", "bare JSON in the stream"],
 )
 async def test_the_official_client_sees_errors(response: Response, code: int) -> None:
+    from google.genai import errors
+
     def ask(server: GeminiServer) -> int:
         with client(server) as at, pytest.raises(errors.APIError) as caught:
             list(at.models.generate_content_stream(model="gemini-3-test", contents="x"))

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import anthropic
 import msgspec
 import pytest
 import trio
@@ -152,6 +151,8 @@ async def test_a_beta_is_asked_for_where_the_model_needs_it(model: str, beta: st
     ],
 )
 def test_the_official_client_s_forms_are_taken_and_others_are_not(thinking: Any, refused: str) -> None:
+    import anthropic  # and not for all tests: it is large
+
     with MessagesServer([reply("done")]) as server, anthropic.Anthropic(api_key="k", base_url=server.url) as client:
         tell = client.messages.stream(
             model="m", max_tokens=2_048, messages=[{"role": "user", "content": "a"}], thinking=thinking

@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-import ollama
 import pytest
 import trio
 
@@ -48,6 +47,8 @@ async def asking(
 
 
 async def test_the_official_client_holds_a_conversation_with_calls() -> None:
+    import ollama  # and not for all tests: it is large
+
     def converse(url: str) -> list[tuple[str, Any]]:
         tool = {"type": "function", "function": {**TOOL, "parameters": TOOL["input_schema"]}}
         messages: list[Any] = [{"role": "user", "content": "go"}]
@@ -69,6 +70,8 @@ async def test_the_official_client_holds_a_conversation_with_calls() -> None:
 
 @pytest.mark.parametrize("refuses", [False, True])
 async def test_the_official_client_does_not_see_what_is_cut_unless_it_asks_to(refuses: bool) -> None:
+    import ollama
+
     def ask(url: str, truncate: bool | None) -> int:
         body = {"model": MODEL, "messages": [{"role": "user", "content": "word " * 10_000}], "truncate": truncate}
         with ollama.Client(host=url) as client:

@@ -4,10 +4,9 @@ import base64
 import json
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-import openai
 import pytest
 
 from supervisor.agent.models.model import Block, ModelOptions, ModelRequest, Reply, ThoughtDelta
@@ -29,6 +28,9 @@ from tests.responses_server import (
 from tests.script_server import Response
 from tests.supervisor.asked_model import ASK, KEY, TOOL, Asked, any_of, asking_format, result, talk, text, user
 
+if TYPE_CHECKING:
+    import openai
+
 DONE: Final = responses_reply("done")
 A: Final = {"path": "a"}
 PNG: Final = base64.b64encode(b"\x89PNG").decode()
@@ -48,7 +50,9 @@ async def body_of(request: ModelRequest = ASK) -> dict[str, Any]:
 # the server is one -----------------------------------------------------------------------------------------
 
 
-def official(server: ResponsesServer) -> openai.OpenAI:
+def official(server: ResponsesServer) -> "openai.OpenAI":
+    import openai  # and not for all tests: it is large
+
     return openai.OpenAI(api_key=KEY, base_url=server.url, max_retries=0)
 
 
@@ -70,6 +74,8 @@ def test_the_official_client_reads_what_the_server_streams() -> None:
 
 
 def test_the_official_client_is_told_of_a_history_that_the_api_refuses() -> None:
+    import openai
+
     asked: Any = [{"type": "message", "role": "user", "content": "go"}, call_item("f", "{}", "x")]
     with (
         ResponsesServer([DONE]) as server,

@@ -8,7 +8,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 
-import anthropic
 import pytest
 
 from supervisor.agent.models.own_providers import row_of
@@ -123,6 +122,8 @@ def test_each_format_s_list_is_read(
 
 
 def test_the_list_is_one_that_the_official_client_reads() -> None:
+    import anthropic  # and not for all tests: it is large
+
     dated = [{**DATED, **each} for each in MESSAGES]
     document = {"data": dated, "has_more": False, "first_id": "claude-a", "last_id": "b"}
     with (
