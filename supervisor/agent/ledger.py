@@ -68,6 +68,8 @@ class Ledger:
     """Returns what a model's tokens cost, by its name."""
     batch_budgets: dict[str, BudgetConfig] = field(default_factory=dict)
     """Those that batches were started with, by their run."""
+    runs_elsewhere: Callable[[str], bool] = lambda _session: True
+    """Says whether another process has a session."""
 
     def __post_init__(self) -> None:
         self._began_at = 0 if self.journal is None else self.journal.last()
@@ -111,7 +113,7 @@ class Ledger:
 
     def leave(self, session: str) -> None:
         """Take note that a session was closed, which another process may take up."""
-        if self._others is not None:
+        if self._others is not None and self.config.day is not None:
             self.read_others()
             self._others.leave(session)
 
@@ -121,7 +123,7 @@ class Ledger:
             return NOTHING
         today = self.today()
         before = self._others.read(self._day, session)
-        today.others, today.others_promised = self._others.used, self._others.promised(self.clock())
+        today.others, today.others_promised = self._others.used, self._others.promised(self.runs_elsewhere)
         return before
 
     def batch(self, run: str) -> SharedAmount:

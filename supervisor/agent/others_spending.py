@@ -6,15 +6,12 @@ ledger has them.
 """
 
 import math
-from typing import Final
+from collections.abc import Callable
 
 from supervisor.agent.amount import NOTHING, Amount
 from supervisor.agent.spending import Spending
 from supervisor.journal.facts import BudgetReserved
 from supervisor.journal.journal import Journal
-
-_ANSWERED_S: Final = 900.0
-"""Seconds after which a reservation of a process that may be dead is no longer expected to be settled."""
 
 
 class OthersSpending:
@@ -37,17 +34,16 @@ class OthersSpending:
         """Forget what was used: another day has begun."""
         self.used = NOTHING
         self._sessions: dict[str, Spending] = {}
-        self._reserved: dict[str, tuple[Amount, float]] = {}
-        """What is only reserved of it, by session, and when it was."""
+        self._reserved: dict[str, Amount] = {}
+        """What is only reserved of it, by session."""
 
     def run_here(self, session: str) -> None:
         """Leave a session out from here on."""
         self._here.setdefault(session, self._journal.last())
 
     def leave(self, session: str) -> None:
-        """Count a session that was closed here where another process takes it up."""
-        if self._journal.last() == self._last:
-            self._here.pop(session, None)
+        """Count what a closed session, which was read to its end, uses from here on: another process may take it up."""
+        self._here.pop(session, None)
 
     def read(self, since: float, session: str = "") -> Amount:
         """Read what was recorded since the last time; return what others had used before a session's last reservation.
@@ -66,14 +62,14 @@ class OthersSpending:
             self.used = self.used.plus(spending.session.minus(known))
             self._reserved.pop(entry.session, None)
             if spending.reserved != NOTHING:
-                self._reserved[entry.session] = spending.reserved, entry.at
+                self._reserved[entry.session] = spending.reserved
         self._last = last
         return self.used if before is None else before
 
-    def promised(self, now: float) -> Amount:
-        """Return what is only reserved, for requests that may still run."""
+    def promised(self, runs: Callable[[str], bool]) -> Amount:
+        """Return what is only reserved, in sessions of which `runs` says that a process has them: it may be settled."""
         found = NOTHING
-        for amount, at in self._reserved.values():
-            if at > now - _ANSWERED_S:
+        for session, amount in self._reserved.items():
+            if runs(session):
                 found = found.plus(amount)
         return found

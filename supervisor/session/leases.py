@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from supervisor.errors import ConfigError
-from supervisor.system.safe_files import own_file, set_lock
+from supervisor.system.safe_files import is_locked, own_file, set_lock
 
 _BITS: Final = 62
 """A byte's offset in a file is a signed 64-bit number. That two of a million sessions share one: 1 in 9 million."""
@@ -63,6 +63,14 @@ class Leases:
         if session in self._sessions:
             self._sessions.remove(session)
             self._set(fcntl.F_UNLCK, session)
+
+    def held_elsewhere(self, session: str) -> bool:
+        """Say whether somebody else holds the lease of a session.
+
+        Raises:
+            OSError: the file system has no such locks.
+        """
+        return is_locked(self._descriptor, offset(session), 1)
 
     def close(self) -> None:
         """Give all leases back."""

@@ -158,3 +158,13 @@ def set_lock(descriptor: int, kind: int, start: int, length: int) -> None:
         OSError: somebody else has it (EAGAIN, EACCES), or the file system has no such locks.
     """
     fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _FLOCK.pack(kind, os.SEEK_SET, start, length, 0))
+
+
+def is_locked(descriptor: int, start: int, length: int) -> bool:
+    """Say whether somebody else has a lock on bytes of a file.
+
+    Raises:
+        OSError: the file system has no such locks.
+    """
+    asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
+    return bool(_FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, asked))[0] != fcntl.F_UNLCK)

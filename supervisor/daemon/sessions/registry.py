@@ -53,6 +53,7 @@ class SessionRegistry:
         """The daemon stops: nothing new is started."""
         self._nursery = nursery
         self._opening_right = OpeningRight(leases, self.sessions.__contains__)
+        resources.ledger.runs_elsewhere = leases.held_elsewhere
         self._closing_tasks = ClosingTasks(nursery)
 
     @property

@@ -1,6 +1,5 @@
 """Budgets are never passed: by a meter on the server, with many conversations at once, and when requests get lost."""
 
-import time
 from collections.abc import Callable
 from contextlib import aclosing, suppress
 from pathlib import Path
@@ -21,6 +20,7 @@ from supervisor.config.config_keys import BudgetConfig, BudgetsConfig
 from supervisor.config.model_keys import Price
 from supervisor.journal.facts import BudgetChanged, BudgetReserved, Replied, TurnStarted, TurnSuspended
 from supervisor.journal.journal_writer import JournalWriter
+from supervisor.session.leases import Leases
 from supervisor.session.session import Session
 from tests.messages_server import MessagesServer, error, reply
 from tests.metered_server import MeteredServer
@@ -118,15 +118,17 @@ async def test_processes_of_one_home_do_not_pass_the_budget_of_the_day_together(
         assert ledger.today().with_others() == (with_budgets(bench).today().used, Amount())
 
 
-async def test_a_reservation_of_a_dead_process_is_waited_for_no_longer_than_an_answer_may_take(bench: Bench) -> None:
-    now = time.time()
+async def test_a_reservation_of_a_dead_process_counts_and_is_not_waited_for(bench: Bench, tmp_path: Path) -> None:
     ledger = with_budgets(bench, day=BudgetConfig(tokens=50_000))
-    bench.journal.append("theirs", TurnStarted(1, "go"), BudgetReserved(1, 40_000, 0))
-    ledger.read_others()
-    assert ledger.today().with_others() == (Amount(40_000), Amount(40_000))
-    ledger.clock = lambda: min(now + 3600, midnight_after(now) - 1)
-    ledger.read_others()
-    assert ledger.today().with_others() == (Amount(40_000), Amount())
+    with Leases.open(tmp_path) as ours:
+        ledger.runs_elsewhere = ours.held_elsewhere
+        with Leases.open(tmp_path) as theirs:
+            assert theirs.acquire("theirs")
+            bench.journal.append("theirs", TurnStarted(1, "go"), BudgetReserved(1, 40_000, 0))
+            ledger.read_others()
+            assert ledger.today().with_others() == (Amount(40_000), Amount(40_000))
+        ledger.read_others()
+        assert ledger.today().with_others() == (Amount(40_000), Amount())
 
 
 async def test_a_session_that_another_process_takes_up_is_counted_as_its(bench: Bench) -> None:

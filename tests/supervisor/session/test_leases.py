@@ -72,8 +72,11 @@ def test_a_lease_that_was_given_back_can_be_had(leases: Leases, other: "subproce
 
 def test_a_killed_process_holds_nothing(leases: Leases, other: "subprocess.Popen[str]") -> None:
     assert takes(other, "a")
+    assert leases.acquire("b")
+    assert [leases.held_elsewhere(session) for session in "abc"] == [True, False, False]
     other.kill()
     other.wait(HANG_GUARD)
+    assert not leases.held_elsewhere("a")
     assert leases.acquire("a")
 
 
