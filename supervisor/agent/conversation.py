@@ -89,7 +89,7 @@ class Conversation:
         self.resumption = Resumption(self.transcript, lambda tokens: self._requester.fits(self.model, tokens))
         self._partial_output = PartialOutput()
         self.allowance = Allowance(self.ledger, self.transcript.spending, self.batch, self.session)
-        self.ledger.run_here(self.session)
+        self.ledger.run_here(self.session, self.batch)
         told = self._show, self._record, self._record_at_once
         asking = self.allowance, self.options, self.sees
         self._requester = Requester(self.session, self.writer, self.transcript, *told, *asking)

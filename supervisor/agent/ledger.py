@@ -2,7 +2,8 @@
 
 Rule: nothing is awaited between a look at what is left and taking it. What is reserved counts as used until the reply's
 own figures take its place. What earlier processes have used is read from the journal, once, up to the row at which this
-process began; what others use meanwhile, wherever the budget of the day is looked at (`others_spending`).
+process began; what others use meanwhile, wherever the budget of the day is looked at (`others_spending`). A batch's is
+read when its first session runs here: another process may have had it since.
 """
 
 import math
@@ -106,10 +107,12 @@ class Ledger:
                 self._others.begin_day()
         return self._today
 
-    def run_here(self, session: str) -> None:
-        """Take note that what a session uses from here on is told to this ledger."""
+    def run_here(self, session: str, run: str) -> None:
+        """Take note that what a session, which may be for a batch's `run`, uses from here on is told to this ledger."""
         if self._others is not None:
             self._others.run_here(session)
+        if run:
+            self.batch(run)
 
     def leave(self, session: str) -> None:
         """Take note that a session was closed, which another process may take up."""
@@ -127,11 +130,11 @@ class Ledger:
         return before
 
     def batch(self, run: str) -> SharedAmount:
-        """Return what a batch has used."""
+        """Return what a batch has used: before its first session ran here, what the journal says."""
         if run not in self._batches:
             self._batches[run] = SharedAmount()
             if self.journal is not None:
-                self._batches[run].used = _used_in(_batch_spending(self.journal, run, self._began_at))
+                self._batches[run].used = _used_in(_batch_spending(self.journal, run))
         return self._batches[run]
 
     def take(self, amount: Amount, run: str) -> Reservation:
@@ -190,7 +193,7 @@ def _used_in(entries: Iterable[JournalEntry]) -> Amount:
     return used
 
 
-def _batch_spending(journal: Journal, run: str, last: int) -> Iterator[JournalEntry]:
+def _batch_spending(journal: Journal, run: str) -> Iterator[JournalEntry]:
     for opened in journal.opened():
         if isinstance(opened.fact, SessionOpened) and opened.fact.origin.startswith(f"batch:{run}:"):
-            yield from (entry for entry in journal.of_session(opened.session) if entry.seq <= last)
+            yield from journal.of_session(opened.session)

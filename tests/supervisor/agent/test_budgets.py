@@ -5,6 +5,7 @@ from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 import trio
 import trio.lowlevel
@@ -131,10 +132,19 @@ async def test_a_reservation_of_a_dead_process_counts_and_is_not_waited_for(benc
         assert ledger.today().with_others() == (Amount(40_000), Amount())
 
 
+async def test_a_batch_counts_what_another_process_has_used_since_this_one_began(bench: Bench) -> None:
+    ledger = with_budgets(bench)
+    opened = msgspec.structs.replace(begun(bench.journal, vault(bench.root), None).opened, origin="batch:r:1")
+    bench.journal.append("theirs", opened, BudgetReserved(1, 1000, 0))
+    ledger.run_here("ours", "r")
+    bench.journal.append("ours", opened, BudgetReserved(1, 100, 0))
+    assert ledger.batch("r").used.tokens == 1000
+
+
 async def test_a_session_that_another_process_takes_up_is_counted_as_its(bench: Bench) -> None:
     ledger = with_budgets(bench, day=BudgetConfig(tokens=50_000))
     bench.journal.append("s", BudgetReserved(1, 100, 0))
-    ledger.run_here("s")
+    ledger.run_here("s", "")
     bench.journal.append("s", BudgetReserved(2, 1000, 0))
     ledger.read_others()
     assert ledger.today().others.tokens == 100
