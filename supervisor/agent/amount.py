@@ -59,10 +59,10 @@ def tokens_in(usage: Mapping[str, int]) -> int:
 
 
 def used_by(replied: Replied, reserved: Amount = NOTHING) -> Amount:
-    """Return what a reply has used: where it came from a server that does not say, all that was `reserved` for it."""
-    tokens = tokens_in(replied.usage)
-    if not tokens and replied.origin is not None:
-        return Amount(reserved.tokens, reserved.cost, replied.ms)
+    """Return what a reply has used; where its server does not say so of prompt and reply, all that was `reserved`."""
+    tokens, written = tokens_in(replied.usage), replied.usage.get("output_tokens", 0)
+    if replied.origin is not None and not 0 < written < tokens:
+        return Amount(max(tokens, reserved.tokens), max(replied.cost, reserved.cost), replied.ms)
     return Amount(tokens, replied.cost, replied.ms)
 
 

@@ -154,9 +154,12 @@ async def test_a_session_that_another_process_takes_up_is_counted_as_its(bench: 
     assert ledger.today().others.tokens == 10_100
 
 
-async def test_a_reply_whose_server_does_not_say_what_it_took_counts_in_full(bench: Bench) -> None:
+@pytest.mark.parametrize("told", [{}, {"input_tokens": 9}, {"output_tokens": 9}], ids=["none", "no reply", "no prompt"])
+async def test_a_reply_whose_server_does_not_say_what_it_took_counts_in_full(
+    bench: Bench, told: dict[str, int]
+) -> None:
     ledger = with_budgets(bench, day=BudgetConfig(tokens=100_000))
-    with trio.fail_after(HANG_GUARD), MessagesServer([reply("yes", usage={})]) as server:
+    with trio.fail_after(HANG_GUARD), MessagesServer([reply("yes", usage=told)]) as server:
         async with aclosing(messages_model("m", KEY, server.url, retries=AT_ONCE)) as model:
             session = of(bench, model, ledger)
             await session.conversation.run_turn("go")
