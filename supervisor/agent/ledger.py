@@ -1,9 +1,8 @@
 """The ledger: what all conversations of this process use of the budgets that they share, of the day and of batches.
 
 Rule: nothing is awaited between a look at what is left and taking it. What is reserved counts as used until the reply's
-own figures take its place. What earlier processes have used is read from the journal, once, up to the row at which this
-process began; what others use meanwhile, wherever the budget of the day is looked at (`others_spending`). A batch's is
-read when its first session runs here: another process may have had it since.
+own figures take its place. What other processes have used, earlier ones too, is read from the journal: of the day
+wherever its budget is looked at (`others_spending`), of a batch when its first session runs here.
 """
 
 import math
@@ -73,12 +72,11 @@ class Ledger:
     """Says whether another process has a session."""
 
     def __post_init__(self) -> None:
-        self._began_at = 0 if self.journal is None else self.journal.last()
         self._day = self._day_ends = 0.0
         self._today = SharedAmount()
         self._batches: dict[str, SharedAmount] = {}
         self._settled = trio.lowlevel.ParkingLot()
-        self._others = None if self.journal is None else OthersSpending(self.journal, self._began_at)
+        self._others = None if self.journal is None else OthersSpending(self.journal)
 
     def price(self, model: str) -> Price | None:
         """Return a model's price, in the currency of the budgets; None where it is not known."""
@@ -98,12 +96,11 @@ class Ledger:
         return self.batch_budgets.get(run, self.config.batch) if run else None
 
     def today(self) -> SharedAmount:
-        """Return what this day has used, by the person's clock."""
+        """Return what this day has used, by the person's clock; of other processes, what `read_others` has found."""
         now = self.clock()
         if not self._day <= now < self._day_ends:
             self._day, self._day_ends, self._today = midnight_before(now), midnight_after(now), SharedAmount()
-            if self.journal is not None and self._others is not None:
-                self._today.used = _used_in(self.journal.spending(self._day, self._began_at))
+            if self._others is not None:
                 self._others.begin_day()
         return self._today
 

@@ -15,16 +15,15 @@ from supervisor.journal.journal import Journal
 
 
 class OthersSpending:
-    """What other processes have used of a day since this one began; what was used before is the ledger's.
+    """What other processes have used of a day, whether or not they run yet or still.
 
     Args:
         journal: of the home.
-        last: its row at which this process began.
     """
 
-    def __init__(self, journal: Journal, last: int) -> None:
+    def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._last = last
+        self._last = 0
         """The row up to which it has been read."""
         self._here: dict[str, int] = {}
         """The row after which a session runs here."""

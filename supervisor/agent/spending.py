@@ -1,7 +1,8 @@
 """Spending of one session: a fold over its facts. Pure.
 
 Rule: never too little. A request whose end was not recorded counts with all that was reserved for it, since its server
-bills it; so does one whose server does not say what it took.
+bills it; so does one whose server does not say what it took. What is given back was reserved among these facts: before
+them, it was counted elsewhere.
 
 Facts ignored: BatchStarted, CallDecided, CallStarted, ContentsRefused, FaultsAllowed, ModeChanged, ModelRetried,
 ModelSwitched, OptionChosen, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened, ToolsChanged, TurnEnded,
@@ -34,7 +35,7 @@ class Spending:
             case TurnStarted():
                 self.turn = self._reserved = NOTHING
                 self.changed.pop("turn", None)
-            case BudgetReserved(tokens=tokens, cost=cost):
+            case BudgetReserved(tokens=tokens, cost=cost) if tokens >= 0 or self._reserved != NOTHING:
                 amount = Amount(tokens, cost)
                 self._add(amount)
                 self._reserved = amount if tokens > 0 else NOTHING

@@ -5,7 +5,6 @@ from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 import pytest
 import trio
 import trio.lowlevel
@@ -19,9 +18,8 @@ from supervisor.agent.models.retry import RetryPolicy
 from supervisor.agent.turn import SuspendedTurn
 from supervisor.config.config_keys import BudgetConfig, BudgetsConfig
 from supervisor.config.model_keys import Price
-from supervisor.journal.facts import BudgetChanged, BudgetReserved, Replied, TurnStarted, TurnSuspended
+from supervisor.journal.facts import BudgetChanged, BudgetReserved, Replied, TurnSuspended
 from supervisor.journal.journal_writer import JournalWriter
-from supervisor.session.leases import Leases
 from supervisor.session.session import Session
 from tests.messages_server import MessagesServer, error, reply
 from tests.metered_server import MeteredServer
@@ -43,6 +41,12 @@ def looks(body: Any) -> list[tuple[str, dict[str, Any]]]:
 def with_budgets(bench: Bench, **budgets: Any) -> Ledger:
     """Return a ledger that has read the journal anew, as a process that begins does."""
     return Ledger(bench.journal, config=BudgetsConfig(**budgets), price_of={"m": PRICE}.get)
+
+
+def used_of(ledger: Ledger) -> Amount:
+    """Return what all processes have used of the day."""
+    ledger.read_others()
+    return ledger.today().with_others()[0]
 
 
 def of(bench: Bench, model: Model, ledger: Ledger) -> Session:
@@ -97,7 +101,7 @@ async def test_no_budget_is_passed_by_many_at_once(
         assert turn is None or spent.tokens <= turn.tokens
         facts = bench.facts(session)
         assert spent.tokens == sum(tokens_in(fact.usage) for fact in facts if isinstance(fact, Replied))
-    assert with_budgets(bench, **budgets).today().used.tokens == server.billed
+    assert used_of(with_budgets(bench, day=BudgetConfig())).tokens == server.billed
 
 
 @pytest.mark.parametrize("per_token", [1, 4], ids=["a byte a token", "four bytes a token"])
@@ -115,43 +119,8 @@ async def test_processes_of_one_home_do_not_pass_the_budget_of_the_day_together(
     assert {"budget"} <= set(ends) <= {"ok", "budget"}
     assert 75_000 < server.billed <= 150_000
     for ledger in ledgers:
-        ledger.read_others()
-        assert ledger.today().with_others() == (with_budgets(bench).today().used, Amount())
-
-
-async def test_a_reservation_of_a_dead_process_counts_and_is_not_waited_for(bench: Bench, tmp_path: Path) -> None:
-    ledger = with_budgets(bench, day=BudgetConfig(tokens=50_000))
-    with Leases.open(tmp_path) as ours:
-        ledger.runs_elsewhere = ours.held_elsewhere
-        with Leases.open(tmp_path) as theirs:
-            assert theirs.acquire("theirs")
-            bench.journal.append("theirs", TurnStarted(1, "go"), BudgetReserved(1, 40_000, 0))
-            ledger.read_others()
-            assert ledger.today().with_others() == (Amount(40_000), Amount(40_000))
-        ledger.read_others()
-        assert ledger.today().with_others() == (Amount(40_000), Amount())
-
-
-async def test_a_batch_counts_what_another_process_has_used_since_this_one_began(bench: Bench) -> None:
-    ledger = with_budgets(bench)
-    opened = msgspec.structs.replace(begun(bench.journal, vault(bench.root), None).opened, origin="batch:r:1")
-    bench.journal.append("theirs", opened, BudgetReserved(1, 1000, 0))
-    ledger.run_here("ours", "r")
-    bench.journal.append("ours", opened, BudgetReserved(1, 100, 0))
-    assert ledger.batch("r").used.tokens == 1000
-
-
-async def test_a_session_that_another_process_takes_up_is_counted_as_its(bench: Bench) -> None:
-    ledger = with_budgets(bench, day=BudgetConfig(tokens=50_000))
-    bench.journal.append("s", BudgetReserved(1, 100, 0))
-    ledger.run_here("s", "")
-    bench.journal.append("s", BudgetReserved(2, 1000, 0))
-    ledger.read_others()
-    assert ledger.today().others.tokens == 100
-    ledger.leave("s")
-    bench.journal.append("s", BudgetReserved(3, 10_000, 0))
-    ledger.read_others()
-    assert ledger.today().others.tokens == 10_100
+        assert used_of(ledger) == used_of(with_budgets(bench, day=BudgetConfig()))
+        assert ledger.today().others_promised == Amount()
 
 
 @pytest.mark.parametrize("told", [{}, {"input_tokens": 9}, {"output_tokens": 9}], ids=["none", "no reply", "no prompt"])
@@ -179,7 +148,7 @@ async def test_a_reply_that_gets_lost_counts_in_full(bench: Bench) -> None:
                 many.start_soon(asked, of(bench, model, ledger), ends)
     assert {"budget"} <= set(ends) <= {"ok", "budget"}
     assert server.billed <= ledger.today().used.tokens <= 60_000
-    assert with_budgets(bench, day=BudgetConfig(tokens=60_000)).today().used == ledger.today().used
+    assert used_of(with_budgets(bench, day=BudgetConfig(tokens=60_000))) == ledger.today().used
 
 
 async def test_a_request_that_was_refused_counts_nothing(bench: Bench) -> None:
@@ -206,7 +175,7 @@ async def test_a_request_that_was_cancelled_counts_in_full_also_for_the_next_pro
     assert len(reserved) == 1
     assert reserved[0].tokens > 8192
     for each in (ledger, with_budgets(bench, day=BudgetConfig(tokens=100_000))):
-        assert each.today().used.tokens == reserved[0].tokens
+        assert used_of(each).tokens == reserved[0].tokens
 
 
 async def test_the_longest_reply_is_what_the_budget_still_holds(bench: Bench) -> None:

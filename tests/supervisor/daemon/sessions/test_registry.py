@@ -44,6 +44,8 @@ async def test_a_close_that_nobody_waits_for_gives_the_session_back(
     assert not registry.sessions
     with Leases.open(registry.settings.home) as others:
         assert others.acquire(session.id)
+        assert registry.resources.ledger.runs_elsewhere(session.id)
+    assert not registry.resources.ledger.runs_elsewhere(session.id)
 
 
 async def test_a_session_whose_close_nobody_waits_for_can_be_opened_again(
