@@ -1,9 +1,11 @@
 """Ollama as a provider: models on this machine, or on another that runs the same server.
 
-Rule: the address is read as Ollama's own programs read OLLAMA_HOST, and is this machine's where it is not set.
+Rule: the address is read as Ollama's own programs read OLLAMA_HOST, and is this machine's where it is not set. What is
+none is refused, where they would ask another port.
 """
 
 import ipaddress
+import re
 from functools import partial
 from typing import Final
 
@@ -12,6 +14,7 @@ from supervisor.agent.models.provider import Provider, ProviderCheck
 from supervisor.agent.models.provider_model import provider_model
 from supervisor.agent.models.server_check import checked
 from supervisor.config.settings import Settings
+from supervisor.errors import ConfigError
 
 _KEY: Final = "OLLAMA_API_KEY"
 _SERVER: Final = "OLLAMA_HOST"
@@ -20,12 +23,17 @@ _PORT: Final = 11_434
 _PORTS: Final = {"http": 80, "https": 443}
 """Where a scheme is given, its own."""
 _HIGHEST_PORT: Final = 65_535
+_PLACE: Final = re.compile(r"(\[[^][]+\]|[^][:]*)(?::([0-9]{0,5}))?")
+"""A host, or an IPv6 address in brackets, and its port."""
 
 
 def host_url(written: str) -> str:
     """Return the address of a server as Ollama reads it: a host, host:port, or a URL.
 
     Source: https://github.com/ollama/ollama/blob/main/envconfig/config.go
+
+    Raises:
+        ConfigError: it is none; the text does not hold it, as it may have a password.
     """
     scheme, there, place = written.strip().partition("://")
     if not there:
@@ -33,21 +41,22 @@ def host_url(written: str) -> str:
     user, at, place = place.rpartition("@")
     place, slash, path = place.partition("/")
     host, port = _split(place)
-    number = int(port) if port.isascii() and port.isdecimal() else -1
-    if not 0 <= number <= _HIGHEST_PORT:
-        number = _PORTS.get(scheme, _PORT) if there else _PORT
+    number = int(port) if port else _PORTS.get(scheme, _PORT) if there else _PORT
+    if not 0 < number <= _HIGHEST_PORT:
+        raise ConfigError(f"{_SERVER} has a port that is none: ports are 1 to {_HIGHEST_PORT}.")
     shown = f"[{host}]" if ":" in host else host
     return f"{scheme}://{user}{at}{shown}:{number}{slash}{path}"
 
 
 def _split(place: str) -> tuple[str, str]:
     """Return host and port of what may have both; a bare IPv6 address has none."""
-    bare = place.strip("[]")
     try:
-        return str(ipaddress.ip_address(bare)), ""
+        return str(ipaddress.ip_address(place)), ""
     except ValueError:
-        host, _, port = place.rpartition(":") if ":" in place else (place, "", "")
-        return host.strip("[]") or _HERE, port
+        found = _PLACE.fullmatch(place)
+    if found is None:
+        raise ConfigError(f"{_SERVER} is no address: write a host, host:port, [IPv6]:port, or https://host.")
+    return found[1].strip("[]") or _HERE, found[2] or ""
 
 
 def _open(name: str, settings: Settings) -> Model:

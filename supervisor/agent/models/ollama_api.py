@@ -20,6 +20,7 @@ from supervisor.agent.models.ollama_context import UNKNOWN_WINDOW, ContextPlan, 
 from supervisor.agent.models.ollama_messages import CONTEXT, messages
 from supervisor.agent.models.ollama_reader import OllamaReader
 from supervisor.agent.models.server import NO_KEY, Server, below
+from supervisor.agent.models.server_errors import reported_error
 from supervisor.config.model_keys import Effort
 from supervisor.errors import ModelError
 from supervisor.journal.facts import ReplyOrigin
@@ -182,8 +183,8 @@ class ShowReader:
             ModelError: it is no JSON object, or an error.
         """
         told = json_object(event)
-        if isinstance(error := told.get("error"), str):
-            raise ModelError("api_error", error)
+        if "error" in told:
+            raise reported_error(told)
         if not self.complete:
             self._told, self.started, self.complete = told, True, True
 

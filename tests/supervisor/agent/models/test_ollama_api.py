@@ -16,7 +16,7 @@ from supervisor.agent.models.server_limits import ServerLimits
 from supervisor.config.config_keys import Config, ProviderConfig
 from supervisor.config.model_keys import ModelConfig
 from supervisor.config.settings import Settings
-from supervisor.errors import ModelErrorKind
+from supervisor.errors import ConfigError, ModelErrorKind
 from supervisor.journal.facts import ReplyOrigin
 from tests.ollama_server import MODEL, TOO_LONG, OllamaServer, call, error, line, reply, shown
 from tests.script_server import Response, refusing_port
@@ -306,6 +306,17 @@ async def test_failures_have_their_kind(row: tuple[Response, ModelErrorKind, str
     assert words in str(failure)
 
 
+@pytest.mark.parametrize(
+    "told", ["no room", {"message": "no room", "type": "api_error"}, {"code": 500, "detail": "no room"}]
+)
+async def test_an_error_in_place_of_what_the_model_is_keeps_its_words(told: Any) -> None:
+    async with asking(told={"error": told}) as asked:
+        failure = await asked.error()
+    assert failure.kind == "api_error"
+    assert "no room" in str(failure)
+    assert not asked.server.requests
+
+
 async def test_a_model_that_is_not_there_can_be_pulled() -> None:
     async with asking(model="other:latest") as asked:
         failure = await asked.error()
@@ -356,8 +367,7 @@ HOSTS: Final = {
     "::1": "http://[::1]:11434",
     "[::1]": "http://[::1]:11434",
     "[::1]:8000": "http://[::1]:8000",
-    "gpu:none": "http://gpu:11434",
-    "gpu:70000": "http://gpu:11434",
+    "gpu:": "http://gpu:11434",
     "http://me:pw@gpu:8000": "http://me:pw@gpu:8000",
 }
 
@@ -365,6 +375,18 @@ HOSTS: Final = {
 @pytest.mark.parametrize(("written", "url"), HOSTS.items())
 def test_an_address_is_read_as_ollama_does(written: str, url: str) -> None:
     assert host_url(written) == url
+
+
+@pytest.mark.parametrize(
+    "written", ["gpu:none", "gpu:70000", "gpu:0", "gpu:-1", "[::1", "::1]:80", "[]", "http://me:pw@gpu:9:9"]
+)
+def test_what_is_no_address_is_refused_and_not_told(written: str) -> None:
+    settings = Settings(Config(), Path("/x/config.toml"), Path("/x"), {"OLLAMA_HOST": written})
+    with pytest.raises(ConfigError, match="OLLAMA_HOST") as found:
+        open_model("ollama/llama", settings)
+    assert written not in str(found.value)
+    assert PROVIDER.check is not None
+    assert PROVIDER.check(settings).detail == str(found.value)
 
 
 def test_doctor_asks_the_server_without_a_key() -> None:
