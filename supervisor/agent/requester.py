@@ -16,6 +16,7 @@ from supervisor.agent.accepted_reply import accepted
 from supervisor.agent.allowance import Allowance
 from supervisor.agent.amount import cost_of, used_by
 from supervisor.agent.content_refusals import RefusalSearch
+from supervisor.agent.fallbacks import Failure
 from supervisor.agent.input_bound import most_input
 from supervisor.agent.models.immediate import ImmediateModel
 from supervisor.agent.models.made_messages import MadeMessages
@@ -32,6 +33,8 @@ from supervisor.journal.journal_writer import JournalWriter
 from supervisor.tools.router import Router
 
 _FREE: Final = Price(input=0.0, output=0.0)
+_WAITED_FOR: Final = frozenset({"overloaded", "rate_limited"})
+"""Kinds of failures that a batch waits for, whether or not the server says how long."""
 
 
 @dataclass
@@ -128,11 +131,18 @@ class Requester:
 
     def _suspended(self, error: ModelError) -> Exception:
         """Return what a failure comes to: where a limit is reached, a wait for as long as the server says."""
-        if error.retry_after is None:
-            return error
+        return error if error.retry_after is None else self._waits(error, error.retry_after)
+
+    def last(self, failure: Failure) -> Failure:
+        """Return what a turn comes to after it: in a batch, limits of unknown length are waited for as well."""
+        waits = isinstance(failure, ModelError) and failure.kind in _WAITED_FOR and self.allowance.run
+        return self._waits(failure, 0.0) if waits else failure
+
+    def _waits(self, error: Exception, seconds: float) -> SuspendedTurn:
+        """Return a wait of at least so long; longer ones each time, until there is no patience left."""
         now, waiting = self.allowance.ledger.clock(), self.allowance.ledger.waiting
         since = self.transcript.detour.since or now
-        until = now + max(error.retry_after, shortest_wait(now - since))
+        until = now + max(seconds, shortest_wait(now - since))
         most = waiting.batch_longest_s if self.allowance.run else waiting.longest_s
         why = f"{error} /model asks another one, /go asks again now."
         if until - since > most:

@@ -181,7 +181,8 @@ class Transcript:
                 self._leave_detour()
             case TurnResumed(by=by):
                 self.suspended, self.resumed = None, self.resumed + 1
-                self.loops = LoopCounter() if by else self.loops
+                if by:  # a person: what repeats, and how long is waited, is counted anew
+                    self.loops, self.detour.since = LoopCounter(), 0.0
             case TurnQuestioned():
                 self.questioned = True
             case ModelSwitched(model=model, approved=approved):

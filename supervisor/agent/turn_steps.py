@@ -109,11 +109,11 @@ class TurnSteps:
             except (ModelError, SuspendedTurn) as failure:
                 failures[model.name] = failure
                 if not self.choice.rests(model, failure, own):
-                    raise least_bad(failures) from None
+                    raise self.requester.last(least_bad(failures)) from None
                 if router.approvals.attended and turn.state is not State.REVIEW_ACTION:
                     self.show(turn.enter(State.REVIEW_ACTION))
                 if not await self.choice.switch(model, own, failures, router.approvals):
-                    raise least_bad(failures) from None
+                    raise self.requester.last(least_bad(failures)) from None
                 self.show(turn.enter(State.FINALIZING))
 
     async def _goes_on(self, router: Router, turn: Turn) -> bool:

@@ -244,7 +244,7 @@ class BudgetsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WaitingConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long the limits of a model's server are waited for, as long as it says. A wait survives the daemon."""
+    """How long the limits of a model's server are waited for. A wait survives the daemon."""
 
     patience_s: Annotated[
         float, Meta(ge=0, description="Seconds that a limit is waited for before another of `fallbacks` is asked.")

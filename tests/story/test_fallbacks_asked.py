@@ -20,6 +20,7 @@ from tests.supervisor.histories import fault_in_facts
 
 DOWN: Final = error(529, "busy", "overloaded_error", x_should_retry="false")
 LIMITED: Final = error(429, "slow down", "rate_limit_error", retry_after="3600")
+UNTOLD: Final = error(429, "slow down", "rate_limit_error", x_should_retry="false")
 REFUSED: Final = error(401, "no", "authentication_error")
 
 
@@ -122,11 +123,18 @@ def test_as_configured_it_is_asked_without_a_question_also_in_a_batch(
     assert len(server.requests) == 1
 
 
-def test_nobody_there_is_no_yes(strongroom: Strongroom, root: Path, tmp_path: Path) -> None:
-    with MessagesServer([DOWN]) as server:
-        configured(strongroom, tmp_path, server)
-        assert strongroom.run(*strongroom.batch_of("one", model="m")).code == 1
-    assert [each["error"]["kind"] for each in strongroom.results] == ["overloaded"]
+@pytest.mark.parametrize("first", [DOWN, UNTOLD], ids=["down", "over a limit of unknown length"])
+def test_nobody_there_is_no_yes_and_an_item_that_has_waited_enough_is_taken_up_again(
+    strongroom: Strongroom, root: Path, tmp_path: Path, first: Response
+) -> None:
+    with MessagesServer([first, reply("at last")]) as server:
+        configured(strongroom, tmp_path, server, batch_longest_s=0)
+        batch = strongroom.batch_of("one", model="m")
+        assert strongroom.run(*batch).code == 1
+        assert [(each["status"], each["error"]["kind"]) for each in strongroom.results] == [("suspended", "limit")]
+        assert strongroom.run(*batch, "--resume").code == 0
+    assert [(each["status"], each["answer"]) for each in strongroom.results] == [("ok", "at last")]
+    assert not any(isinstance(fact, ModelSwitched) for fact in strongroom.facts)
 
 
 def test_what_another_model_would_not_help_is_not_switched(strongroom: Strongroom, root: Path, tmp_path: Path) -> None:

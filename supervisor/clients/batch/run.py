@@ -36,6 +36,8 @@ from supervisor.journal.suspended import suspended_in
 
 _LOOK: Final = 1.0
 """Seconds after which a wait begins anew."""
+_TOLD_AGAIN: Final = 600.0
+"""Seconds that a wait must end later or earlier than the one that was told last, to be told as well."""
 _LAST_WORDS: Final = 15.0
 """Seconds that the turns which run have to end when the batch is stopped."""
 
@@ -114,21 +116,20 @@ def _options(
 
 
 class _BatchListener:
-    """Declines what is asked, and tells of each time that is waited for once."""
+    """Declines what is asked, and tells of each time that is waited for once, or about."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note
-        self._told: set[str] = set()
+        self._until = 0.0
+        """What was told last, in seconds since the epoch."""
 
     def hear(self, event: LinkEvent) -> None:
         """Take one event."""
         decline(event)
         suspended = event.suspended if isinstance(event, extensions.TurnState) else None
-        if suspended is not None and suspended.until is not None:
-            until = clock_time(suspended.until, time.time())
-            if until not in self._told:
-                self._told.add(until)
-                self._note(f"waiting until {until}: {suspended.why}")
+        if suspended is not None and suspended.until and abs(suspended.until - self._until) > _TOLD_AGAIN:
+            self._until = suspended.until
+            self._note(f"waiting until {clock_time(self._until, time.time())}: {suspended.why}")
 
 
 class _Stopped(Exception):

@@ -23,7 +23,7 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Strongroom:
     lines: list[Line] = [
         {"text": f"I look. {EVIL}", "calls": [call("read_file", path="evil.txt"), call(f"no {EVIL}", a=EVIL)]},
         {"fault": "overloaded", "times": 1, "text": f"It says {EVIL}"},
-        {"fault": "rate_limited"},
+        {"fault": "api_error"},
     ]
     prompts = {"id": "x", "prompts": [f"What does it say? {EVIL}", "And now?"]}
     assert strongroom.batch(json.dumps(prompts), model=f"scripted:{script(strongroom.folder, *lines)}").code == 1
@@ -80,7 +80,7 @@ def test_a_history_tells_what_happened_in_order(lived: Strongroom) -> None:
         "(asked the model again after overloaded: scripted fault)",
         "It says",
         "> And now?",
-        "(turn ended: error, rate_limited: ",
+        "(turn ended: error, api_error: ",
     ]
     places = [out.find(part) for part in parts]
     assert -1 not in places

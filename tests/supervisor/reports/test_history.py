@@ -73,7 +73,7 @@ def test_neither_a_reply_nor_a_users_line_can_imitate_a_line_of_strongroom(stron
 
 def test_a_result_cannot_imitate_one_either(strongroom: Strongroom, root: Path) -> None:
     (root / "a.txt").write_bytes(FORGERY.encode())
-    session = batch(strongroom, "go", {"calls": [READ]}, {"fault": "overloaded"})
+    session = batch(strongroom, "go", {"calls": [READ]}, {"fault": "api_error"})
     assert own_words(strongroom.run("history", session).out) == ["session", "root", ">", "*", "(turn"]
 
 

@@ -255,7 +255,7 @@ def test_a_result_that_does_not_fit_on_the_disk_is_written_later(strongroom: Str
 
 
 def one_fails(strongroom: Strongroom) -> str:
-    model = f"scripted:{script(strongroom.folder, {'fault': 'overloaded'})}"
+    model = f"scripted:{script(strongroom.folder, {'fault': 'api_error'})}"
     return json.dumps({"id": 1, "prompt": "read a.txt"}) + "\n" + json.dumps({"id": 2, "prompt": "x", "model": model})
 
 

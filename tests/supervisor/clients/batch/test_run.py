@@ -79,14 +79,14 @@ def test_in_plan_mode_a_result_says_what_would_have_changed(guest: Guest, root: 
 
 
 def test_a_failed_item_is_a_line_and_exit_code_1(guest: Guest, root: Path) -> None:
-    assert guest.batch("one\ntwo", model=scripted(guest, {"fault": "overloaded"})).code == 1
+    assert guest.batch("one\ntwo", model=scripted(guest, {"fault": "api_error"})).code == 1
     for result in guest.results:
         assert list(result) == [*FIELDS, "error"]
-        assert (result["status"], result["answer"], result["error"]["kind"]) == ("error", "", "overloaded")
+        assert (result["status"], result["answer"], result["error"]["kind"]) == ("error", "", "api_error")
 
 
 def test_an_item_ends_at_its_first_failed_turn(guest: Guest, root: Path) -> None:
-    model = scripted(guest, {"text": "one"}, {"fault": "overloaded"}, {"text": "three"})
+    model = scripted(guest, {"text": "one"}, {"fault": "api_error"}, {"text": "three"})
     guest.batch('{"id": 1, "prompts": ["a", "b", "c"]}', model=model)
     (result,) = guest.results
     assert (result["status"], result["answer"]) == ("error", "")
@@ -210,7 +210,7 @@ def test_resuming_skips_what_is_done(guest: Guest, root: Path) -> None:
 
 
 def test_resuming_what_failed_still_says_so(guest: Guest, root: Path) -> None:
-    model = scripted(guest, {"fault": "overloaded"})
+    model = scripted(guest, {"fault": "api_error"})
     guest.batch("a", model=model)
     assert guest.batch("a", "--resume", model=model).code == 1
     assert len(guest.results) == 1
@@ -231,7 +231,7 @@ def test_resuming_goes_on_past_a_torn_line(guest: Guest, root: Path) -> None:
 
 
 def test_an_item_that_failed_and_was_not_written_stays_failed(guest: Guest, root: Path) -> None:
-    model = scripted(guest, {"fault": "overloaded"}, {"text": "two"})
+    model = scripted(guest, {"fault": "api_error"}, {"text": "two"})
     item = '{"id": 1, "prompts": ["a", "b"]}'
     guest.batch(item, model=model)
     (guest.folder / "out.jsonl").write_bytes(b"")
