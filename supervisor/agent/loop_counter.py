@@ -2,7 +2,8 @@
 
 Rule: exact. A call counts as the same only where its tool, its arguments as JSON and its whole result are the same, and
 no change of any call lies in between; a commit that was not seen to change nothing is one. Those of one reply count
-once: the model had seen no result between them.
+once: the model had seen no result between them. What others have changed is looked up before a loop is told of
+(`others_changes.py`), and begins the count anew.
 """
 
 import hashlib
@@ -32,6 +33,8 @@ class _Repeated(NamedTuple):
     times: int
     step: int
     """Of the reply that it was last wanted by."""
+    first: str
+    """The id of the first of them."""
 
 
 class LoopCounter:
@@ -51,29 +54,33 @@ class LoopCounter:
             decided: what was decided last about its effects.
             ended: its outcome.
         """
-        if _may_have_changed(decided):
+        if may_have_changed(decided) or ended.changed_by_others:
             self._repeated, self.found = {}, ""
+        if may_have_changed(decided) or started is None:
             return ""
-        if started is None:
-            return ""
-        arguments = effective(started)
-        call = _digest(started.tool, _canonical(arguments))
-        result = _digest(str(ended.ok), str(ended.kind), ended.content, ended.note, str(ended.contents))
+        call, result, first = _call_mark(started), _result_mark(ended), ended.call
         before = self._repeated.get(call)
         times = 1
         if before is not None and before.result == result:
             if before.step == step:
                 return ""
-            times = before.times + 1
-        self._repeated[call] = _Repeated(result, times, step)
+            times, first = before.times + 1, before.first
+        self._repeated[call] = _Repeated(result, times, step, first)
         if times == SUSPENDED_AT:
-            given, came = one_line(arguments, _SHOWN), one_line(ended.content, _SHOWN)
+            given, came = one_line(effective(started), _SHOWN), one_line(ended.content, _SHOWN)
             outcome = "ok" if ended.ok else str(ended.kind)
             self.found = f"{started.tool} {given} had the same result {times} times, {outcome}: {came}"
         return _NOTICE if times == TOLD_AT else ""
 
+    def repeats(self, step: int, started: CallStarted, decided: CallDecided | None, ended: CallEnded) -> str:
+        """Return the id of the first of the calls that one repeats, where `count` would tell of it; else ""."""
+        before = self._repeated.get(_call_mark(started))
+        if before is None or before.step == step or before.times + 1 not in (TOLD_AT, SUSPENDED_AT):
+            return ""
+        return before.first if before.result == _result_mark(ended) and not may_have_changed(decided) else ""
 
-def _may_have_changed(decided: CallDecided | None) -> bool:
+
+def may_have_changed(decided: CallDecided | None) -> bool:
     """Say whether a call has changed something, or may have: it may unless its rehearsal says otherwise."""
     if decided is None or not decided.committed:
         return False
@@ -89,6 +96,16 @@ def _canonical(arguments: str) -> str:
         return msgspec.json.encode(msgspec.json.decode(arguments or "{}"), order="sorted").decode()
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return arguments
+
+
+def _call_mark(started: CallStarted) -> bytes:
+    """Return what stands for a call: its tool and its arguments."""
+    return _digest(started.tool, _canonical(effective(started)))
+
+
+def _result_mark(ended: CallEnded) -> bytes:
+    """Return what stands for its whole result."""
+    return _digest(str(ended.ok), str(ended.kind), ended.content, ended.note, str(ended.contents))
 
 
 def _digest(*parts: str) -> bytes:

@@ -6,6 +6,7 @@ before anybody sees it. Calls that change something run one after the other, the
 
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -14,6 +15,7 @@ import trio
 from supervisor.agent.fallbacks import Failure, ModelChoice, least_bad
 from supervisor.agent.final_answer import final_answer
 from supervisor.agent.models.model import Model, Reply, ToolUse
+from supervisor.agent.others_changes import changed_by_others
 from supervisor.agent.requester import Requester
 from supervisor.agent.transcript import Transcript
 from supervisor.agent.turn import Event, State, SuspendedTurn, Turn, TurnCallContext
@@ -179,4 +181,15 @@ class TurnSteps:
         for call in calls:
             self.partial_output.begin(call.call)
             ended = self.partial_output.completed(await router.run(call, context))
-            await self.record(context.bounded(call, ended))
+            await self.record(await self._looked_around(call, context.bounded(call, ended)))
+
+    async def _looked_around(self, call: CallStarted, ended: CallEnded) -> CallEnded:
+        """Return a call's end; where it repeats itself, with whether others have changed anything meanwhile."""
+        known, asked = self.transcript, self.requester
+        first = known.loops.repeats(known.step, call, known.decided.get(call.call), ended)
+        if not first:
+            return ended
+        look = partial(changed_by_others, asked.writer.journal.path, asked.session, first)
+        with trio.CancelScope(shield=True):  # the call has ended, and its outcome is told
+            changed = await trio.to_thread.run_sync(look)
+        return msgspec.structs.replace(ended, changed_by_others=changed)

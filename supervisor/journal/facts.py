@@ -375,6 +375,8 @@ class CallEnded(_CallFact, frozen=True):
     """Of what it says: the first of all of it, the others of lines of files within. None for our own words."""
     contents: tuple[KeptContent, ...] = ()
     """Images and documents that it has found."""
+    changed_by_others: bool = False
+    """Others have changed the root since the call first had this result; looked up where it repeats itself."""
 
 
 class TurnQuestioned(_TurnFact, frozen=True):

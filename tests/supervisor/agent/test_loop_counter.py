@@ -1,12 +1,17 @@
 """Loops are noticed exactly: told of at the third time, suspended at the fifth, and never where anything is new."""
 
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import pytest
 import trio
 
 from supervisor.agent.loop_counter import SUSPENDED_AT, TOLD_AT
+from supervisor.agent.models.model import Model, ModelRequest, Progress, Reply
 from supervisor.agent.transcript import Transcript
 from supervisor.agent.turn import State, SuspendedTurn
 from supervisor.journal.facts import (
@@ -47,6 +52,8 @@ class Call(NamedTuple):
     cut: bool = False
     """It was never judged."""
     tool: str = "look"
+    others: bool = False
+    """Others have changed something meanwhile."""
 
 
 SAME: Final = Call()
@@ -91,6 +98,8 @@ ROWS: Final = [
     Row("writes that change something", [CHANGES] * 9, [], found=False),
     Row("beside each other", [SAME, *[Call(beside=True)] * 9], [], found=False),
     Row("beside each other, five times", [SAME, Call(beside=True)] * 5, [4], found=True),
+    Row("a change of others in between", [SAME, SAME, SAME._replace(others=True), *[SAME] * 3], [4], found=False),
+    Row("a change of others before the fifth", [*[SAME] * 4, SAME._replace(others=True)], [2], found=False),
     Row("cut before they were judged", [Call(cut=True)] * 9, [], found=False),
 ]
 
@@ -114,7 +123,8 @@ def history(calls: list[Call]) -> list[Fact]:
                 )
             if each.committed:
                 facts.append(CallDecided(1, name, "allow", "", True, each.effects))
-            facts.append(CallEnded(1, name, each.tool, each.ok, each.content, kind=None if each.ok else "not_found"))
+            ended = CallEnded(1, name, each.tool, each.ok, each.content, kind=None if each.ok else "not_found")
+            facts.append(msgspec.structs.replace(ended, changed_by_others=each.others))
     return facts
 
 
@@ -162,6 +172,52 @@ async def test_a_turn_that_repeats_a_call_is_suspended_with_what_was_seen(bench:
 
 def requests(session: Session) -> int:
     return session.conversation.transcript.step
+
+
+@dataclass
+class Meanwhile:
+    """A model that lets something be done before one of its replies."""
+
+    model: Model
+    at: int
+    do: Callable[[], Awaitable[object]]
+    name: str = "m"
+    replies: int = 0
+
+    async def warm(self) -> None:
+        await self.model.warm()
+
+    async def aclose(self) -> None:
+        await self.model.aclose()
+
+    async def reply(self, request: ModelRequest, show: Callable[[Progress], None]) -> Reply:
+        self.replies += 1
+        if self.replies == self.at:
+            await self.do()
+        return await self.model.reply(request, show)
+
+
+WRITES: Final = {"calls": [call("write_file", path="b.txt", content="new")]}
+LISTS: Final = {"calls": [call("list_files", pattern="*")]}
+
+
+@pytest.mark.parametrize(
+    ("line", "at", "times"),
+    [(WRITES, 1, TIMES), (WRITES, 3, TIMES + 2), (WRITES, 5, TIMES + 4), (LISTS, 3, TIMES)],
+    ids=["before the first", "before the third", "before the fifth", "which changes nothing"],
+)
+async def test_what_another_session_changes_on_the_root_counts_as_a_change(
+    bench: Bench, tmp_path: Path, line: Any, at: int, times: int
+) -> None:
+    (tmp_path / "other").mkdir()
+    other = bench.session(scripted(tmp_path / "other", line, YES))
+    model = Meanwhile(scripted(tmp_path, *[READ] * 15, YES), at, partial(other.conversation.run_turn, "go"))
+    session = bench.session(model)
+    await suspended(bench, session)
+    facts = bench.facts(session)
+    assert kinds(facts).count("CallEnded") == times
+    assert sum(isinstance(fact, CallEnded) and fact.changed_by_others for fact in facts) == (times > TIMES)
+    assert Transcript(facts).loops.found == session.conversation.transcript.loops.found != ""
 
 
 async def test_it_stays_suspended_after_a_crash_and_nothing_is_recorded(bench: Bench, tmp_path: Path) -> None:

@@ -1,0 +1,42 @@
+"""Changes of others: what conversations beside this one, and people's own calls, have committed on the same root.
+
+Rule: the journal says so, whoever wrote it and in which process. It is asked only where a loop would be told of.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+
+from supervisor.agent.loop_counter import may_have_changed
+from supervisor.journal.facts import CallDecided, CallEnded, SessionChanged, SessionOpened
+from supervisor.journal.journal import JournalEntry, open_journal
+
+
+def changed_by_others(path: Path, session: str, call: str) -> bool:
+    """Say whether others have changed a session's root, or what is around or beneath it, since one of its calls ended.
+
+    Reads the journal at `path`, so it should run in a thread.
+
+    Raises:
+        JournalError: it cannot be read.
+    """
+    with open_journal(path) as journal:
+        own = journal.of_session(session)
+        ended = (each.seq for each in reversed(own) if isinstance(each.fact, CallEnded) and each.fact.call == call)
+        after, last = next(ended, 0), journal.last()
+        others = {
+            other
+            for _, other, fact in journal.commits(after, last)
+            if other != session and isinstance(fact, CallDecided) and (fact.undoes or may_have_changed(fact))
+        }
+        root = _root(own)
+        return any(_overlap(root, _root(journal.of_session(other))) for other in others)
+
+
+def _root(entries: Sequence[JournalEntry]) -> str:
+    """Return the root that a session has now, or had last; "" where it had none."""
+    opened = (each.fact for each in reversed(entries) if isinstance(each.fact, SessionOpened | SessionChanged))
+    return next((fact.context.working_directory for fact in opened), "")
+
+
+def _overlap(root: str, other: str) -> bool:
+    return PurePath(root).is_relative_to(other) or PurePath(other).is_relative_to(root)
