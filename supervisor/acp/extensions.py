@@ -326,6 +326,8 @@ class TurnState(OfSession, frozen=True):
     retry: str = ""
     suspended: Suspension | None = None
     """With the state "Suspended"."""
+    other_model: str = ""
+    """The model that the turn asks in place of the session's own."""
 
 
 class ContinueParams(OfSession, frozen=True):
@@ -485,6 +487,8 @@ class OpenSessionStatus(OfSession, frozen=True):
     options: dict[str, str] = msgspec.field(default_factory=dict)
     """As of `SessionFacts`."""
     suspended: Suspension | None = None
+    other_model: str = ""
+    """As of `TurnState`."""
     budgets: list[BudgetUse] = msgspec.field(default_factory=list)
 
 

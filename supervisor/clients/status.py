@@ -152,7 +152,8 @@ def _session(session: extensions.OpenSessionStatus, width: int) -> Iterator[str]
     if session.title:
         yield f"    {cut(session.title, width - 4)}"
     mode = "" if session.mode == "edits" else f" in {session.mode} mode"
-    where = f"{session.profile}{mode} on {session.root}" + (f", {session.model}" if session.model else ", no model")
+    model = f"{session.other_model} in place of {session.model}" if session.other_model else session.model or "no model"
+    where = f"{session.profile}{mode} on {session.root}, {model}"
     yield from _wrapped(where, width, "    ")
     names = [f"{name} {value}" for name, value in session.context.items() if name != "working_directory"]
     names += [f"{name} {value}" for name, value in session.options.items()]

@@ -100,6 +100,7 @@ def _session(session: OpenSession) -> extensions.OpenSessionStatus:
         options=dict(session.session.reply_options),
         budgets=session.budgets(),
         suspended=None if session.suspended is None else suspension(session.suspended),
+        other_model=session.subscribers.projection.other_model,
     )
 
 

@@ -65,6 +65,12 @@ _STAGES: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
 )
 
 
+TITLES: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
+    {"switch": "Ask another model", "turn": "Go on with this turn"}
+)
+"""What is asked about where no call of the model's is."""
+
+
 # --- sentences --------------------------------------------------------------------------------------------------------
 
 

@@ -71,8 +71,13 @@ def test_a_person_is_asked_once_and_the_first_is_tried_again(
             review = question["params"]["_meta"][extensions.REVIEW]
             assert review["stage"] == "switch"
             assert review["reason"].startswith("m gives no reply, so that scripted:")
+            assert question["params"]["toolCall"]["title"] == "Ask another model"
             client.allow(question)
             assert turn(client.result(number))["answer"] == "from the other"
+            states = [each["params"] for each in client.heard if each.get("method") == extensions.TURN_STATE]
+            assert [each.get("otherModel", "")[:8] for each in states[-3:]] == ["scripted", "scripted", ""]
+            (status,) = client.status()["sessions"]
+            assert (status["model"], status.get("otherModel", "")) == ("m", "")
             assert turn(client.prompt(session, "again"))["answer"] == "from the other"  # the first rests
     switched = daemon.facts_of(session, ModelSwitched)
     assert [fact.approved for fact in switched] == [True, None]

@@ -12,7 +12,7 @@ import msgspec
 
 from supervisor.acp import extensions
 from supervisor.clients.console.styled_text import pretty
-from supervisor.display.changes import counted_unseen
+from supervisor.display.changes import TITLES, counted_unseen
 from supervisor.display.command_text import as_arguments, time_of, words_of
 from supervisor.display.escape import name, visible
 from supervisor.display.unique_names import unique_names
@@ -140,8 +140,8 @@ def wider_approvals(form: "ApprovalForm", text: str, to: extensions.Scope | None
 class ApprovalForm:
     """One question's text.
 
-    `text` is what to put into the box; `key` is the argument whose value it is, "" where it is the words of a command
-    or the arguments as JSON.
+    `text` is what to put into the box; `key` is the argument whose value it is, "" where it is the words of a command,
+    the arguments as JSON, or where there is no call, a sentence.
     """
 
     def __init__(self, request: extensions.ApprovalRequest) -> None:
@@ -149,7 +149,9 @@ class ApprovalForm:
         self.key, self.text = "", ""
         self._time = time_of(request.arguments)
         self._words = words_of(request.tool, request.arguments)
-        if self._words is not None and _seen(self._words):
+        if request.stage in TITLES:
+            self.text = visible(f"{TITLES[request.stage]}? {request.reason}")
+        elif self._words is not None and _seen(self._words):
             self.text = self._words
         else:
             self._words = None
@@ -159,7 +161,9 @@ class ApprovalForm:
 
     @property
     def label(self) -> str:
-        """What the text is."""
+        """What the text is; "" where it says all that is asked."""
+        if self.request.stage in TITLES:
+            return ""
         kind = self.key or ("words, no shell" if self._words is not None else "")
         return (
             "".join([kind, *(f", {each:g} s at most" for each in self._time.values())]) if kind else "arguments, JSON"

@@ -56,7 +56,8 @@ class PlainApproval:
         """Ask until it is decided."""
         form = self._form
         self._pages.first(_ROWS)
-        self._write(f"{form.request.tool}, {form.label}:\n{form.text}\n({form.request.reason})")
+        about = f"{form.request.tool}, {form.label}:\n{form.text}\n({form.request.reason})"
+        self._write(about if form.label else form.text)
         decided = False
         while not decided:
             answer = await self.lines.answer(self._prompt())

@@ -273,7 +273,8 @@ class ApprovalQueue:
         request = self._form.request
         text, lines = self.box.text, self.box.document.line_count
         long = f"{lines} lines" if lines >= _LONG else "" if _fits(text) else f"{len(text)} characters"
-        parts = [request.tool, self._form.label, long, request.reason]
+        label = self._form.label
+        parts = [request.tool, label, long, request.reason if label else ""]
         waiting = f" (1 of {len(self._questions)})" if len(self._questions) > 1 else ""
         about = " · ".join(part for part in parts if part)
         return f" {cut(about, max(8, columns - 6 - len(waiting)))}{waiting} "

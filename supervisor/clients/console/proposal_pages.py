@@ -58,7 +58,8 @@ class ProposalPages:
         self._lines = self._framed(lines, printed) if lines or printed.strip() else []
         short = [*why, *changes.explained(request, short=True)]
         self._summary = self._framed(short, printed) if short != lines else []
-        self._head = cut(f"? {request.tool} {name(text_of(request.tool, request.arguments))}", self._columns)
+        about = f"{request.tool} {name(text_of(request.tool, request.arguments))}"
+        self._head = cut(f"? {changes.TITLES.get(request.stage, about)}", self._columns)
         self._begin = self._end = 0
         """What was shown last, and up to where all was."""
         self._rows = 0

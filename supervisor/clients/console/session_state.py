@@ -45,6 +45,8 @@ class SessionState:
         self.retry = ""
         self.suspended: extensions.Suspension | None = self.facts.suspended
         """Why the turn goes no further for now."""
+        self.other_model = ""
+        """The model that the turn asks in place of the session's own."""
         self.thought = ""
         """The end of what the model is thinking."""
         self.tools_note = ""
@@ -125,6 +127,7 @@ class SessionState:
     def entered(self, state: extensions.TurnState) -> list[Item]:
         """Take note of a turn's state."""
         self.turn_state, self.retry, self.suspended = state.state, state.retry, state.suspended
+        self.other_model = state.other_model
         if state.state not in ("Thinking", "Finalizing"):
             self.thought = ""
         return [Note(state.retry, "notice")] if state.retry else []
@@ -132,7 +135,7 @@ class SessionState:
     def finished(self, summary: extensions.TurnSummary | None, usage: schema.TokenUsage | None = None) -> list[Item]:
         """Take note of a turn's end; `summary` is None where none ran."""
         items = self._end_said()
-        self.turn_state, self.retry, self.thought = IDLE, "", ""
+        self.turn_state, self.retry, self.thought, self.other_model = IDLE, "", "", ""
         self.suspended = self.suspended if summary is not None and summary.status == "suspended" else None
         for call in self.calls:
             call.status = "failed" if call.status in ("pending", "in_progress") else call.status

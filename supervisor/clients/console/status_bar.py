@@ -63,7 +63,7 @@ def bar(state: SessionState, columns: int, *, status: str = "", hints: str = "")
         hints: the row of `HINTS`; by default the state's.
     """
     shown = status or state.turn_state
-    kind, colon, file = state.facts.model.rpartition(":")
+    kind, colon, file = (state.other_model or state.facts.model).rpartition(":")
     model = f"{kind}{colon}{file.rpartition('/')[2]}"
     facts = [part for part in (cut(model, 32), cut(_profile(state), 20)) if part]
     if state.used:

@@ -103,7 +103,8 @@ class Printer:
             case extensions.TurnState(retry=why) if why:
                 self._note(f"({visible(why)})")
             case PermissionPrompt(request=review):
-                self._note(f"{review.tool} {visible(text_of(review.tool, review.arguments)[:_SHOWN])}")
+                about = f"{review.tool} {visible(text_of(review.tool, review.arguments)[:_SHOWN])}"
+                self._note(changes.TITLES.get(review.stage, about))
                 self._tell(review)
             case schema.SessionUpdate(update=schema.AgentMessageChunk() as chunk):
                 if chunk.message_id != self._message:

@@ -80,7 +80,8 @@ def awaiting_approval(question: ApprovalQuestion, root: str) -> tuple[extensions
     told = _approval_request(question)
     shown = started(question.call, root, "pending")
     own = (shown.content or []) if question.effects is None else []  # what the arguments themselves say of the change
-    return told, msgspec.structs.replace(shown, content=[*_explained(question, told, root), *own])
+    title = changes.TITLES.get(question.stage, shown.title)
+    return told, msgspec.structs.replace(shown, title=title, content=[*_explained(question, told, root), *own])
 
 
 def _approval_request(question: ApprovalQuestion) -> extensions.ApprovalRequest:

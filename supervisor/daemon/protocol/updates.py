@@ -109,6 +109,11 @@ class Projection:
         return f"turn-{self.turn}-step-{self._step}{again}"
 
     @property
+    def other_model(self) -> str:
+        """The model that the turn asks in place of the session's own; "" where it asks that."""
+        return "" if self._model == self._chosen else self._model
+
+    @property
     def turn_usage(self) -> schema.TokenUsage | None:
         """The tokens of the last turn; None where the model counts none."""
         if not self._tokens:
@@ -154,7 +159,10 @@ class Projection:
                 self._step, self._attempt = self._step + 1, 0
                 self._answering = "" if origin is None else origin.answering
                 self._count(usage)
+            case TurnSuspended():
+                self._model = self._chosen
             case TurnEnded():
+                self._model = self._chosen
                 self._forget()
             case _:
                 pass

@@ -18,7 +18,16 @@ from supervisor.daemon.protocol.connection import Connection
 from supervisor.daemon.protocol.tool_calls import awaiting_approval
 from supervisor.daemon.protocol.updates import Projection, suspension
 from supervisor.display.escape import one_line
-from supervisor.journal.facts import ContentsRefused, Fact, Replied, ToolsChanged, TurnEnded, TurnStarted, TurnSuspended
+from supervisor.journal.facts import (
+    ContentsRefused,
+    Fact,
+    ModelSwitched,
+    Replied,
+    ToolsChanged,
+    TurnEnded,
+    TurnStarted,
+    TurnSuspended,
+)
 from supervisor.reports.prompt_cache import PromptCache
 from supervisor.system.off_loop import off_loop
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
@@ -110,6 +119,10 @@ class Subscribers:
                 return
             case TurnSuspended():
                 self.suspended = event
+                self.projection.apply(event)
+            case ModelSwitched():
+                self.projection.apply(event)
+                self._tell_state()
             case TurnEnded():
                 self.last_end = event
                 self.tell(self.projection.of_event(event), but=self.prompter)
@@ -175,6 +188,7 @@ class Subscribers:
             turn=self.projection.turn,
             retry=retry,
             suspended=None if suspended is None else suspension(suspended),
+            other_model=self.projection.other_model,
         )
         line = jsonrpc.notification(extensions.TURN_STATE, state)
         for client in listening:

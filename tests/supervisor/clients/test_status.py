@@ -48,6 +48,7 @@ BUSY: Final = extensions.Status(
             clients=1,
             origin="acp",
             seconds_in_state=61.5,
+            other_model="ollama/qwen3",
             waiting_for="write_file \x1b[2J.md",
             title="日" * 90,
             context={"working_directory": "/r", "group": "\x1b[2J\u202e" + "g" * 100, "technology": "t" * 128},
@@ -94,6 +95,7 @@ def test_it_fits_and_is_harmless_and_words_stay_whole_where_they_fit() -> None:
         assert [char for char in text if not (char.isprintable() or char == "\n")] == []
         assert "t" * 128 in text.replace("\n", "").replace(" ", "")
     text = status_text(BUSY, 40)
+    assert "ollama/qwen3 in place of claude-haiku-5-5" in " ".join(text.split())
     assert "Strongroom 1.2.3, pid 77, up 1 h 2 min,\n  2 clients\n" in text
     assert "...\n" not in text.replace("日...\n", "")
 

@@ -40,6 +40,20 @@ def test_it_is_laid_out(arguments: str, key: str, text: str) -> None:
     assert found.edited is None
 
 
+@pytest.mark.parametrize(
+    ("stage", "text"),
+    [("switch", "Ask another model? m is \\x1b down"), ("turn", "Go on with this turn? m is \\x1b down")],
+)
+def test_a_question_that_no_call_is_behind_is_a_sentence(stage: extensions.Stage, text: str) -> None:
+    request = extensions.ApprovalRequest(
+        tool="switch_model", arguments="{}", reason="m is \x1b down", editable=False, stage=stage
+    )
+    found = ApprovalForm(request)
+    assert (found.text, found.label) == (text, "")
+    assert found.settle(text) == ""
+    assert found.edited is None
+
+
 EDITED: Final = [
     ('{"timeout_s": 90, "command": "make"}', "make all", {"command": "make all", "timeout_s": 90}),
     ('{"command": "ls"}', 'ls "é"\npwd', {"command": 'ls "é"\npwd'}),

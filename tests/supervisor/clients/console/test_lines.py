@@ -48,6 +48,10 @@ def test_the_bar_shows_what_fits_and_is_never_too_wide() -> None:
     for columns, text in BARS:
         assert plain(bar(busy(), columns)).split() == text.split()
     view = busy()
+    view.entered(extensions.TurnState(session_id="s", state="Thinking", turn=1, other_model="another"))
+    assert "· another ·" in plain(bar(view, 79))
+    view.finished(None)
+    assert "· scripted:c.jsonl ·" in plain(bar(view, 79))
     for state in ("Input", "Thinking", "ReviewAction", "Executing", "Finalizing", "Done"):
         view.turn_state = state
         for columns in range(3, 120):
