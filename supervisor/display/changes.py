@@ -12,42 +12,25 @@ from typing import Final
 
 from supervisor.acp import extensions
 from supervisor.display.command_text import text_of
-from supervisor.display.escape import is_padded, name, visible
+from supervisor.display.differences import LETTERS, differences
+from supervisor.display.escape import is_padded, name
+from supervisor.display.fragments import Line
 from supervisor.display.git_words import kept_for_itself, own_part
 from supervisor.display.package_folders import folder_of
 from supervisor.display.proposed_effects import ONLY
 from workers.changes.effects import What
 
-Line = tuple[str, str]
-"""A tone ("" for none) and a text, as the console has them."""
-
 UNDO: Final = "/undo takes it back"
 
-_LETTERS: Final[Mapping[str, Line]] = MappingProxyType(
-    {
-        "added": ("green", "A"),
-        "modified": ("yellow", "M"),
-        "deleted": ("red", "D"),
-        "replaced": ("red", "R"),
-        "mode": ("cyan", "P"),
-        "attributes": ("cyan", "X"),
-        "times": ("dim", "T"),
-    }
-)
-_DIFF_TONES: Final[Mapping[str, str]] = MappingProxyType({"+": "green", "-": "red", "@": "cyan", "\\": "dim"})
 _GIT: Final = "git: "
 _MANY: Final = 4
 """Changes of one kind in one directory that are shown one by one also where there is little room."""
-_TABS: Final = "→   "
-_SPACES: Final = re.compile(r"[ \t]+(?=\r?\Z)")
 _SECRET: Final = re.compile(
     r"(?i)(?:^|/)(?:\.(?:ssh|gnupg|aws|azure|kube|docker|netrc|pgpass|password-store|mozilla|vault-token|env|npmrc|pypirc)\b"
     r"|\.git-credentials|\.config/(?:gcloud|gh|chromium|google-chrome)|g?shadow-?$|sudoers|id_[a-z0-9]+$|keyrings?\b)"
     r"|secret|credential|passw|token|private.?key|\.(?:pem|key|p12|kdbx)$|/proc/[^/]+/(?:environ|mem)$"
 )
 """Paths to which an attempt is never told in a number alone."""
-_FAR: Final = re.compile(" {61,}")
-"""Blanks that push off a screen what follows them."""
 
 _STAGES: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
     {
@@ -123,7 +106,7 @@ def concerns(kind: str, what: str) -> bool:
 
 
 def _totals(totals: Mapping[str, int]) -> str:
-    known = [what for what in _LETTERS if totals.get(what)]
+    known = [what for what in LETTERS if totals.get(what)]
     return ", ".join(f"{totals[what]} {ONLY.get(what, what)}" for what in known)
 
 
@@ -149,6 +132,12 @@ def outcome(decided: extensions.Decided) -> str:
 
 def explained(review: extensions.ApprovalRequest, *, short: bool = False) -> list[Line]:
     """Return all that a person should see before they decide, besides the call itself; see `overview` for `short`."""
+    effects = review.effects if review.stage != "network" else None
+    return [*introduced(review, short=short), *(differences(effects, short) if effects is not None else ())]
+
+
+def introduced(review: extensions.ApprovalRequest, *, short: bool = False) -> list[Line]:
+    """Return what a person should see before they decide, but for the differences of texts."""
     lines: list[Line] = []
     text = text_of(review.tool, review.arguments)
     if is_padded(text):
@@ -157,7 +146,7 @@ def explained(review: extensions.ApprovalRequest, *, short: bool = False) -> lis
         lines += [("yellow", name(review.reason)), ("bold yellow", _STAGES[review.stage])]
     if review.effects is None:
         return lines
-    return lines + (refused(review.effects) if review.stage == "network" else listed(review.effects, short))
+    return lines + (refused(review.effects) if review.stage == "network" else overview(review.effects, short))
 
 
 def listed(effects: extensions.ProposedEffects, short: bool = False) -> list[Line]:
@@ -197,7 +186,7 @@ def overview(effects: extensions.ProposedEffects, short: bool = False) -> list[L
 
 
 def _row(change: extensions.ChangedName) -> Line:
-    tone, letter = _LETTERS.get(change.what, ("", "?"))
+    tone, letter = LETTERS.get(change.what, ("", "?"))
     slash = "/" if change.kind == "dir" else ""
     hidden = f"; unseen: {name(change.unseen)}" if change.unseen else ""
     return tone, f"  {letter}  {name(change.path)}{slash}  {name(change.about)}{hidden}".rstrip()
@@ -213,7 +202,7 @@ def _gathered(changes: Iterable[extensions.ChangedName]) -> list[Line]:
         if len(group) <= _MANY:
             lines += map(_row, group)
         else:
-            tone, letter = _LETTERS.get(what, ("", "?"))
+            tone, letter = LETTERS.get(what, ("", "?"))
             lines.append((tone, f"  {letter}  {name(place) or '.'}/...  {len(group)} names"))
     return lines
 
@@ -231,30 +220,3 @@ def refused(effects: extensions.ProposedEffects) -> list[Line]:
     if effects.refused_left_out:
         lines.append(("yellow", f"  ... and {effects.refused_left_out} more such attempts"))
     return lines
-
-
-def differences(effects: extensions.ProposedEffects, short: bool = False) -> Iterable[Line]:
-    """Yield the differences of texts, line by line; if `short`, those of what was there before come first."""
-    shown = [
-        each
-        for each in effects.changes
-        if each.protected or not (each.ignored or (effects.git and own_part(each.path)))
-    ]
-    for change in sorted(shown, key=lambda each: short and each.what == "added"):
-        if change.diff or change.encoding:
-            how = f"  ({name(change.encoding)})" if change.encoding else ""
-            yield "bold", f"{_LETTERS.get(change.what, ('', '?'))[1]} {name(change.path)}{how}"
-        for line in change.diff.removesuffix("\n").split("\n") if change.diff else ():
-            yield _DIFF_TONES.get(line[:1], ""), _with_blanks(line)
-        if change.diff_left_out:
-            where = "" if change.diff else f"{name(change.path)}: "
-            yield "dim", f"{where}{name(change.diff_left_out)}"
-
-
-def _with_blanks(line: str) -> str:
-    """Return a line of a difference with its tabs, the blanks at its end, and how many are within it."""
-    if line[:1] not in "+- ":
-        return visible(line)
-    text = _FAR.sub(lambda run: f" [{len(run[0])} blanks] ", line[1:])
-    text = _SPACES.sub(lambda run: run[0].replace(" ", "·"), text)
-    return line[:1] + visible(text).replace("\t", _TABS)

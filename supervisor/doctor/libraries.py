@@ -31,6 +31,7 @@ LIBRARIES: Final = (
     Library("click", ("click",), "there is no command line"),
     Library("prompt-toolkit", ("prompt_toolkit.application", "prompt_toolkit.layout"), "the console does not open"),
     Library("rich", ("rich.console", "rich.markdown"), "the console does not open"),
+    Library("pygments", ("pygments.lexers",), "no differences of code are shown"),
     *(library for row in ROWS.values() for library in row.libraries),
     Library("anthropic", ("anthropic",), "only offline and scripted models work", slow=True),
 )

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
-from supervisor.display.changes import counted, differences, overview
+from supervisor.display.changes import counted, overview
+from supervisor.display.differences import differences
 from supervisor.display.escape import written_out
 from supervisor.display.proposed_effects import presented
 from supervisor.errors import OUT_OF_MEMORY, WorkerDied, WorkerError

@@ -47,7 +47,7 @@ class Budget:
         self.steps = steps
 
 
-class _Edit(msgspec.Struct, frozen=True):
+class Edit(msgspec.Struct, frozen=True):
     """Lines `old` to `old_end` became `new` to `new_end`; either may be none."""
 
     old: int
@@ -59,7 +59,30 @@ class _Edit(msgspec.Struct, frozen=True):
 def unified(old: str, new: str, limit: int, budget: Budget) -> Diff:
     """Return the difference of two texts, what weighs at most `limit` of it, cut between lines."""
     before, after = _lines(old), _lines(new)
-    return _cut([line for edits in _near(_edits(before, after, budget)) for line in _hunk(before, after, edits)], limit)
+    return _cut([line for near in _near(edits(before, after, budget)) for line in _hunk(before, after, near)], limit)
+
+
+def edits(before: Sequence[str], after: Sequence[str], budget: Budget) -> list[Edit]:
+    """Return what makes one sequence, of lines or of words, the other; too much of it where the budget is used up."""
+    start = 0
+    ends = min(len(before), len(after))
+    while start < ends and before[start] == after[start]:
+        start += 1
+    same = 0
+    while same < ends - start and before[-1 - same] == after[-1 - same]:
+        same += 1
+    numbers: dict[str, int] = {}
+    old_end, new_end = len(before) - same, len(after) - same
+    if start in {old_end, new_end}:
+        return [Edit(start, old_end, start, new_end)] if old_end != new_end else []
+    old = [numbers.setdefault(line, len(numbers)) for line in before[start:old_end]]
+    new = [numbers.setdefault(line, len(numbers)) for line in after[start:new_end]]
+    shared = set(old) & set(new)
+    pairs = _matches(old, new, budget) if shared else []
+    return [
+        Edit(start + each.old, start + each.old_end, start + each.new, start + each.new_end)
+        for each in _between(pairs, len(old), len(new))
+    ]
 
 
 def shortened(diff: Diff, limit: int) -> Diff:
@@ -99,28 +122,6 @@ def _lines(text: str) -> list[str]:
     lines = [f"{line}\n" for line in text.split("\n")]
     last = lines.pop()[:-1]
     return [*lines, last] if last else lines
-
-
-def _edits(before: Sequence[str], after: Sequence[str], budget: Budget) -> list[_Edit]:
-    start = 0
-    ends = min(len(before), len(after))
-    while start < ends and before[start] == after[start]:
-        start += 1
-    same = 0
-    while same < ends - start and before[-1 - same] == after[-1 - same]:
-        same += 1
-    numbers: dict[str, int] = {}
-    old_end, new_end = len(before) - same, len(after) - same
-    if start in {old_end, new_end}:
-        return [_Edit(start, old_end, start, new_end)] if old_end != new_end else []
-    old = [numbers.setdefault(line, len(numbers)) for line in before[start:old_end]]
-    new = [numbers.setdefault(line, len(numbers)) for line in after[start:new_end]]
-    shared = set(old) & set(new)
-    pairs = _matches(old, new, budget) if shared else []
-    return [
-        _Edit(start + each.old, start + each.old_end, start + each.new, start + each.new_end)
-        for each in _between(pairs, len(old), len(new))
-    ]
 
 
 def _matches(old: Sequence[int], new: Sequence[int], budget: Budget) -> list[tuple[int, int]]:
@@ -163,17 +164,17 @@ def _path(trace: Sequence[dict[int, int]], at: int, other: int) -> list[tuple[in
     return pairs[::-1]
 
 
-def _between(pairs: Sequence[tuple[int, int]], old: int, new: int) -> Iterator[_Edit]:
+def _between(pairs: Sequence[tuple[int, int]], old: int, new: int) -> Iterator[Edit]:
     at = other = 0
     for left, right in (*pairs, (old, new)):
         if left > at or right > other:
-            yield _Edit(at, left, other, right)
+            yield Edit(at, left, other, right)
         at, other = left + 1, right + 1
 
 
-def _near(edits: Sequence[_Edit]) -> Iterator[list[_Edit]]:
+def _near(edits: Sequence[Edit]) -> Iterator[list[Edit]]:
     """Group edits whose contexts touch."""
-    group: list[_Edit] = []
+    group: list[Edit] = []
     for edit in edits:
         if group and edit.old - group[-1].old_end > 2 * CONTEXT:
             yield group
@@ -183,7 +184,7 @@ def _near(edits: Sequence[_Edit]) -> Iterator[list[_Edit]]:
         yield group
 
 
-def _hunk(before: Sequence[str], after: Sequence[str], edits: Sequence[_Edit]) -> Iterator[str]:
+def _hunk(before: Sequence[str], after: Sequence[str], edits: Sequence[Edit]) -> Iterator[str]:
     """Yield the lines of edits that are shown together, and of their context."""
     first, last = edits[0], edits[-1]
     lead = min(CONTEXT, first.old)

@@ -11,10 +11,10 @@ from typing import Final
 from supervisor.acp import extensions
 from supervisor.clients.console.shown import Item, ShownProposal
 from supervisor.display import changes
-from supervisor.display.changes import Line
 from supervisor.display.columns import broken, cut, width, wrapped
 from supervisor.display.command_text import text_of
 from supervisor.display.escape import name, visible
+from supervisor.display.fragments import Line
 from supervisor.rules.rule import UNCOVERED
 
 _SENTENCES: Final = frozenset({"bold red", "bold yellow", "yellow"})

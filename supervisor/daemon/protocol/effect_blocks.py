@@ -12,7 +12,9 @@ import msgspec
 from supervisor.acp import extensions
 from supervisor.acp.schema import Content, DiffContent, Text
 from supervisor.display import changes, proposed_effects
+from supervisor.display.differences import differences
 from supervisor.display.escape import name, visible
+from supervisor.display.fragments import Line
 from supervisor.display.git_words import own_part
 from supervisor.display.unseen import is_unasked
 from workers.changes.effects import Change, Effects
@@ -48,7 +50,7 @@ def effects_shown(
     return shown
 
 
-def block(lines: list[changes.Line], language: str = "") -> Content:
+def block(lines: list[Line], language: str = "") -> Content:
     """Return lines as a block that nothing in them can end."""
     return fenced("\n".join(text for _, text in lines), language)
 
@@ -65,7 +67,7 @@ def _difference(change: Change, root: str) -> Content | DiffContent:
         old, new = (None if text is None else visible(text) for text in texts)
         return DiffContent(path=f"{root}/{change.path}", old_text=old, new_text=new or "")
     told = extensions.ProposedEffects(changes=[proposed_effects.told(change)])
-    return block(list(changes.differences(told)), language="diff")
+    return block(list(differences(told)), language="diff")
 
 
 def _texts(change: Change) -> tuple[str | None, str | None] | None:

@@ -6,6 +6,7 @@ import pytest
 
 from supervisor.acp import extensions
 from supervisor.display import changes
+from supervisor.display.differences import differences
 from supervisor.display.proposed_effects import presented
 from tests.supervisor.changes import change, effects
 from workers.changes.effects import Attempt, Change, Effects, NodeState
@@ -99,7 +100,7 @@ BLANKS: Final = {
 @pytest.mark.parametrize("line", BLANKS, ids=ascii)
 def test_a_line_of_a_difference_shows_its_blanks(line: str) -> None:
     told = presented(effects(change("~ a", diff=f"{line}\n")))
-    assert [text for _, text in changes.differences(told)][1:] == [BLANKS[line]]
+    assert [text for _, text in differences(told)][1:] == [BLANKS[line]]
 
 
 def test_what_git_tracks_and_would_be_gone_is_told_to_clients() -> None:
@@ -109,12 +110,12 @@ def test_what_git_tracks_and_would_be_gone_is_told_to_clients() -> None:
 
 def test_what_a_difference_was_decoded_from_is_said() -> None:
     told = presented(effects(change("~ a", diff="+x\n", encoding="UTF-16 LE, decoded")))
-    assert next(iter(changes.differences(told))) == ("bold", "M a  (UTF-16 LE, decoded)")
+    assert next(iter(differences(told))) == ("bold", "M a  (UTF-16 LE, decoded)")
 
 
 def test_differences_follow_and_are_toned() -> None:
     told = presented(effects(change("~ a", diff="@@ -1 +1 @@\n-x\n+\x1by\n", diff_left_out="cut")))
-    assert list(changes.differences(told)) == [
+    assert list(differences(told)) == [
         ("bold", "M a"),
         ("cyan", "@@ -1 +1 @@"),
         ("red", "-x"),

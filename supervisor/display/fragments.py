@@ -1,0 +1,63 @@
+"""Lines in pieces, each with a tone; how they are broken, and the terminal's codes for them. Pure.
+
+Rule: texts are visible already (`supervisor.display.escape`); escape sequences come from `styled` alone.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from supervisor.display.columns import broken
+
+Line = tuple[str, str]
+"""A tone ("" for none; several words together) and a text."""
+
+Fragments = list[Line]
+"""Pieces of one line."""
+
+_CODES: Final = {
+    "bold": "1",
+    "dim": "2",
+    "reverse": "7",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "magenta": "35",
+    "cyan": "36",
+}
+_WEIGHTS: Final = frozenset({"bold", "dim", "reverse"})
+
+
+def styled(fragments: Fragments, *, colour: bool) -> str:
+    """Return fragments with the terminal's codes; without colour, only weight is left."""
+    parts = []
+    for tone, text in fragments:
+        codes = ";".join(_CODES[each] for each in tone.split() if colour or each in _WEIGHTS)
+        parts.append(f"\x1b[{codes}m{text}\x1b[0m" if codes else text)
+    return "".join(parts)
+
+
+def plain(fragments: Fragments) -> str:
+    """Return fragments without tones."""
+    return "".join(text for _, text in fragments)
+
+
+def rows_within(fragments: Fragments, columns: int, less: int = 0) -> Iterator[Fragments]:
+    """Yield a line as rows of at most `columns`, all but the first of `less`, broken wherever one is full."""
+    tabs = any("\t" in text for _, text in fragments)  # how wide one is depends on what stands before it
+    left = [(fragments[0][0], plain(fragments))] if tabs else fragments
+    first, *rest = broken(plain(left), columns)
+    for row in (first, *(broken("".join(rest), columns - less) if rest else ())):
+        taken, left = _parted(left, len(row)) if not tabs else ([(left[0][0], row)], left)
+        yield taken
+
+
+def _parted(fragments: Fragments, length: int) -> tuple[Fragments, Fragments]:
+    """Return the first `length` characters of a line, and the others."""
+    taken: Fragments = []
+    for at, (tone, text) in enumerate(fragments):
+        if len(text) > length:
+            return [*taken, *([(tone, text[:length])] if length else [])], [(tone, text[length:]), *fragments[at + 1 :]]
+        taken.append((tone, text))
+        length -= len(text)
+    return taken, []
