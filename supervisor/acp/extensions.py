@@ -288,6 +288,8 @@ class Decided(Object, frozen=True):
     """The call that this one takes back."""
     cannot_undo: str = ""
     """Why it cannot be undone, or not all of it: a clause."""
+    differences: list[ChangedName] = msgspec.field(default_factory=list)
+    """Of the texts that it has changed, as far as the journal has them; told when it has ended."""
 
 
 class CallFacts(Object, frozen=True):

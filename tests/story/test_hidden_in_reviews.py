@@ -12,6 +12,7 @@ from supervisor.clients.console.approval_form import typed_yes
 from supervisor.clients.console.proposal_pages import ProposalPages
 from supervisor.clients.console.shown import Item, ShownProposal
 from supervisor.daemon.protocol import approval_options
+from supervisor.display.fragments import plain
 from supervisor.display.proposed_effects import presented
 from supervisor.rules.suggest import suggested_rule
 from tests.raw_worker import RawWorker
@@ -68,7 +69,7 @@ def test_what_is_hidden_is_seen_or_counted(worker: RawWorker, way: str) -> None:
 
     def show(item: Item) -> None:
         assert isinstance(item, ShownProposal)
-        lines.extend(text for _, text in item.lines)
+        lines.extend(map(plain, item.lines))
 
     pages = ProposalPages(request, "", 100, show)
     pages.first(40)

@@ -50,7 +50,8 @@ class PlainApproval:
 
     def __post_init__(self) -> None:
         self._form = ApprovalForm(self.question.request)
-        self._pages = ProposalPages(self.question.request, self.printed, self.columns, self.show, _MORE)
+        call = self.question.params.tool_call.tool_call_id
+        self._pages = ProposalPages(self.question.request, self.printed, self.columns, self.show, _MORE, call=call)
 
     async def decide(self) -> None:
         """Ask until it is decided."""

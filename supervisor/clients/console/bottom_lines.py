@@ -35,9 +35,9 @@ from supervisor.clients.console.input_line import InputLine
 from supervisor.clients.console.scrollback import Scrollback
 from supervisor.clients.console.session_controller import SessionController
 from supervisor.clients.console.session_state import IDLE, SUSPENDED
-from supervisor.clients.console.styled_text import Fragments
 from supervisor.display.columns import cut
 from supervisor.display.escape import visible
+from supervisor.display.fragments import Fragments
 
 _TICK: Final = 0.1
 _BELOW: Final = 6

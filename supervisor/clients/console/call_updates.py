@@ -28,14 +28,9 @@ def fill(call: ShownCall, update: schema.ToolCall | schema.ToolCallUpdate) -> No
     call.reason = facts.reason or call.reason
     call.kind, call.note, call.seconds = facts.kind or call.kind, facts.note or call.note, facts.seconds
     if facts.decided is not None and update.status == "completed":
-        call.outcome = changes.outcome(facts.decided)
-    texts = schema.texts_of(update.content)
-    if texts and not _proposes(update, facts):
+        call.outcome, call.differences = changes.outcome(facts.decided), facts.decided.differences
+    texts = [text.removesuffix(f"\n\n[{call.note}]") for text in schema.texts_of(update.content)]
+    if texts and update.status != "pending":  # then it is what would change, and not what was printed
         shown = call.output.rstrip()
         cut = facts.kind in _CUT and not call.ended and shown not in texts[0]
         call.output = f"{shown}\n{texts[0]}" if cut else texts[0]  # the rest we say ourselves
-
-
-def _proposes(update: schema.ToolCall | schema.ToolCallUpdate, facts: extensions.CallFacts) -> bool:
-    """Say whether an update shows what a call would change, and not what it has printed."""
-    return update.status == "pending" or (facts.decided is not None and update.status not in ("completed", "failed"))

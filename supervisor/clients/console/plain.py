@@ -27,6 +27,7 @@ from supervisor.clients.console.typed_lines import TypedLines
 from supervisor.config.settings import Settings
 from supervisor.display.columns import broken, width
 from supervisor.display.escape import visible
+from supervisor.display.fragments import plain
 
 _T = TypeVar("_T")
 _LOOK: Final = 0.25
@@ -68,7 +69,8 @@ class PlainScreen:
                 self._said = ""
             case Document():
                 self._end_line()
-                self._write(item.text.rstrip("\n") + "\n")
+                lines = styled_text.lines_of(item, self.width(), colour=False)
+                self._write("".join(f"{plain(line)}\n" for line in lines))
                 self._in_line = False
             case ShownPrompt(id="") if self._attended:
                 pass  # the terminal shows it already
@@ -105,8 +107,8 @@ class PlainScreen:
     def _tell(self, item: Lines) -> None:
         if self._one_terminal:
             self._end_line()
-        for line in styled_text.lines_of(item, self.width(), wrap=self._read_at_once):
-            self._errors.write(f"{styled_text.plain(line)}\n")
+        for line in styled_text.lines_of(item, self.width(), wrap=self._read_at_once, colour=False):
+            self._errors.write(f"{plain(line)}\n")
         self._errors.flush()
 
     def refresh(self) -> None:

@@ -11,10 +11,11 @@ from typing import Final
 from supervisor.acp import extensions
 from supervisor.clients.console.shown import Item, ShownProposal
 from supervisor.display import changes
-from supervisor.display.columns import broken, cut, width, wrapped
+from supervisor.display.columns import cut, width, wrapped
 from supervisor.display.command_text import text_of
+from supervisor.display.differences import painted, shown
 from supervisor.display.escape import name, visible
-from supervisor.display.fragments import Line
+from supervisor.display.fragments import Fragments, plain, rows_within
 from supervisor.rules.rule import UNCOVERED
 
 _SENTENCES: Final = frozenset({"bold red", "bold yellow", "yellow"})
@@ -38,6 +39,7 @@ class ProposalPages:
         show: shows a page.
         more: how the person gets to see the next page.
         text: what is asked about, where there is no room for all of it elsewhere.
+        call: the id of the call.
     """
 
     def __init__(
@@ -48,21 +50,29 @@ class ProposalPages:
         show: Callable[[Item], None],
         more: str = "PgDn, PgUp; Ctrl-O shows all",
         text: str = "",
+        call: str = "",
     ) -> None:
         self._columns = max(_EDGES + _LEAST, columns) - _EDGES
         self._show = show
         self._more = more
-        why = [("yellow", name(request.reason))] if self._is_cut(request) else []
-        whole = [("", line) for line in visible(text).split("\n")] if text else []
-        lines = [*why, *changes.explained(request), *whole]
+        self._call = call
+        whole: list[Fragments] = [[("", line)] for line in visible(text).split("\n")] if text else []
+        lines = [*self._explained(request), *whole]
         self._lines = self._framed(lines, printed) if lines or printed.strip() else []
-        short = [*why, *changes.explained(request, short=True)]
+        short = self._explained(request, short=True)
         self._summary = self._framed(short, printed) if short != lines else []
         about = f"{request.tool} {name(text_of(request.tool, request.arguments))}"
         self._head = cut(f"? {changes.TITLES.get(request.stage, about)}", self._columns)
         self._begin = self._end = 0
         """What was shown last, and up to where all was."""
         self._rows = 0
+
+    def _explained(self, request: extensions.ApprovalRequest, *, short: bool = False) -> list[Fragments]:
+        """Return what a person should see: the reason where it stands nowhere else, all effects, and their texts."""
+        why = [("yellow", name(request.reason))] if self._is_cut(request) else []
+        lines = [[line] for line in (*why, *changes.introduced(request, short=short))]
+        told = request.effects if request.stage != "network" else None
+        return [*lines, *(painted(shown(told, short)) if told is not None else ())]
 
     def _is_cut(self, request: extensions.ApprovalRequest) -> bool:
         """Say whether the box has no room for the reason, which stands nowhere else."""
@@ -105,23 +115,25 @@ class ProposalPages:
         )
         self._write(self._lines[begin:end], "" if whole else counted)
 
-    def _write(self, lines: list[Line], foot: str) -> None:
-        self._show(ShownProposal((("bold", f"┌ {self._head}"), *lines, ("dim", f"└ {foot}".rstrip()))))
+    def _write(self, lines: list[Fragments], foot: str) -> None:
+        begin, end = [("bold", f"┌ {self._head}")], [("dim", f"└ {foot}".rstrip())]
+        self._show(ShownProposal((begin, *lines, end), self._call))
 
-    def _fitting(self, lines: list[Line]) -> int:
+    def _fitting(self, lines: list[Fragments]) -> int:
         """Return how many lines are shown at first, and never fewer than up to the last one in red and bold."""
-        return max(self._rows, *(at + 1 for at, (tone, _) in enumerate(lines) if tone == "bold red"), 0)
+        return max(self._rows, *(at + 1 for at, line in enumerate(lines) if line[0][0] == "bold red"), 0)
 
-    def _framed(self, explained: list[Line], printed: str) -> list[Line]:
+    def _framed(self, explained: list[Fragments], printed: str) -> list[Fragments]:
         """Return lines within the frame, none wider than the screen."""
         said = visible(printed).rstrip("\n").split("\n") if printed.strip() else []
-        lines = [("dim", "  ...")] if len(said) > _PRINTED else []
-        lines += [("dim", f"  {line}") for line in said[-_PRINTED:]]
-        framed: list[Line] = []
-        for tone, line in [*lines, *explained]:
+        lines: list[Fragments] = [[("dim", "  ...")]] if len(said) > _PRINTED else []
+        lines += [[("dim", f"  {line}")] for line in said[-_PRINTED:]]
+        framed: list[Fragments] = []
+        for line in [*lines, *explained]:
+            tone = line[0][0]
             if tone in _SENTENCES:
-                framed += [(tone, f"│ {piece}") for piece in wrapped(line, self._columns, "", "  ")]
+                framed += [[(tone, f"│ {piece}")] for piece in wrapped(plain(line), self._columns, "", "  ")]
             else:
-                begun, *rest = broken(line, self._columns)
-                framed += [(tone, f"│ {begun}"), *((tone, f"│↪{piece}") for piece in rest)]
+                begun, *rest = rows_within(line, self._columns)
+                framed += [[(tone, "│ "), *begun], *([(tone, "│↪"), *row] for row in rest)]
         return framed

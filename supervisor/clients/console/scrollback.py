@@ -9,9 +9,10 @@ from typing import Final
 
 from supervisor.clients.console import styled_text
 from supervisor.clients.console.markdown_stream import MarkdownRenderer, Stream
-from supervisor.clients.console.shown import AnswerEnds, Document, Item, Said, ShownPrompt, ShownProposal
+from supervisor.clients.console.shown import AnswerEnds, Document, Item, Said, ShownCall, ShownPrompt, ShownProposal
 from supervisor.display.columns import off_frame
 from supervisor.display.escape import visible
+from supervisor.display.fragments import styled
 
 _APART: Final = (ShownPrompt, Document, ShownProposal)
 """Items with blank lines around them."""
@@ -37,6 +38,8 @@ class Scrollback:
         self._printed = ""
         """The kind of what was printed last."""
         self._tail = ("", "")
+        self._proposed: set[str] = set()
+        """The calls of which proposals were shown."""
 
     def show(self, item: Item) -> None:
         """Take something to be printed."""
@@ -48,9 +51,18 @@ class Scrollback:
                 stream, self._stream = self._stream, None
                 self._print("answer", off_frame(stream.end_answer(self._width() - 1)) if stream is not None else "")
             case _:
-                lines = styled_text.lines_of(item, self._width(), wrap=True)
+                lines = styled_text.lines_of(item, self._width(), wrap=True, news=self._is_news(item))
                 kind = type(item).__name__ if isinstance(item, _APART) else "line"
-                self._print(kind, "".join(f"{styled_text.styled(line, colour=self._colour)}\n" for line in lines))
+                self._print(kind, "".join(f"{styled(line, colour=self._colour)}\n" for line in lines))
+
+    def _is_news(self, item: Item) -> bool:
+        """Say whether the differences of a call were no part of what was shown before it was decided."""
+        if isinstance(item, ShownProposal):
+            self._proposed.add(item.call)
+        elif isinstance(item, ShownCall) and item.id in self._proposed:
+            self._proposed.remove(item.id)
+            return False
+        return True
 
     def advance(self) -> None:
         """Let the blocks go that are finished by now."""

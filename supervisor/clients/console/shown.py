@@ -3,12 +3,14 @@
 Rule: texts are as they came; whoever puts them on a terminal makes them safe (`supervisor.display.escape`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Protocol
 
 import msgspec
 
+from supervisor.acp.extensions import ChangedName
 from supervisor.clients.connection.link_events import PermissionPrompt
+from supervisor.display.fragments import Fragments
 
 Tone = Literal["info", "notice", "error"]
 
@@ -64,13 +66,17 @@ class ShownCall(msgspec.Struct):
     output: str = ""
     outcome: str = ""
     """What it has changed, and how to take that back."""
+    differences: list[ChangedName] = msgspec.field(default_factory=list)
+    """Of the texts that it has changed."""
     ended: bool = False
 
 
 class ShownProposal(msgspec.Struct, frozen=True):
     """A page of what a person should see before they decide: lines in tones, with their frame."""
 
-    lines: tuple[tuple[str, str], ...]
+    lines: tuple[Fragments, ...]
+    call: str = ""
+    """The id of the call that is proposed."""
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -81,9 +87,10 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class Document(msgspec.Struct, frozen=True):
-    """A text that was asked for, such as the help; shown as it is."""
+    """A text that was asked for, such as the help; shown as it is, and below it differences, all of them."""
 
     text: str
+    differences: Sequence[ChangedName] = ()
 
 
 Entry = ShownPrompt | ShownAnswer | ShownThought | ShownCall | Note

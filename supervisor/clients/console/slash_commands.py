@@ -15,10 +15,13 @@ from supervisor.clients.connection.requests import absolute_model
 from supervisor.clients.console.session_controller import SessionController
 from supervisor.clients.console.shown import AnswerEnds, Document, Item, Note, Said, ShownAnswer, ShownCall, ShownPrompt
 from supervisor.clients.console.status_bar import money, tokens
-from supervisor.clients.console.styled_text import call_document, full_document, leading_object
+from supervisor.clients.console.styled_text import call_document, full_document
 from supervisor.clients.console.undo_command import ARGUMENT, undo
+from supervisor.display.argument_text import argument_text
 from supervisor.display.columns import cut, table
+from supervisor.display.differences import painted
 from supervisor.display.escape import visible
+from supervisor.display.fragments import plain
 from supervisor.errors import StrongroomError
 
 _LISTED: Final = 20
@@ -254,15 +257,18 @@ def exported(controller: SessionController) -> str:
             case Note():
                 parts.append(f"*{entry.text}*\n")
             case ShownCall():
-                parts.append(_exported_call(entry))
+                parts.append(exported_call(entry))
     return "\n".join(parts)
 
 
-def _exported_call(call: ShownCall) -> str:
+def exported_call(call: ShownCall) -> str:
+    """Return a call as an item of a list: its arguments, what came of it, and what it changed."""
     how = call.status if not call.kind else f"{call.status}, {call.kind}"
     arguments = call.edited if call.edited is not None else call.arguments
-    given = msgspec.json.format(msgspec.json.encode(leading_object(arguments))).decode() if arguments else ""
-    return "\n".join([f"- `{call.tool}` ({how})\n", _fenced(given, "json"), _fenced(call.output, "")])
+    given = argument_text(arguments) if arguments else ""
+    changed = "\n".join(plain(line) for line in painted(call.differences, colour=False))
+    parts = [_fenced(given, ""), _fenced(call.output, ""), _fenced(changed, "diff")]
+    return "\n".join([f"- `{call.tool}` ({how})\n", *parts])
 
 
 def _fenced(text: str, language: str) -> str:
@@ -279,7 +285,8 @@ def _fenced(text: str, language: str) -> str:
 async def _show(controller: SessionController, argument: str) -> None:
     if argument == _THINKING:
         thought = controller.state.last_thought
-        controller.screen.show(Document(full_document(thought) if thought else "The model has shown no thinking yet."))
+        nothing = Document("The model has shown no thinking yet.")
+        controller.screen.show(full_document(thought) if thought else nothing)
         return
     count = len(controller.state.calls)
     call = controller.state.numbered(argument or str(count))
@@ -288,7 +295,7 @@ async def _show(controller: SessionController, argument: str) -> None:
     elif call is None:
         controller.say(f"There is no call {argument!r}; they are numbered 1 to {count}.", error=True)
     else:
-        controller.screen.show(Document(call_document(call)))
+        controller.screen.show(call_document(call))
 
 
 async def _quit(_controller: SessionController, _argument: str) -> None:

@@ -8,9 +8,10 @@ from typing import Final
 
 from supervisor.acp import schema
 from supervisor.clients.console.session_state import SessionState
-from supervisor.clients.console.styled_text import Fragments, summary
+from supervisor.clients.console.styled_text import summary
 from supervisor.display.clock_time import clock_time
 from supervisor.display.columns import cut, width
+from supervisor.display.fragments import Fragments
 
 FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FRAMES_PER_SECOND: Final = 10

@@ -1,9 +1,8 @@
 """Lines of text in tones: what stands where a screen shows something other than an answer. Pure.
 
-Rule: everything that leaves here is visible (`supervisor.display.escape`); escape sequences come from `styled` alone.
+Rule: everything that leaves here is visible (`supervisor.display.escape`).
 """
 
-import json
 from collections.abc import Mapping
 from typing import Final
 
@@ -19,15 +18,13 @@ from supervisor.clients.console.shown import (
     ShownThought,
     Tone,
 )
+from supervisor.display.argument_text import argument_text
 from supervisor.display.columns import broken, cut, off_frame, width, wrapped
 from supervisor.display.command_text import title_of
+from supervisor.display.differences import FOLDED, folded, painted
 from supervisor.display.escape import document, visible
+from supervisor.display.fragments import Fragments, plain, rows_within
 
-Fragments = list[tuple[str, str]]
-"""Pieces of a line: a tone ("" for none) and a text."""
-
-_CODES: Final = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-_WEIGHTS: Final = frozenset({"dim", "bold"})
 _NOTES: Final[Mapping[Tone, tuple[str, str]]] = {
     "error": ("red", "error: "),
     "notice": ("bold yellow", "! "),
@@ -46,39 +43,40 @@ _DECLINED: Final = "the person declined"
 """What a denial says where a person was asked, who knows why."""
 
 
-def styled(fragments: Fragments, *, colour: bool) -> str:
-    """Return fragments with the terminal's codes; without colour, only weight is left."""
-    parts = []
-    for tone, text in fragments:
-        codes = ";".join(_CODES[each] for each in tone.split() if colour or each in _WEIGHTS)
-        parts.append(f"\x1b[{codes}m{text}\x1b[0m" if codes else text)
-    return "".join(parts)
+def lines_of(
+    item: Lines, columns: int, *, wrap: bool = False, colour: bool = True, news: bool = True
+) -> list[Fragments]:
+    """Return an item as lines.
 
-
-def plain(fragments: Fragments) -> str:
-    """Return fragments without tones."""
-    return "".join(text for _, text in fragments)
-
-
-def lines_of(item: Lines, columns: int, *, wrap: bool = False) -> list[Fragments]:
-    """Return an item as lines; with `wrap`, sentences are broken between words, and no line is too long."""
+    Args:
+        item: to be shown.
+        columns: of the screen.
+        wrap: whether sentences are broken between words, and no line is too long.
+        colour: whether differences are coloured by word and by language.
+        news: whether a call's differences have not been shown yet.
+    """
+    if isinstance(item, ShownCall):
+        return call_lines(item, columns, wrap=wrap, colour=colour, news=news)
     lines = _lines_of(item, columns, wrap=wrap)
     wrap &= not isinstance(item, ShownProposal)
+    if isinstance(item, Document):
+        lines += painted(item.differences, colour=colour)
     return [piece for line in lines for piece in (_fitted(line, columns) if wrap else [line])]
 
 
 def _fitted(line: Fragments, columns: int) -> list[Fragments]:
     """Return a line as lines that the terminal does not break, and of which none begins as a frame does."""
-    text = plain(line)
-    if width(text) <= columns and off_frame(text) == text:
+    if off_frame(text := plain(line)) != text:
+        line = [("", " "), *line]
+    if width(plain(line)) <= columns:
         return [line]
-    tone = line[0][0] if len({each for each, _ in line}) == 1 else "dim"
-    first, *rest = broken(off_frame(text), columns)
-    pieces = [first, *(broken("".join(rest), columns - len(_FURTHER)) if rest else [])]
-    return [[(tone, piece if at == 0 else f"{_FURTHER}{piece}")] for at, piece in enumerate(pieces)]
+    first, *rest = rows_within(line, columns, len(_FURTHER))
+    return [first, *([("", _FURTHER), *row] for row in rest)]
 
 
-def _lines_of(item: Lines, columns: int, *, wrap: bool) -> list[Fragments]:
+def _lines_of(
+    item: ShownPrompt | ShownThought | ShownProposal | Note | Document, columns: int, *, wrap: bool
+) -> list[Fragments]:
     match item:
         case ShownPrompt():
             first, *rest = visible(item.text).split("\n")
@@ -87,10 +85,8 @@ def _lines_of(item: Lines, columns: int, *, wrap: bool) -> list[Fragments]:
             return [[("bold", piece)] for pieces in lines for piece in pieces]
         case ShownThought():
             return [[("dim", line)] for line in _thought_lines(item.text, columns, wrap=wrap)]
-        case ShownCall():
-            return call_lines(item, columns, wrap=wrap)
         case ShownProposal():
-            return [[line] for line in item.lines]
+            return [*item.lines]
         case Note():
             tone, begin = _NOTES[item.tone]
             return [[(tone, line)] for line in _sentence(f"{begin}{item.text}", columns, wrap=wrap)]
@@ -123,8 +119,10 @@ def summary(call: ShownCall, columns: int) -> str:
     return cut(title_of(call.tool, arguments, columns) if arguments else call.title, columns)
 
 
-def call_lines(call: ShownCall, columns: int, *, wrap: bool = False) -> list[Fragments]:
-    """Return the line of a call that has ended, and the head of a command's output, or why it failed."""
+def call_lines(
+    call: ShownCall, columns: int, *, wrap: bool = False, colour: bool = True, news: bool = True
+) -> list[Fragments]:
+    """Return the line of a call that has ended; the head of a command's output, or why it failed; what it changed."""
     note = visible(call.note)
     below = width(note) > columns // 3
     facts = f"  {call.seconds:.2f} s" if call.status == "completed" else ""
@@ -138,8 +136,12 @@ def call_lines(call: ShownCall, columns: int, *, wrap: bool = False) -> list[Fra
     line.append(("dim", facts))
     more = _folded(_sentence(note, columns - 2, wrap=wrap), call, 0) if below else []
     more += _said(call, columns if wrap else 0) if call.command or call.kind == "denied" else []
-    more += [visible(call.outcome)] if call.outcome else []
-    return [line, *([("dim", f"  {piece}")] for piece in more)]
+    lines = [line, *([("dim", f"  {piece}")] for piece in more)]
+    if news:
+        shown = folded(call.differences, columns - 2 if wrap else 0, FOLDED, f"; /show {call.number}", colour=colour)
+        lines += ([("", "  "), *row] for row in shown)
+    lines += [[("dim", f"  {visible(call.outcome)}")]] if call.outcome else []
+    return [piece for line in lines for piece in (_fitted(line, columns) if wrap else [line])]
 
 
 def _said(call: ShownCall, columns: int) -> list[str]:
@@ -149,10 +151,9 @@ def _said(call: ShownCall, columns: int) -> list[str]:
     """
     if call.kind == "denied" and _DECLINED in call.output:
         return []
-    output = _command_output(call.output)
-    if not output.strip():
+    if not call.output.strip():
         return [] if call.note else [_EFFECTLESS]  # the note says so, or what else there is to say
-    lines = visible(output).rstrip("\n").split("\n")
+    lines = visible(call.output).rstrip("\n").split("\n")
     if columns and call.status != "completed":
         lines = [piece for line in lines for piece in wrapped(line, columns - 2)]
     pieces = [piece for line in lines for piece in broken(line, columns - 2)] if columns else lines
@@ -166,46 +167,22 @@ def _folded(lines: list[str], call: ShownCall, tail: int) -> list[str]:
     return [*lines[:head], more, *lines[len(lines) - tail :]] if left > 0 else lines
 
 
-def _command_output(output: str) -> str:
-    """Return what a command wrote, and how it ended where that was not well, out of its result's JSON."""
-    given = leading_object(output)
-    if not {"stdout", "stderr"} & set(given):
-        return output
-    parts = [text for text in (given.get("stdout"), given.get("stderr")) if isinstance(text, str) and text]
-    code = given.get("exit_code")
-    if code not in (0, None):
-        parts.append(f"exit code {code}")
-    return "\n".join(part.rstrip("\n") for part in parts)
+def full_document(shown: ShownCall | ShownThought) -> Document:
+    """Return all that is known of a call, the head of its output if that is long, or all that was thought."""
+    return call_document(shown) if isinstance(shown, ShownCall) else Document(shown.text.strip())
 
 
-def leading_object(text: str) -> dict[str, object]:
-    """Return the members of the JSON object that a text begins with: a note may follow it."""
-    try:
-        found, _ = json.JSONDecoder().raw_decode(text)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def full_document(shown: ShownCall | ShownThought) -> str:
-    """Return all that is known of a call, its head if it is long, or all that was thought."""
-    return call_document(shown) if isinstance(shown, ShownCall) else shown.text.strip()
-
-
-def call_document(call: ShownCall) -> str:
-    """Return all that is known of a call, its head if it is long."""
+def call_document(call: ShownCall) -> Document:
+    """Return all that is known of a call, the head of its output if that is long."""
     parts = [f"#{call.number} {call.tool}  {call.status}{f'  {call.kind}' if call.kind else ''}  {call.seconds:.2f} s"]
     parts += [f"why: {call.reason}"] if call.reason else []
-    parts += ["arguments:", _indented(pretty(call.arguments) or call.arguments)]
+    parts += ["arguments:", _indented(argument_text(call.arguments))]
     if call.edited is not None:
-        parts += ["edited to:", _indented(pretty(call.edited) or call.edited)]
+        parts += ["edited to:", _indented(argument_text(call.edited))]
     parts += [f"note: {call.note}"] if call.note else []
-    parts += [
-        "output:",
-        _indented(head((_command_output(call.output) if call.command else call.output) or _EFFECTLESS)),
-    ]
+    parts += ["output:", _indented(head(call.output if call.output.strip() else _EFFECTLESS))]
     parts += [call.outcome] if call.outcome else []
-    return "\n".join(parts)
+    return Document("\n".join(parts), call.differences)
 
 
 def head(text: str) -> str:

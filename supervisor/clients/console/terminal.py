@@ -28,7 +28,7 @@ from supervisor.clients.console.options import ConsoleOptions
 from supervisor.clients.console.proposal_pages import ProposalPages
 from supervisor.clients.console.scrollback import Scrollback
 from supervisor.clients.console.session_controller import SessionController
-from supervisor.clients.console.shown import Document, Item, Note, Said, ShownPrompt
+from supervisor.clients.console.shown import Item, Note, Said, ShownPrompt
 from supervisor.clients.console.slash_commands import Leave, execute, is_sent, leaves, while_waiting
 from supervisor.config.settings import Settings
 
@@ -292,7 +292,7 @@ class Terminal:
     def expand(self) -> None:
         """Show what is asked about, or what the model thinks or did last, in full."""
         if not self._approvals.expand() and (newest := self._controller.state.newest) is not None:
-            self.show(Document(styled_text.full_document(newest)))
+            self.show(styled_text.full_document(newest))
 
     def request_approval(self, question: PermissionPrompt) -> None:
         """Let the person decide, after the questions that wait."""
@@ -304,8 +304,9 @@ class Terminal:
 
     def _propose(self, question: PermissionPrompt, text: str) -> ProposalPages:
         """Return what a person should see before they decide, in pages."""
-        printed = self._controller.state.output_of(question.params.tool_call.tool_call_id)
-        return ProposalPages(question.request, printed, self.width(), self.show, text=text)
+        call = question.params.tool_call.tool_call_id
+        printed = self._controller.state.output_of(call)
+        return ProposalPages(question.request, printed, self.width(), self.show, text=text, call=call)
 
 
 async def run_terminal(settings: Settings, options: ConsoleOptions, connecting: Connecting) -> int:

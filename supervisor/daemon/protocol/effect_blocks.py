@@ -1,13 +1,12 @@
 """Effects as clients see them: blocks of text, and differences that an editor can show.
 
-Rule: a block is ended by nothing in it. A difference is handed to the editor only where both texts are at hand in full;
-else it is text, as the rehearsal found it. Pure.
+Rule: a block is ended by nothing in it. A difference is handed to the editor where it is known in full: both texts, or
+each part of them that changes, with the lines around it; else it is text, as the rehearsal found it. Pure.
 """
 
 import re
+from collections.abc import Iterator
 from typing import Final
-
-import msgspec
 
 from supervisor.acp import extensions
 from supervisor.acp.schema import Content, DiffContent, Text
@@ -21,33 +20,24 @@ from workers.changes.effects import Change, Effects
 
 _FENCE: Final = re.compile("`{3,}")
 _UNDO: Final = "After a yes, `strongroom undo` takes it back."
+_PART: Final = r"(?m)(?:^@@.*\n)?(?:^[^@].*\n?)+"
+"""Lines that change together, and those around them; none of a text begins with an @."""
 _NO_END: Final = "\\ No newline at end of file\n"
 
 
-def effects_shown(
-    effects: Effects, root: str, limit: int | None = None, told: extensions.ProposedEffects | None = None
-) -> list[Content | DiffContent]:
-    """Return effects on a root; at most `limit` characters of differences, None for all of them.
+def effects_shown(effects: Effects, root: str, told: extensions.ProposedEffects) -> list[Content | DiffContent]:
+    """Return effects on a root that are still to be decided; `told` is what our own clients are told of them."""
+    listed = changes.overview(told)
+    listed += [("", _UNDO)] if not told.cannot_undo else []
+    return [block(listed, language="text"), *differences_shown(effects, root)]
 
-    `told` is what our own clients are told of them, where that is at hand.
-    """
-    known = told or proposed_effects.presented(effects)
-    listed = changes.overview(known if limit is None else msgspec.structs.replace(known, unseen=0))  # facts hold less
-    if limit is None and not (told and told.cannot_undo):  # it is still to be decided
-        listed.append(("", _UNDO))
-    shown: list[Content | DiffContent] = [block(listed, language="text")]
+
+def differences_shown(effects: Effects, root: str) -> Iterator[Content | DiffContent]:
+    """Yield the differences of texts on a root, those of protected paths first."""
     for change in sorted(effects.changes, key=lambda change: not change.protected):
-        if not (change.diff or change.diff_left_out) or (
-            is_unasked(change, effects) or (effects.git and own_part(change.path))
-        ):
-            continue
-        if limit is not None:
-            limit -= len(change.diff)
-            if limit < 0:
-                shown.append(block([("", "More differences are not shown here; `strongroom why` has them.")]))
-                break
-        shown.append(_difference(change, root))
-    return shown
+        hidden = is_unasked(change, effects) or (effects.git and own_part(change.path))
+        if (change.diff or change.diff_left_out) and not hidden:
+            yield from _difference(change, root)
 
 
 def block(lines: list[Line], language: str = "") -> Content:
@@ -61,24 +51,15 @@ def fenced(text: str, language: str = "") -> Content:
     return Content(content=Text(text=f"{fence}{language}\n{text}\n{fence}"))
 
 
-def _difference(change: Change, root: str) -> Content | DiffContent:
-    texts = _texts(change)
-    if texts is not None and name(change.path) == change.path:
-        old, new = (None if text is None else visible(text) for text in texts)
-        return DiffContent(path=f"{root}/{change.path}", old_text=old, new_text=new or "")
-    told = extensions.ProposedEffects(changes=[proposed_effects.told(change)])
-    return block(list(differences(told)), language="diff")
-
-
-def _texts(change: Change) -> tuple[str | None, str | None] | None:
-    """Return both texts, None for one that is not there; None where the difference does not hold all of them."""
-    if not change.diff or change.diff_left_out:
-        return None
-    old, new = _sides(change.diff)
-    for text, state in ((old, change.before), (new, change.after)):
-        if len(text.encode("utf-8", "surrogatepass")) != (state.size if state is not None else 0):
-            return None
-    return (old if change.before is not None else None, new if change.after is not None else None)
+def _difference(change: Change, root: str) -> Iterator[Content | DiffContent]:
+    if not change.diff or change.diff_left_out or change.encoding or name(change.path) != change.path:
+        told = extensions.ProposedEffects(changes=[proposed_effects.told(change)])
+        yield block(list(differences(told)), language="diff")
+        return
+    for part in re.findall(_PART, change.diff):
+        old, new = map(visible, _sides(part))
+        old_text = old if change.before is not None else None
+        yield DiffContent(path=f"{root}/{change.path}", old_text=old_text, new_text=new)
 
 
 def _sides(diff: str) -> tuple[str, str]:

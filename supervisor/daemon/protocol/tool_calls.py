@@ -22,8 +22,9 @@ from supervisor.acp.schema import (
     ToolStatus,
 )
 from supervisor.agent.blocks import result_text
-from supervisor.daemon.protocol.effect_blocks import block, effects_shown, fenced
-from supervisor.display import changes, proposed_effects
+from supervisor.daemon.protocol.effect_blocks import block, differences_shown, effects_shown, fenced
+from supervisor.display import changes, differences, proposed_effects
+from supervisor.display.command_output import output_text
 from supervisor.display.command_text import text_of, title_of
 from supervisor.display.escape import name, one_line, visible
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
@@ -110,7 +111,7 @@ def _explained(question: ApprovalQuestion, told: extensions.ApprovalRequest, roo
     words = changes.explained(told if rehearsed is None else msgspec.structs.replace(told, effects=None))
     reason = ("", name(question.reason))
     shown.append(block(words if reason in words else [reason, *words]))
-    return shown + (effects_shown(rehearsed, root, told=told.effects) if rehearsed is not None else [])
+    return shown + (effects_shown(rehearsed, root, told.effects) if rehearsed is not None and told.effects else [])
 
 
 def reshaped(shown: ToolCall | ToolCallUpdate, shape: type[_S], **changes: Any) -> _S:
@@ -128,13 +129,11 @@ def decided(call: CallStarted) -> ToolCallUpdate:
     )
 
 
-def decided_effects(fact: CallDecided, root: str) -> ToolCallUpdate:
+def decided_effects(fact: CallDecided) -> ToolCallUpdate:
     """Return what was decided about the effects of a call."""
-    shown = fact.effects is not None and fact.edited is None
     return ToolCallUpdate(
         tool_call_id=fact.call,
         status="in_progress" if fact.committed else None,
-        content=effects_shown(fact.effects, root, SHOWN_LIMIT) if shown and fact.effects is not None else None,
         raw_input=_raw(fact.edited) if fact.edited is not None else None,
         meta={
             extensions.CALL: extensions.CallFacts(
@@ -166,19 +165,29 @@ def unannounced(call: CallEnded) -> ToolCall:
     return ToolCall(tool_call_id=call.call, title=one_line(call.tool, _TITLE), kind=_kind(call.tool))
 
 
-def ended(fact: CallEnded, decided: CallDecided | None = None, contents: Sequence[Content] = ()) -> ToolCallUpdate:
-    """Return how a call ended, after what was decided about its effects; what it changed stands in a block of its own.
+def ended(
+    fact: CallEnded, root: str = "", decided: CallDecided | None = None, contents: Sequence[Content] = ()
+) -> ToolCallUpdate:
+    """Return how a call ended on a root, after what was decided about its effects.
 
-    The first block is its result, and nothing else; the last ones are images and documents that it has found.
+    The first block is its result, and nothing else; what it changed follows, in words and as differences, for an update
+    replaces what was shown; the last ones are images and documents that it has found.
     """
-    said = result_text(fact) if fact.ok else "\n".join([*_written(fact), fact.content])
-    changed = decision(decided) if fact.ok and decided is not None and decided.committed else None
+    said = _result(fact) if fact.ok else "\n".join([*_written(fact), fact.content])
+    changed, shown = None, list[Content | DiffContent]()
+    if fact.ok and decided is not None and decided.committed:
+        changed = decision(decided)
+        shown = text(changes.outcome(changed))
+        if decided.effects is not None:
+            told = differences.shown(proposed_effects.presented(decided.effects))
+            changed = msgspec.structs.replace(changed, differences=told)
+            shown += differences_shown(decided.effects, root)
     if len(said) > SHOWN_LIMIT:
         said = f"{said[:SHOWN_LIMIT]}\n[the first {SHOWN_LIMIT} of {len(said)} characters]"
     return ToolCallUpdate(
         tool_call_id=fact.call,
         status="completed" if fact.ok else "failed",
-        content=[*text(said), *(text(changes.outcome(changed)) if changed is not None else []), *contents],
+        content=[*text(said), *shown, *contents],
         raw_output=None if fact.ok else {"error": as_error(fact)},
         meta={
             extensions.CALL: extensions.CallFacts(
@@ -186,6 +195,12 @@ def ended(fact: CallEnded, decided: CallDecided | None = None, contents: Sequenc
             )
         },
     )
+
+
+def _result(fact: CallEnded) -> str:
+    """Return the result of a call that ended well: of a command as it was printed, safe to show."""
+    tool, said = find_tool(fact.tool), result_text(fact)
+    return visible(output_text(said)) if tool is not None and tool.runs else said
 
 
 def _written(fact: CallEnded) -> Iterator[str]:

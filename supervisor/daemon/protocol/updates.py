@@ -273,14 +273,14 @@ class Projection:
                     yield tool_calls.started(fact, self.root, status)
             case CallDecided():
                 self._decided[fact.call] = fact
-                yield tool_calls.decided_effects(fact, self.root)
+                yield tool_calls.decided_effects(fact)
             case CallEnded():
                 if fact.call not in self._known:  # it never was a call that ran: cut, or not wanted any more
                     yield tool_calls.unannounced(fact)
                 self._known.discard(fact.call)
                 self._output.pop(fact.call, None)
                 shown = [content_shown(each, self.contents) for each in fact.contents]
-                yield tool_calls.ended(fact, self._decided.pop(fact.call, None), shown)
+                yield tool_calls.ended(fact, self.root, self._decided.pop(fact.call, None), shown)
                 yield from self.unseen(fact)
                 yield from self._planned(fact)
             case TurnQuestioned(approved=approved) if (call := go_on_id(fact.turn)) in self._known:

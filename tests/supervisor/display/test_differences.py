@@ -18,9 +18,9 @@ OLD: Final = 'def total(items):\n    """Sum."""\n    return sum(items)  # all\n'
 NEW: Final = 'def total(items, more=3):\n    """Sum."""\n    return sum(items) + more  # all\n'
 
 
-def changed(old: str, new: str, path: str = "a.py", **more: str) -> extensions.ChangedName:
+def changed(old: str, new: str, path: str = "a.py") -> extensions.ChangedName:
     diff = unified(old, new, 10**7, Budget(10**6)).text
-    return extensions.ChangedName(path=path, what="modified", diff=diff, **more)
+    return extensions.ChangedName(path=path, what="modified", diff=diff)
 
 
 def lines(change: extensions.ChangedName) -> list[Fragments]:

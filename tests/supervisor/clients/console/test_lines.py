@@ -1,15 +1,16 @@
 """The bar, the lines, the completions and the memory of the console, without a terminal."""
 
 import io
-import json
 from typing import Any, Final
 
 import msgspec
 import pytest
 
 from supervisor.acp import extensions, schema
+from supervisor.clients.console.markdown_display import RichMarkdown
 from supervisor.clients.console.plain import PlainScreen
 from supervisor.clients.console.proposal_pages import ProposalPages
+from supervisor.clients.console.scrollback import Scrollback
 from supervisor.clients.console.session_state import SessionState
 from supervisor.clients.console.shown import (
     Document,
@@ -21,9 +22,11 @@ from supervisor.clients.console.shown import (
     ShownProposal,
     ShownThought,
 )
+from supervisor.clients.console.slash_commands import exported_call
 from supervisor.clients.console.status_bar import bar, money, progress, tokens
-from supervisor.clients.console.styled_text import call_document, lines_of, plain, styled
+from supervisor.clients.console.styled_text import call_document, lines_of
 from supervisor.display.columns import width
+from supervisor.display.fragments import plain, styled
 
 
 def busy() -> SessionState:
@@ -112,7 +115,7 @@ def test_a_long_output_is_shown_by_its_two_ends() -> None:
     assert lines[0] == "· run_cmd  0.00 s  #3"
     assert lines[3:6] == ["  2", "  ... 488 more lines; /show 3", "  491"]
     assert lines[-1] == "  499"
-    assert "of 1890 characters]" in call_document(call)
+    assert "of 1890 characters]" in call_document(call).text
     assert len(ran(40, wrap=True, output="word " * 400)[1]) == len(lines), "one line that fills many rows"
     assert len(ran(80, note="word\n" * 500)[1]) == len(lines)
 
@@ -126,8 +129,8 @@ def test_a_denied_call_says_why_where_nobody_was_asked() -> None:
 
 
 def test_a_call_in_full_is_no_json_where_a_command_ran_and_is_broken_once() -> None:
-    printed = json.dumps({"stdout": "x" * 200 + "\ny\n", "stderr": "", "exit_code": 1})
-    lines = [plain(line) for line in lines_of(Document(call_document(ran(40, output=printed)[0])), 40, wrap=True)]
+    printed = "x" * 200 + "\ny\nexit code 1"
+    lines = [plain(line) for line in lines_of(call_document(ran(40, output=printed)[0]), 40, wrap=True)]
     at = lines.index("output:")
     assert [len(line) for line in lines[at + 1 : at + 7]] == [40] * 5 + [12]
     assert lines[at + 7 :] == ["  y", "  exit code 1"]
@@ -167,8 +170,50 @@ def test_nothing_but_a_review_begins_as_its_frame_does() -> None:
 
 
 def test_the_changes_of_a_call_are_its_last_line() -> None:
-    result = '{"stdout":"a\\n","stderr":"","exit_code":0}\n\n[a note]'
-    assert ran(80, output=result, outcome="1 file changed")[1][1:] == ["  a", "  1 file changed"]
+    assert ran(80, output="a", outcome="1 file changed")[1][1:] == ["  a", "  1 file changed"]
+
+
+EDIT: Final = extensions.ChangedName(
+    path="notes/a.py", what="modified", diff="@@ -1,30 +1,30 @@\n-x = 1\n+x = 2\n" + " pass\n" * 29
+)
+
+
+def edited() -> ShownCall:
+    return ShownCall(
+        "c", 3, "t", "edit_file", '{"path": "a.py"}', status="completed", outcome="1 file changed", differences=[EDIT]
+    )
+
+
+def test_an_edit_shows_its_difference_folded_and_all_of_it_on_request() -> None:
+    head, *lines, outcome = lines_of(edited(), 80, wrap=True)
+    assert plain(head) == "· edit_file a.py  0.00 s  #3"
+    shown = [plain(line) for line in lines]
+    assert shown[:4] == ["  M notes/a.py  +1 -1", "  @@ -1,30 +1,30 @@", "  -x = 1", "  +x = 2"]
+    assert shown[20:] == ["  ... 13 more lines; /show 3"]
+    assert plain(outcome) == "  1 file changed"
+    assert ("green reverse", "2") in lines[3]
+    assert all(width(plain(line)) <= 20 for line in lines_of(edited(), 20, wrap=True))
+    whole = [plain(line) for line in lines_of(call_document(edited()), 80, wrap=True)]
+    assert whole[-33:-29] == [line[2:] for line in shown[:4]]
+    assert whole[-29:] == [" pass"] * 29
+
+
+def test_what_was_shown_before_it_was_decided_is_not_shown_again() -> None:
+    scrollback = Scrollback(lambda: RichMarkdown(colour=False), lambda: 80, colour=False)
+    scrollback.show(ShownProposal(([("", "┌ ? edit_file")],), "c"))
+    scrollback.take()
+    for expected in (False, True):  # the second time somebody asked for the history
+        scrollback.show(edited())
+        assert ("+x = " in scrollback.take()) == expected
+
+
+def test_an_export_has_the_difference_and_its_arguments_as_text() -> None:
+    call = edited()
+    call.arguments, call.output = '{"path": "a.py", "new": "x = 2\\ny = 3\\n"}', "Replaced 1 text."
+    text = exported_call(call)
+    assert "  path: a.py\n  new:\n    x = 2\n    y = 3\n" in text
+    assert "  ```diff\n  M notes/a.py  +1 -1\n  @@ -1,30 +1,30 @@\n  -x = 1\n  +x = 2\n" in text
+    assert "  Replaced 1 text.\n" in text
 
 
 def test_a_long_note_has_a_line_of_its_own() -> None:
@@ -219,7 +264,7 @@ def test_many_changes_begin_with_a_summary_and_are_paged_through() -> None:
         "┌ ? exec_shell make",
         "│ Would change 50 files: 50 added",
         "│   A  build/...  50 names",
-        "│ A build/0",
+        "│ A build/0  +1 -0",
         "└ a summary of 151 lines · PgDn, PgUp; Ctrl-O shows all",
     ]
     read: list[str] = []

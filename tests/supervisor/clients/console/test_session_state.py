@@ -202,7 +202,7 @@ def update(status: schema.ToolStatus | None, *texts: str, **facts: Any) -> schem
 COMMITTED: Final = extensions.Decided(committed=True, changed="1 file", kept=True)
 PRINTED: Final = update("in_progress", "tick\n")
 PROPOSED: Final = update("pending", "Would change")
-APPLIED: Final = update("in_progress", "Would change", decided=COMMITTED)
+APPLIED: Final = update("in_progress", decided=COMMITTED)
 OUTPUTS: Final = [
     ([PRINTED, PROPOSED], "tick\n", ""),
     ([PRINTED, PROPOSED, APPLIED], "tick\n", ""),

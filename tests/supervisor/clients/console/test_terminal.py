@@ -154,9 +154,9 @@ def test_thinking_is_folded_until_it_is_asked_for(console: Terminal, daemon: Fak
 def test_output_of_a_command_is_shown(console: Terminal, daemon: FakeDaemon) -> None:
     daemon.state("Executing")
     daemon.tell(called(1, "run_cmd", '{"command": "ls"}', "execute"))
-    daemon.tell(ended(1, "run_cmd", json.dumps({"stdout": "a.txt\n", "stderr": "oh\n", "exit_code": 2})))
+    daemon.tell(ended(1, "run_cmd", "a.txt\noh\nexit code 2"))
     daemon.tell(called(2, "run_cmd", '{"command": "true"}', "execute"))
-    daemon.tell(ended(2, "run_cmd", json.dumps({"stdout": "", "stderr": "", "exit_code": 0})))
+    daemon.tell(ended(2, "run_cmd", ""))
     daemon.end()
     screen = idle(console, "#2")
     assert "  a.txt\n  oh\n  exit code 2\n" in screen

@@ -2,10 +2,12 @@
 
 from typing import Final
 
+import msgspec
 import pytest
 
 from supervisor.acp.schema import Content, DiffContent, texts_of
-from supervisor.daemon.protocol.effect_blocks import effects_shown
+from supervisor.daemon.protocol.effect_blocks import differences_shown, effects_shown
+from supervisor.display.proposed_effects import presented
 from tests.supervisor.changes import effects
 from workers.changes.diff import Budget, unified
 from workers.changes.effects import Change, NodeState
@@ -21,7 +23,7 @@ def modified(old: str | None, new: str | None, path: str = "a", *, cut: str = ""
 
 
 def shown(change: Change) -> Content | DiffContent:
-    _, difference = effects_shown(effects(change), ROOT)
+    (difference,) = differences_shown(effects(change), ROOT)
     return difference
 
 
@@ -46,7 +48,7 @@ def test_two_whole_texts_are_a_difference(old: str | None, new: str | None) -> N
 
 LONG: Final = "".join(f"{number}\n" for number in range(100))
 PARTS: Final = [
-    ("a part of a long text", modified(LONG, LONG.replace("50", "fifty"))),
+    ("a decoded text", msgspec.structs.replace(modified("one\n", "two\n"), encoding="UTF-16 LE, decoded")),
     ("a difference that was cut", modified("one\n", "two\n", cut="the rest is too long")),
     ("a name that cannot be shown", modified("one\n", "two\n", "a\x1b[2Jb")),
 ]
@@ -61,21 +63,25 @@ def test_everything_else_is_text(change: Change) -> None:
     assert "\x1b" not in text
 
 
+def test_each_part_of_a_long_text_that_changes_is_a_difference() -> None:
+    change = modified(LONG, LONG.replace("50\n", "@fifty\n").replace("90\n", ""))
+    first, second = differences_shown(effects(change), ROOT)
+    assert isinstance(first, DiffContent)
+    assert isinstance(second, DiffContent)
+    assert first.old_text == "47\n48\n49\n50\n51\n52\n53\n"
+    assert first.new_text == "47\n48\n49\n@fifty\n51\n52\n53\n"
+    assert second.new_text == "87\n88\n89\n91\n92\n93\n"
+
+
 def test_no_text_ends_its_block() -> None:
-    difference = shown(modified(f"{LONG}````\n", f"{LONG}`````\n"))
+    difference = shown(modified(f"{LONG}````\n", f"{LONG}`````\n", cut="the rest is too long"))
     assert texts_of([difference])[0].startswith("``````diff\n")
 
 
 def test_a_protected_path_is_shown_first() -> None:
     hook = Change(".git/hooks/x", "added", None, NodeState("file", 0o755), protected="git runs it", diff="+x\n")
-    listing, first, _second = effects_shown(effects(modified("one\n", "two\n", ".a"), hook), ROOT)
-    listed, shown_first = texts_of([listing, first])
-    assert ".git/hooks/x" in listed.split("\n")[2]
-    assert ".git/hooks/x" in shown_first
-
-
-def test_a_history_shows_so_much_of_the_differences() -> None:
-    found = effects_shown(effects(modified("one\n", "two\n"), modified("one\n", "two\n", "b")), ROOT, 30)
-    assert isinstance(found[1], DiffContent)
-    assert isinstance(found[2], Content)
-    assert len(found) == 3
+    found = effects(modified("one\n", "two\n", ".a"), hook)
+    listing, first, _second = effects_shown(found, ROOT, presented(found))
+    assert ".git/hooks/x" in texts_of([listing])[0].split("\n")[2]
+    assert isinstance(first, DiffContent)
+    assert first.path == "/the/root/.git/hooks/x"

@@ -146,16 +146,15 @@ DENIED: Final = CallEnded(1, "c", "exec_shell", False, "no", kind="denied")
 EDIT: Final = CallDecided(1, "c", "ask", "why", False, EFFECTS, True, edited='{"command": "ls"}')
 AGAIN: Final = CallStarted(1, "c", "exec_shell", TOUCH.arguments, True, "allow", "", edited=EDIT.edited, again=True)
 
-WOULD: Final = "```text\nWould change 1 file: 1 added\n  A  a  empty\n```"
 WAYS: Final[list[tuple[str, list[Fact], list[tuple[str | None, list[str]]]]]] = [
     (
         "committed",
         [TOUCH, COMMITTED, ENDED],
-        [("in_progress", [WOULD]), ("completed", ["done", "1 file changed, /undo takes it back"])],
+        [("in_progress", []), ("completed", ["done", "1 file changed, /undo takes it back"])],
     ),
-    ("rejected", [TOUCH, REJECTED, DENIED], [(None, [WOULD]), ("failed", ["no"])]),
+    ("rejected", [TOUCH, REJECTED, DENIED], [(None, []), ("failed", ["no"])]),
     ("edited", [TOUCH, EDIT, AGAIN, ENDED], [(None, []), ("in_progress", []), ("completed", ["done"])]),
-    ("in conflict", [TOUCH, COMMITTED, DENIED], [("in_progress", [WOULD]), ("failed", ["no"])]),
+    ("in conflict", [TOUCH, COMMITTED, DENIED], [("in_progress", []), ("failed", ["no"])]),
 ]
 """What happens to a call, and what is told of it after its start."""
 
