@@ -2,7 +2,16 @@
 
 import click
 
-from supervisor.cli.shared import json_option, put, put_answer, put_json, session_argument, session_option, settings
+from supervisor.cli.shared import (
+    json_option,
+    put,
+    put_answer,
+    put_json,
+    report_page,
+    session_argument,
+    session_option,
+    settings,
+)
 
 
 @click.command()
@@ -43,7 +52,8 @@ def history(session: str, form: str) -> None:
     """
     from supervisor.reports import history
 
-    put(history.history(settings(), session, form))
+    here = settings()
+    put(history.history(here, session, form, report_page(here)))
 
 
 @click.command()
@@ -62,8 +72,9 @@ def why(call: str, session: str | None, as_json: bool) -> None:
     from supervisor.reports import history
     from supervisor.reports.why import as_text
 
-    known = history.why(settings(), call, session)
-    put_answer(known, as_text(known), as_json=as_json)
+    here = settings()
+    known = history.why(here, call, session)
+    put_answer(known, as_text(known, report_page(here)), as_json=as_json)
 
 
 @click.command()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from supervisor.clients.connection.spawn import Starting
     from supervisor.config.fault_plan import FaultPlan
     from supervisor.config.settings import Settings
+    from supervisor.display.fragments import ReportPage
 
 
 class Launched(NamedTuple):
@@ -79,6 +80,16 @@ def put_answer(value: Any, text: str, *, as_json: bool) -> None:
 def on_terminal() -> bool:
     """Say whether a person sees what is printed."""
     return sys.stdout is not None and sys.stdout.isatty()
+
+
+def report_page(settings: "Settings") -> "ReportPage":
+    """Return the page of a report on standard output."""
+    import shutil
+
+    from supervisor.display.fragments import ReportPage
+
+    columns = shutil.get_terminal_size().columns if on_terminal() else 0
+    return ReportPage(columns, toned=on_terminal() and not settings.no_color)
 
 
 # --- stopping --------------------------------------------------------------------------------------------------------

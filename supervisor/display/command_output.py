@@ -6,9 +6,14 @@ visible (`supervisor.display.escape`).
 
 import json
 
+from workers.catalog import find_tool
 
-def output_text(result: str) -> str:
-    """Return what a command printed, its exit code where that was not 0, and what follows; another text as it is."""
+
+def output_text(tool: str, result: str) -> str:
+    """Return what a command printed, its exit code where that was not 0, and what follows; another result as it is."""
+    row = find_tool(tool)
+    if row is None or not row.runs:
+        return result
     try:
         found, end = json.JSONDecoder().raw_decode(result)
     except (ValueError, RecursionError):

@@ -7,7 +7,7 @@ and is paid for what is shown alone: lines beyond that have the tone of their si
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, pairwise
 from types import MappingProxyType
 from typing import Final
 
@@ -16,7 +16,7 @@ import msgspec
 from supervisor.acp import extensions
 from supervisor.display.code_tones import Span, language_of, spans
 from supervisor.display.escape import name, visible
-from supervisor.display.fragments import Fragments, Line, rows_within
+from supervisor.display.fragments import Fragments, Line, marked_rows
 from supervisor.display.git_words import own_part
 from workers.changes.diff import Budget, edits
 
@@ -45,8 +45,6 @@ _FAR: Final = re.compile(" {61,}")
 """Blanks that push off a screen what follows them."""
 _AHEAD: Final = 3
 """So many times the lines that are shown are looked at: what a line has become may stand below."""
-_FURTHER: Final = "↪"
-"""What rows of a line begin with that are not its first."""
 _PAINTED: Final = 2000
 """Lines of one text that are coloured by word and by language."""
 _LONGEST: Final = 1000
@@ -130,9 +128,8 @@ def folded(
     """
     left = sum(map(_line_count, changes))
     for line in painted(changes, colour=colour, lines=rows * _AHEAD):
-        pieces = list(rows_within(line, columns, len(_FURTHER))) if columns else [line]
-        further: Iterator[Fragments] = ([("dim", _FURTHER), *piece] for piece in pieces[1:])
-        yield from islice((pieces[0], *further), rows)
+        pieces = list(marked_rows(line, columns))
+        yield from pieces[:rows]
         rows -= len(pieces)
         left -= rows >= 0
         if rows <= 0:

@@ -3,8 +3,8 @@
 Rule: texts are visible already (`supervisor.display.escape`); escape sequences come from `styled` alone.
 """
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
 
 from supervisor.display.columns import broken
 
@@ -26,6 +26,10 @@ _CODES: Final = {
     "cyan": "36",
 }
 _WEIGHTS: Final = frozenset({"bold", "dim", "reverse"})
+_FURTHER: Final = "↪"
+"""What rows of a line begin with that are not its first."""
+_NARROWEST: Final = 8
+"""Columns below which nothing is broken any further."""
 
 
 def styled(fragments: Fragments, *, colour: bool) -> str:
@@ -61,3 +65,27 @@ def _parted(fragments: Fragments, length: int) -> tuple[Fragments, Fragments]:
         taken.append((tone, text))
         length -= len(text)
     return taken, []
+
+
+def marked_rows(fragments: Fragments, columns: int) -> Iterator[Fragments]:
+    """Yield a line as rows of at most `columns`, 0 for one row; all but the first are marked as such."""
+    if not columns:
+        yield fragments
+        return
+    first, *further = rows_within(fragments, columns, len(_FURTHER))
+    yield first
+    yield from ([("dim", _FURTHER), *row] for row in further)
+
+
+class ReportPage(NamedTuple):
+    """The page of a report: how wide it is, 0 where that does not matter, and whether tones are seen."""
+
+    columns: int = 0
+    toned: bool = False
+
+    def rows(self, lines: Iterable[Fragments], indent: str) -> Iterator[str]:
+        """Yield lines as they are printed, all rows of them further in."""
+        columns = max(_NARROWEST, self.columns - len(indent)) if self.columns else 0
+        for line in lines:
+            for row in marked_rows(line, columns):
+                yield indent + (styled(row, colour=True) if self.toned else plain(row))

@@ -6,6 +6,7 @@ only ever added.
 
 import msgspec
 
+from supervisor.acp.extensions import ChangedName
 from supervisor.journal.facts import Flow, Source
 
 
@@ -33,6 +34,8 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     """How much would change, counted; empty where it was not rehearsed."""
     names: tuple[str, ...] = ()
     """The first of it."""
+    differences: tuple[ChangedName, ...] = ()
+    """Of the texts among it, as far as the journal has them."""
     refused: tuple[str, ...] = ()
     """What it tried besides, and was refused."""
     traffic: str = ""

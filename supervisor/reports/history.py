@@ -5,7 +5,7 @@ Rule: reading changes nothing. Formats are pure functions of a session's entries
 Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, FaultsAllowed, Unreadable.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -21,7 +21,10 @@ from supervisor.categories.media import MediaConfig
 from supervisor.categories.restore import UndoConfig
 from supervisor.config.settings import Settings
 from supervisor.display.changes import detailed
+from supervisor.display.command_output import output_text
+from supervisor.display.differences import FOLDED, folded, shown
 from supervisor.display.escape import document, name, one_line, visible
+from supervisor.display.fragments import ReportPage
 from supervisor.display.proposed_effects import presented
 from supervisor.errors import ConfigError
 from supervisor.journal.contents import ContentStore
@@ -57,6 +60,16 @@ from supervisor.tools.outcomes import availability_notice
 from supervisor.undo.packs import PackStore
 
 _WIDTH: Final = 100
+_WITHIN: Final = "      "
+"""What lines begin with that belong to a line of a call."""
+_NARROWEST: Final = 8
+"""Columns that they have at least."""
+_HEAD: Final = 3
+_TAIL: Final = 9
+"""Lines of a command's output that are shown: of its beginning, and of its end, where results stand."""
+_PLAIN: Final = ReportPage()
+TEXT: Final = "text"
+"""The format for people."""
 _DAMAGES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "changed": "CHANGED: what follows, row {row} of the journal, is not what was written",
@@ -110,8 +123,10 @@ def _line(summary: Summary) -> SessionLine:
     )
 
 
-def history(settings: Settings, wanted: str, form: str) -> str:
-    """Return a session in one of `FORMATS`. `wanted` is its id, or the end of it where that is unique.
+def history(settings: Settings, wanted: str, form: str, page: ReportPage = _PLAIN) -> str:
+    """Return a session in one of `FORMATS`, or as text for a page.
+
+    `wanted` is its id, or the end of it where that is unique.
 
     Raises:
         ConfigError: no such session, or several.
@@ -121,10 +136,12 @@ def history(settings: Settings, wanted: str, form: str) -> str:
         raise ConfigError(f"No session {wanted!r}: there is no journal yet.")
     with open_journal(settings.journal) as journal:
         entries = session_named(journal, wanted)
+    if form == TEXT:
+        return _as_text(entries, page)
     return FORMATS[form](entries, ContentStore(settings.contents, settings.config.section(MediaConfig)))
 
 
-def _as_text(entries: Sequence[JournalEntry], _store: ContentStore) -> str:
+def _as_text(entries: Sequence[JournalEntry], page: ReportPage) -> str:
     """Return an account whose lines cannot be mistaken: only what Strongroom says itself stands at the margin."""
     lines: list[str] = []
     running: dict[str, list[str]] = {}
@@ -143,11 +160,10 @@ def _as_text(entries: Sequence[JournalEntry], _store: ContentStore) -> str:
             case CallStarted():
                 running[fact.call] = _call_lines(fact, running.get(fact.call, []))
             case CallDecided():
-                running.setdefault(fact.call, []).extend(_decision_lines(fact))
+                running.setdefault(fact.call, []).extend((*_decision_lines(fact), *_differences(fact, page)))
             case CallEnded():
                 lines += running.pop(fact.call, [f"* {one_line(fact.tool, _WIDTH)} ({one_line(fact.call, _WIDTH)})"])
-                mark = "ok" if fact.ok else str(fact.kind)
-                lines.append(f"    {mark}: {one_line(result_text(fact) if fact.ok else fact.content, _WIDTH)}")
+                lines += _outcome_lines(fact, page)
             case _:
                 lines += [f"({note})" for note in _notes(fact)]
     for call in running.values():
@@ -251,6 +267,29 @@ def _decision_lines(fact: CallDecided) -> list[str]:
     return [*lines, f"    {who or 'the person'} said: {one_line(fact.remark, _WIDTH)}"] if fact.remark else lines
 
 
+def _differences(fact: CallDecided, page: ReportPage) -> Iterator[str]:
+    """Yield the beginning of what a commit has changed in texts."""
+    if fact.committed and fact.effects is not None:
+        more = f"; `strongroom why {one_line(fact.call, _WIDTH)}` shows all"
+        columns = max(_NARROWEST, page.columns - len(_WITHIN)) if page.columns else 0
+        found = folded(shown(presented(fact.effects)), columns, FOLDED, more, colour=page.toned)
+        yield from page.rows(found, _WITHIN)
+
+
+def _outcome_lines(fact: CallEnded, page: ReportPage) -> list[str]:
+    """Return how a call ended; of a command the two ends of what it printed."""
+    mark = f"    {'ok' if fact.ok else fact.kind}"
+    result = result_text(fact) if fact.ok else fact.content
+    said = output_text(fact.tool, result)
+    if said == result or "\n" not in said.strip():
+        return [f"{mark}: {one_line(said, _WIDTH)}"]
+    lines = visible(said).strip("\n").split("\n")
+    left = len(lines) - _HEAD - _TAIL
+    if left > 1:
+        lines[_HEAD:-_TAIL] = [f"... {left} more lines; `--format json` has all"]
+    return [mark, *page.rows(([("", one_line(line, _WIDTH))] for line in lines), _WITHIN)]
+
+
 def _changes(fact: CallDecided) -> str:
     back = f"takes back {one_line(fact.undoes, _WIDTH)}; " if fact.undoes else ""
     if fact.effects is None:
@@ -304,7 +343,7 @@ def _as_gemini(entries: Sequence[JournalEntry], store: ContentStore) -> str:
 
 
 FORMATS: Final[Mapping[str, Callable[[Sequence[JournalEntry], ContentStore], str]]] = MappingProxyType(
-    {"text": _as_text, "json": _as_json, "anthropic": _as_anthropic, "gemini": _as_gemini}
+    {"json": _as_json, "anthropic": _as_anthropic, "gemini": _as_gemini}
 )
 
 

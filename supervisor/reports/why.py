@@ -14,7 +14,10 @@ import msgspec
 
 from supervisor.agent.blocks import result_text
 from supervisor.display.changes import detailed
+from supervisor.display.command_output import output_text
+from supervisor.display.differences import painted, shown
 from supervisor.display.escape import name, one_line, visible
+from supervisor.display.fragments import ReportPage
 from supervisor.display.proposed_effects import presented
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import (
@@ -50,6 +53,9 @@ _SOURCES: Final = 5
 """Sources of what was shown before that are kept."""
 _SCREEN: Final = 24
 """Lines that the whole has, where it can."""
+_WITHIN: Final = "  "
+"""What lines of differences begin with."""
+_PLAIN: Final = ReportPage()
 _FEW: Final = 3
 """Lines of the outcome that are told in any case."""
 
@@ -132,8 +138,11 @@ def call_record_of(
     return _undo(known, SessionChanges(entries), holds) if known.effect else known
 
 
-def as_text(known: Why) -> str:
-    """Return the account for one screen; only what Strongroom says itself stands at the margin."""
+def as_text(known: Why, page: ReportPage = _PLAIN) -> str:
+    """Return the account for one screen, and below it the differences of what was judged last, all of them.
+
+    Only what Strongroom says itself stands at the margin.
+    """
     using = f"profile {known.profile}, root {known.root}"
     rows = [("call", f"{known.call} {known.tool}, turn {known.turn} of the session {known.session}"), ("in", using)]
     if known.turn:
@@ -160,7 +169,8 @@ def as_text(known: Why) -> str:
         rows.append(("lost", f"{_rows(known.unreadable)} of this session cannot be read, perhaps about this call"))
     lines = [f"{name:8} {one_line(text, _WIDTH)}" for name, text in rows]
     content = [f"         {line}" for line in visible(known.content).split("\n") if line]
-    return "\n".join([*lines, *content[: max(_FEW, _SCREEN - len(lines))]])
+    found = painted(known.judged[-1].differences, colour=page.toned) if known.judged else ()
+    return "\n".join([*lines, *content[: max(_FEW, _SCREEN - len(lines))], *page.rows(found, _WITHIN)])
 
 
 def _rows(numbers: Sequence[int]) -> str:
@@ -278,6 +288,7 @@ def _decided(fact: CallDecided, at: str) -> Judged:
         judged,
         changes="; ".join(filter(None, (f"git: {effects.git}" * bool(effects.git), detailed(effects)))),
         names=(*names, f"and {rest} more") if rest > 0 else names,
+        differences=tuple(shown(effects)),
         refused=tuple(f"{each.kind} {name(each.what)}" for each in effects.refused),
         traffic=effects.traffic,
     )
@@ -298,7 +309,7 @@ def _undo(known: Why, changes: SessionChanges, holds: Callable[[str], bool]) -> 
 
 
 def _outcome(known: Why, fact: CallEnded) -> Why:
-    text = result_text(fact) if fact.ok else fact.content
+    text = output_text(fact.tool, result_text(fact)) if fact.ok else fact.content
     content = "\n".join(text[:_LENGTH].split("\n")[:_LINES])
     if len(content) < len(text.rstrip("\n")):
         content += "..."

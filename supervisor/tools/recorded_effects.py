@@ -11,6 +11,7 @@ import msgspec
 
 from supervisor.display.package_folders import folder_of
 from supervisor.rules.install_effects import names_packages
+from workers.changes.diff import Diff, shortened
 from workers.changes.effects import Change, Effects, What
 
 CHANGES: Final = 200
@@ -35,10 +36,17 @@ def recorded_effects(effects: Effects) -> Effects:
     remaining = DIFFS
     changes: list[Change] = []
     for each in sorted(by_weight[:CHANGES], key=lambda each: each.path):
-        remaining -= len(each.diff)
-        fits = remaining >= 0 or not each.diff
-        changes.append(each if fits else msgspec.structs.replace(each, diff="", diff_left_out=_LEFT_OUT))
+        changes.append(each if len(each.diff) <= remaining else _with_less(each, remaining))
+        remaining -= len(changes[-1].diff)
     return msgspec.structs.replace(effects, changes=tuple(changes), left_out=dict(left_out))
+
+
+def _with_less(change: Change, room: int) -> Change:
+    """Return a change with so much of its difference as there is room for, cut between lines."""
+    kept = shortened(Diff(change.diff, 0), room)
+    words = f"{kept.left_out} more line{'s' * (kept.left_out > 1)} not recorded" if kept.text else _LEFT_OUT
+    said = "; ".join(filter(None, (change.diff_left_out, words)))
+    return msgspec.structs.replace(change, diff=kept.text, diff_left_out=said)
 
 
 def _rank(change: Change) -> tuple[bool, ...]:

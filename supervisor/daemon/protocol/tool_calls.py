@@ -199,8 +199,9 @@ def ended(
 
 def _result(fact: CallEnded) -> str:
     """Return the result of a call that ended well: of a command as it was printed, safe to show."""
-    tool, said = find_tool(fact.tool), result_text(fact)
-    return visible(output_text(said)) if tool is not None and tool.runs else said
+    said = result_text(fact)
+    text = output_text(fact.tool, said)
+    return said if text == said else visible(text)
 
 
 def _written(fact: CallEnded) -> Iterator[str]:

@@ -20,4 +20,5 @@ TEXTS: Final = {
 
 @pytest.mark.parametrize("result", TEXTS, ids=range(len(TEXTS)))
 def test_what_was_printed_is_text(result: str) -> None:
-    assert output_text(result) == TEXTS[result]
+    assert output_text("exec_shell", result) == TEXTS[result]
+    assert output_text("read_file", result) == result

@@ -1,6 +1,7 @@
 """What a history may claim: nobody else's words pass for Strongroom's own, and no call is lost."""
 
 import json
+import re
 import time
 import tracemalloc
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 from supervisor.config.settings import Settings
+from supervisor.display.fragments import ReportPage
 from supervisor.journal.facts import (
     CallDecided,
     CallEnded,
@@ -231,6 +233,44 @@ def test_a_history_shows_what_a_call_changed_and_who_let_it(journal: Journal, se
         "    takes back a; nothing was to be changed",
         "    ok: Well.",
     ]
+
+
+WRITTEN: Final = "".join(f"+line {number}\n" for number in range(40))
+EDITED: Final = Change("a.py", "added", None, NodeState("file", 0o644), diff=f"@@ -0,0 +1,40 @@\n{WRITTEN}")
+EDIT: Final[list[Fact]] = [
+    CallStarted(1, "e", "edit_file", "{}", True, "allow", "", rehearsed=True),
+    CallDecided(1, "e", "allow", "", True, Effects((EDITED,), {"added": 1}, b""), kept="pack"),
+    CallEnded(1, "e", "edit_file", True, "Wrote a.py."),
+]
+
+
+def test_a_history_shows_the_beginning_of_a_difference_and_output_as_text(journal: Journal, settings: Settings) -> None:
+    printed = json.dumps({"stdout": "".join(f"{number}\n" for number in range(30)), "stderr": "oh\x1b", "exit_code": 1})
+    lines = told(journal, settings, *EDIT, CallEnded(1, "r", "run_cmd", True, printed))
+    assert lines[:5] == [
+        "* edit_file {} (e)",
+        "    committed, 1 file: 1 added: a.py",
+        "      A a.py  +40 -0",
+        "      @@ -0,0 +1,40 @@",
+        "      +line 0",
+    ]
+    assert lines[22:27] == [
+        "      ... 22 more lines; `strongroom why e` shows all",
+        "    ok: Wrote a.py.",
+        "* run_cmd (r)",
+        "    ok",
+        "      0",
+    ]
+    assert lines[-10:-8] == ["      ... 20 more lines; `--format json` has all", "      23"]
+    assert lines[-2:] == ["      oh\\x1b", "      exit code 1"]
+
+
+def test_on_a_terminal_a_difference_has_colours_and_its_width(journal: Journal, settings: Settings) -> None:
+    journal.append("s", *EDIT)
+    text = history(settings, "s", "text", ReportPage(20, toned=True))
+    shown = [line for line in text.split("\n") if line.startswith("      ")]
+    assert "      \x1b[36m@@ -0,0 +1,40 \x1b[0m" in shown
+    assert max(len(re.sub("\x1b[^m]*m", "", line)) for line in shown) <= 20
 
 
 def test_no_words_of_a_person_or_a_profile_pass_for_strongrooms(journal: Journal, settings: Settings) -> None:

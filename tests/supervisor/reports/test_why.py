@@ -301,6 +301,15 @@ def test_a_screen_says_what_was_decided_about_changes(journal: Journal, facts: l
     assert len(text.splitlines()) <= 24
 
 
+def test_below_the_screen_stands_the_whole_difference(journal: Journal) -> None:
+    diff = "@@ -1,0 +1,99 @@\n" + "".join(f"+{number}\n" for number in range(99))
+    changed = Change("a.py", "added", None, NodeState("file", 0o644), diff=diff)
+    lived(journal, REPLIED, REHEARSED, decided(effects=Effects((changed,), {"added": 1}, b"")), ENDED)
+    lines = as_text(explain(journal, "toolu_1")).split("\n")
+    assert lines[-101:-98] == ["  A a.py  +99 -0", "  @@ -1,0 +1,99 @@", "  +0"]
+    assert lines[-1] == "  +98"
+
+
 def test_a_change_that_only_a_lost_commit_would_have_made_has_no_undo(journal: Journal) -> None:
     lived(journal, REPLIED, REHEARSED, DECIDED, ANEW, replace_all(ENDED, ok=False, kind="worker_crashed"))
     known = explain(journal, "toolu_1")
