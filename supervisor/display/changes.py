@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from supervisor.acp import extensions
-from supervisor.display.command_text import text_of
+from supervisor.display.command_text import text_argument, text_of
 from supervisor.display.differences import LETTERS, differences
 from supervisor.display.escape import is_padded, name
 from supervisor.display.fragments import Line
@@ -140,7 +140,7 @@ def introduced(review: extensions.ApprovalRequest, *, short: bool = False) -> li
     """Return what a person should see before they decide, but for the differences of texts."""
     lines: list[Line] = []
     text = text_of(review.tool, review.arguments)
-    if is_padded(text):
+    if is_padded(text) and (review.effects is None or text_argument(review.tool, review.arguments) is None):
         lines.append(("bold red", f"! It holds long runs of blanks; with those counted it is: {name(text)}"))
     if review.stage in _STAGES:
         lines += [("yellow", name(review.reason)), ("bold yellow", _STAGES[review.stage])]

@@ -7,11 +7,14 @@ them. A call that no line can say has none. How long it may take is no part of t
 import json
 import math
 import shlex
-from typing import Any
+from typing import Any, Final
 
 from supervisor.display.escape import name, one_line
 from supervisor.display.unique_names import unique_names
 from workers.catalog import find_tool
+
+_TEXTS: Final = ("content", "new")
+"""Arguments that are new text of a file."""
 
 
 def words_of(tool: str, arguments: str) -> str | None:
@@ -67,6 +70,14 @@ def title_of(tool: str, arguments: str, width: int = 100) -> str:
     row = find_tool(tool)
     about = _object(arguments).get(row.subject) if row is not None else None
     return one_line(f"{tool} {name(about)}" if isinstance(about, str) else tool, width)
+
+
+def text_argument(tool: str, arguments: str) -> tuple[str, dict[str, str]] | None:
+    """Return which argument of a call is new text of a file, and all of them; None where there is no such text."""
+    row, given = find_tool(tool), _object(arguments)
+    if row is None or row.kind != "edit" or not all(isinstance(each, str) for each in given.values()):
+        return None
+    return next(((key, given) for key in _TEXTS if key in given), None)
 
 
 def time_of(arguments: str) -> dict[str, float]:

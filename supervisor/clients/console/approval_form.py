@@ -12,8 +12,9 @@ import msgspec
 
 from supervisor.acp import extensions
 from supervisor.clients.console.styled_text import pretty
+from supervisor.display.argument_text import argument_text
 from supervisor.display.changes import TITLES, counted_unseen
-from supervisor.display.command_text import as_arguments, time_of, words_of
+from supervisor.display.command_text import as_arguments, text_argument, time_of, words_of
 from supervisor.display.escape import name, visible
 from supervisor.display.unique_names import unique_names
 from supervisor.rules.edited_rule import edited
@@ -141,7 +142,8 @@ class ApprovalForm:
     """One question's text.
 
     `text` is what to put into the box; `key` is the argument whose value it is, "" where it is the words of a command,
-    the arguments as JSON, or where there is no call, a sentence.
+    the arguments as JSON, or where there is no call, a sentence. `brief` says that a difference shows what is asked
+    about, and the box need not.
     """
 
     def __init__(self, request: extensions.ApprovalRequest) -> None:
@@ -149,10 +151,17 @@ class ApprovalForm:
         self.key, self.text = "", ""
         self._time = time_of(request.arguments)
         self._words = words_of(request.tool, request.arguments)
+        self._besides: dict[str, Any] = self._time
+        """What stays of the arguments when the text is changed."""
+        written = text_argument(request.tool, request.arguments) if request.stage == "effects" else None
+        self.brief = written is not None
         if request.stage in TITLES:
             self.text = visible(f"{TITLES[request.stage]}? {request.reason}")
         elif self._words is not None and _seen(self._words):
             self.text = self._words
+        elif written is not None and _seen(written[1][written[0]]):
+            self.key, self._besides = written
+            self.text = self._besides[self.key]
         else:
             self._words = None
             self.key, self.text = _laid_out(request.arguments, self._time)
@@ -168,6 +177,16 @@ class ApprovalForm:
         return (
             "".join([kind, *(f", {each:g} s at most" for each in self._time.values())]) if kind else "arguments, JSON"
         )
+
+    @property
+    def to_read(self) -> str:
+        """The text as people read it, where it can be edited as JSON alone."""
+        return self.text if self.key or self._words is not None else argument_text(self.request.arguments)
+
+    @property
+    def is_escaped(self) -> bool:
+        """Whether the box shows some text by its escapes in JSON."""
+        return not self.key and self._words is None and "\\" in self.text
 
     def is_changed(self, text: str) -> bool:
         """Say whether a text is another than what was asked about."""
@@ -236,7 +255,7 @@ class ApprovalForm:
             except ValueError as error:
                 raise ValueError(f"These are not the words of a command: {error}.") from error
         if self.key:
-            return json.dumps({self.key: text, **self._time}, ensure_ascii=False)
+            return json.dumps({**self._besides, self.key: text}, ensure_ascii=False)
         try:
             found = json.loads(text, object_pairs_hook=unique_names, parse_constant=_refused)
         except (ValueError, RecursionError) as error:

@@ -14,6 +14,7 @@ from supervisor.clients.console.approval_form import ApprovalForm, offered_rule,
 from supervisor.clients.console.proposal_pages import ProposalPages
 from supervisor.clients.console.shown import Item
 from supervisor.clients.console.typed_lines import TypedLines
+from supervisor.display.command_text import title_of
 from supervisor.display.escape import visible
 from supervisor.rules.edited_rule import editable
 
@@ -57,8 +58,9 @@ class PlainApproval:
         """Ask until it is decided."""
         form = self._form
         self._pages.first(_ROWS)
-        about = f"{form.request.tool}, {form.label}:\n{form.text}\n({form.request.reason})"
-        self._write(about if form.label else form.text)
+        what = title_of(form.request.tool, form.request.arguments)
+        asked = what if form.brief else f"{form.request.tool}, {form.label}:\n{form.to_read}"
+        self._write(f"{asked}\n({form.request.reason})" if form.label else form.text)
         decided = False
         while not decided:
             answer = await self.lines.answer(self._prompt())

@@ -44,6 +44,8 @@ _LONG: Final = 10
 _BESIDES: Final = 6
 """Rows that the frame of the box, and what is around it, take of a screen."""
 _LEAST: Final = 6
+_BRIEF: Final = 3
+"""Rows of a text that a difference shows, until it is edited."""
 _HINT_FRAME: Final = 7
 """Columns of the box's edge that are never text, and the blanks around it."""
 
@@ -119,6 +121,11 @@ class ApprovalQueue:
     def _typed_yes(self) -> str:
         """Why Enter alone is no yes, but "y"; empty where it is one."""
         return self._wants_yes or (self._pages.unread if self._pages is not None else "")
+
+    @property
+    def rows(self) -> int:
+        """How many rows of the screen the box may take: few where a difference is what is asked about."""
+        return _BRIEF if self._form is not None and self._form.brief and not self._engaged else size().rows // 2
 
     # --- keys -----------------------------------------------------------------------------------------------------
 
@@ -393,11 +400,13 @@ class ApprovalQueue:
         self._wants_yes = typed_yes(question.request, question.params.tool_call.kind)
         rows = size().rows
         first_seen = question.request.stage in ("call", "direct")
-        self._pages = self._pages_of(question, self._form.text if first_seen and not _fits(self._form.text) else "")
-        if self._pages is not None:
-            self._pages.first(max(_LEAST, rows - _BESIDES - min(_needed(self._form.text), rows // 2)))
-        self._fill()
+        unread = first_seen and (self._form.is_escaped or not _fits(self._form.text))
+        self._pages = self._pages_of(question, self._form.to_read if unread else "")
         self._engaged, self._early, self._has_room = False, "", True
+        if self._pages is not None:
+            self._pages.first(max(_LEAST, rows - _BESIDES - min(_needed(self._form.text), self.rows)))
+        self._fill()
+        self._engaged = False
         self.read_anew()
         if not self._beats:
             self._beat()
@@ -406,7 +415,7 @@ class ApprovalQueue:
     def _fill(self) -> None:
         assert self._form is not None
         text = self._form.text
-        self.box.set_document(Document(text, len(text) if _fits(text) else 0), bypass_readonly=True)
+        self.box.set_document(Document(text, len(text) if _needed(text) <= self.rows else 0), bypass_readonly=True)
 
     def _engage(self, _box: Buffer) -> None:
         self._engaged = True

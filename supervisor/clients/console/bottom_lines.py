@@ -154,7 +154,11 @@ class Drawn:
         def tail() -> str:
             return status.tail(line.ahead)
 
-        typed, box, reason = _input(line, "> "), _input(approvals.box, ""), _input(approvals.reason, "why? ")
+        typed, box, reason = (
+            _input(line, "> "),
+            _input(approvals.box, "", lambda: approvals.rows),
+            _input(approvals.reason, "why? "),
+        )
         confirmation = FormattedTextControl(
             lambda: [("class:bold class:yellow", approvals.confirmation(size().columns))], focusable=True
         )
@@ -201,14 +205,14 @@ def _text(content: Callable[[], Any]) -> Window:
     return Window(FormattedTextControl(content), dont_extend_height=True)
 
 
-def _input(buffer: Buffer, prompt: str) -> Window:
+def _input(buffer: Buffer, prompt: str, rows: Callable[[], int] = lambda: size().rows // 2) -> Window:
     def prefix(number: int, wrapped: int) -> StyleAndTextTuples:
         first = number == 0 and wrapped == 0
         return [("class:prompt", prompt if first else " " * len(prompt))]
 
     return Window(
         BufferControl(buffer, focusable=True),
-        height=lambda: Dimension(min=1, max=max(1, size().rows // 2)),
+        height=lambda: Dimension(min=1, max=max(1, rows())),
         get_line_prefix=prefix,
         wrap_lines=True,
         dont_extend_height=True,

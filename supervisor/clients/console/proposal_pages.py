@@ -12,7 +12,7 @@ from supervisor.acp import extensions
 from supervisor.clients.console.shown import Item, ShownProposal
 from supervisor.display import changes
 from supervisor.display.columns import cut, width, wrapped
-from supervisor.display.command_text import text_of
+from supervisor.display.command_text import text_argument, text_of, title_of
 from supervisor.display.differences import painted, shown
 from supervisor.display.escape import name, visible
 from supervisor.display.fragments import Fragments, plain, rows_within
@@ -61,8 +61,10 @@ class ProposalPages:
         self._lines = self._framed(lines, printed) if lines or printed.strip() else []
         short = self._explained(request, short=True)
         self._summary = self._framed(short, printed) if short != lines else []
+        edits = text_argument(request.tool, request.arguments) is not None
         about = f"{request.tool} {name(text_of(request.tool, request.arguments))}"
-        self._head = cut(f"? {changes.TITLES.get(request.stage, about)}", self._columns)
+        asked = title_of(request.tool, request.arguments) if edits else changes.TITLES.get(request.stage, about)
+        self._head = cut(f"? {asked}", self._columns)
         self._begin = self._end = 0
         """What was shown last, and up to where all was."""
         self._rows = 0

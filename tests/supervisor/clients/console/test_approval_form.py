@@ -52,6 +52,26 @@ def test_a_question_that_no_call_is_behind_is_a_sentence(stage: extensions.Stage
     assert (found.text, found.label) == (text, "")
     assert found.settle(text) == ""
     assert found.edited is None
+def written(arguments: dict[str, str], tool: str = "write_file") -> ApprovalForm:
+    effects = extensions.ProposedEffects(changes=[extensions.ChangedName(path="a", what="added", diff="+x\n")])
+    return form(json.dumps(arguments), tool, stage="effects", effects=effects)
+
+
+def test_new_text_of_a_file_is_edited_as_text_and_the_rest_stays() -> None:
+    found = written({"path": "a", "content": "漢\n# b\n"})
+    assert (found.key, found.text, found.brief) == ("content", "漢\n# b\n", True)
+    assert found.settle("c\n") == ""
+    assert json.loads(found.edited or "") == {"path": "a", "content": "c\n"}
+    edit = written({"path": "a", "old": "x\ty", "new": "z"}, "edit_file")
+    assert edit.settle("w") == ""
+    assert json.loads(edit.edited or "") == {"path": "a", "old": "x\ty", "new": "w"}
+
+
+def test_new_text_with_what_cannot_be_seen_is_edited_as_json() -> None:
+    found = written({"path": "a", "content": "x\u202e\n"})
+    assert (found.key, found.is_escaped, found.brief) == ("", True, True)
+    assert '"content": "x\\u202e\\n"' in found.text
+    assert found.to_read == "path: a\ncontent:\n  x\\u202e"
 
 
 EDITED: Final = [

@@ -1,6 +1,7 @@
 """The bar, the lines, the completions and the memory of the console, without a terminal."""
 
 import io
+import json
 from typing import Any, Final
 
 import msgspec
@@ -275,6 +276,25 @@ def test_many_changes_begin_with_a_summary_and_are_paged_through() -> None:
     assert screen.shown[-1] == "└ lines 151 to 151 of 151, the end"
     screen.pages.everything()
     assert (screen.shown[1:-1], screen.shown[-1]) == (read, "└")
+
+
+def test_an_edit_is_named_by_its_file_and_its_blanks_are_seen_in_its_difference() -> None:
+    content = f"if x:\n{' ' * 40}pass\n"
+    effects = extensions.ProposedEffects(
+        changes=[extensions.ChangedName(path="a.py", what="added", diff=f"+if x:\n+{' ' * 40}pass\n")],
+        totals={"added": 1},
+    )
+    arguments = json.dumps({"path": "a.py", "content": content})
+    asked = extensions.ApprovalRequest("write_file", arguments, "", stage="effects", effects=effects)
+    screen = Screen(asked)
+    screen.pages.everything()
+    assert screen.shown[:4] == [
+        "┌ ? write_file a.py",
+        "│ Would change 1 file: 1 added",
+        "│   A  a.py",
+        "│ A a.py  +2 -0",
+    ]
+    assert screen.shown[-2] == f"│ +{' ' * 40}pass"
 
 
 @pytest.mark.parametrize(("columns", "shown"), [(80, True), (200, False)])
