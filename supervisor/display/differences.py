@@ -157,7 +157,7 @@ def _found(changes: Iterable[extensions.ChangedName], lines: int | None = None) 
         if change.diff_left_out:
             where = "" if change.diff else f"{name(change.path)}: "
             foot = "dim", f"{where}{name(change.diff_left_out)}"
-        yield _TextDifference(change.path, head, _counts(change.diff), tuple(map(_with_blanks, kept)), foot)
+        yield _TextDifference(change.path, head, _counts(change), tuple(map(_with_blanks, kept)), foot)
         lines = None if lines is None else lines - len(kept) - 1
         if lines is not None and lines <= 0:
             return
@@ -167,9 +167,10 @@ def _toned(line: str) -> Line:
     return _MARKS.get(line[:1], ""), line
 
 
-def _counts(diff: str) -> str:
-    new, gone = (f"\n{diff}".count(f"\n{mark}") for mark in "+-")
-    return f"  +{new} -{gone}" if diff else ""
+def _counts(change: extensions.ChangedName) -> str:
+    """Return how many lines are new and gone, where all of them are told."""
+    new, gone = (f"\n{change.diff}".count(f"\n{mark}") for mark in "+-")
+    return f"  +{new} -{gone}" if change.diff and not change.diff_left_out else ""
 
 
 def _with_blanks(line: str) -> str:

@@ -23,7 +23,7 @@ from supervisor.display.columns import broken, cut, off_frame, width, wrapped
 from supervisor.display.command_text import title_of
 from supervisor.display.differences import FOLDED, folded, painted
 from supervisor.display.escape import document, visible
-from supervisor.display.fragments import Fragments, plain, rows_within
+from supervisor.display.fragments import Fragments, marked_rows, plain, rows_within
 
 _NOTES: Final[Mapping[Tone, tuple[str, str]]] = {
     "error": ("red", "error: "),
@@ -58,10 +58,13 @@ def lines_of(
     if isinstance(item, ShownCall):
         return call_lines(item, columns, wrap=wrap, colour=colour, news=news)
     lines = _lines_of(item, columns, wrap=wrap)
-    wrap &= not isinstance(item, ShownProposal)
+    if wrap and not isinstance(item, ShownProposal):
+        lines = [piece for line in lines for piece in _fitted(line, columns)]
     if isinstance(item, Document):
-        lines += painted(item.differences, colour=colour)
-    return [piece for line in lines for piece in (_fitted(line, columns) if wrap else [line])]
+        found = painted(item.differences, colour=colour)
+        room = columns - len(_FURTHER) if wrap else 0
+        lines += ([("", _FURTHER), *row] for line in found for row in marked_rows(line, room))
+    return lines
 
 
 def _fitted(line: Fragments, columns: int) -> list[Fragments]:

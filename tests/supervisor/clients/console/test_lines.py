@@ -195,8 +195,8 @@ def test_an_edit_shows_its_difference_folded_and_all_of_it_on_request() -> None:
     assert ("green reverse", "2") in lines[3]
     assert all(width(plain(line)) <= 20 for line in lines_of(edited(), 20, wrap=True))
     whole = [plain(line) for line in lines_of(call_document(edited()), 80, wrap=True)]
-    assert whole[-33:-29] == [line[2:] for line in shown[:4]]
-    assert whole[-29:] == [" pass"] * 29
+    assert whole[-33:-29] == shown[:4]
+    assert whole[-29:] == ["   pass"] * 29
 
 
 def test_what_was_shown_before_it_was_decided_is_not_shown_again() -> None:
