@@ -1,0 +1,226 @@
+"""Text of a session for people, line by line. Pure.
+
+Rule: its lines cannot be mistaken: only what Strongroom says itself stands at the margin.
+
+Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, FaultsAllowed, Unreadable.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from supervisor.agent.blocks import result_text
+from supervisor.agent.models.model import message_text
+from supervisor.agent.transcript import Transcript
+from supervisor.display.changes import detailed
+from supervisor.display.command_output import output_text
+from supervisor.display.differences import FOLDED, folded, shown
+from supervisor.display.escape import name, one_line, visible
+from supervisor.display.fragments import ReportPage
+from supervisor.display.proposed_effects import presented
+from supervisor.journal.facts import (
+    CallDecided,
+    CallEnded,
+    CallStarted,
+    ContentsRefused,
+    Fact,
+    ModeChanged,
+    ModelRetried,
+    ModelSwitched,
+    OptionChosen,
+    Replied,
+    RuleRevoked,
+    SessionChanged,
+    SessionDeleted,
+    SessionOpened,
+    ToolsChanged,
+    TurnEnded,
+    TurnQuestioned,
+    TurnResumed,
+    TurnStarted,
+    TurnSuspended,
+    effective,
+)
+from supervisor.journal.index import utc
+from supervisor.journal.journal import JournalEntry
+from supervisor.tools.content_words import described, refusal_notice
+from supervisor.tools.outcomes import availability_notice
+
+_WIDTH: Final = 100
+_WITHIN: Final = "      "
+"""What lines begin with that belong to a line of a call."""
+_NARROWEST: Final = 8
+"""Columns that they have at least."""
+_HEAD: Final = 3
+_TAIL: Final = 9
+"""Lines of a command's output that are shown: of its beginning, and of its end, where results stand."""
+_DAMAGES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "changed": "CHANGED: what follows, row {row} of the journal, is not what was written",
+        "unchecked": "the row before {row} is lost, so nobody can say whether what follows was changed",
+        "unreadable": "row {row} of the journal cannot be read",
+    }
+)
+_NAMED: Final = 3
+"""Names that are told of what a call has changed."""
+
+
+def session_text(entries: Sequence[JournalEntry], page: ReportPage) -> str:
+    """Return an account whose lines cannot be mistaken: only what Strongroom says itself stands at the margin."""
+    lines: list[str] = []
+    running: dict[str, list[str]] = {}
+    for entry in entries:
+        fact = entry.fact
+        lines += [f"({_DAMAGES[entry.damage].format(row=entry.seq)})"] if entry.damage else []
+        match fact:
+            case SessionOpened():
+                lines.append(f"session {entries[0].session}, {_profile_and_model(fact)}")
+                lines.append(f"root {one_line(fact.context.working_directory, 4096)}")
+            case TurnStarted():
+                lines += ["", *_prefixed("> ", "\n".join(f"[{described(each)}]" for each in fact.contents))]
+                lines += _prefixed("> ", fact.text)
+            case Replied():
+                lines += _prefixed("  ", message_text(fact.content).strip())
+            case CallStarted():
+                running[fact.call] = _call_lines(fact, running.get(fact.call, []))
+            case CallDecided():
+                running.setdefault(fact.call, []).extend((*_decision_lines(fact), *_differences(fact, page)))
+            case CallEnded():
+                lines += running.pop(fact.call, [f"* {one_line(fact.tool, _WIDTH)} ({one_line(fact.call, _WIDTH)})"])
+                lines += _outcome_lines(fact, page)
+            case _:
+                lines += [f"({note})" for note in _notes(fact)]
+    for call in running.values():
+        lines += [*call, "    (no outcome: it is still running, or its end was not recorded)"]
+    if Transcript(entry.fact for entry in entries).open_turn is not None:
+        lines.append("(open: this turn has no end)")
+    return "\n".join(lines)
+
+
+def _notes(fact: Fact) -> list[str]:
+    """Return what is said of a fact that is neither a line, a reply nor a call."""
+    match fact:
+        case SessionChanged():
+            root = one_line(fact.context.working_directory, 4096)
+            return [f"from here on {_profile_and_model(fact)}", f"and the root {root}"]
+        case SessionDeleted():
+            return ["deleted: no listing shows this session"]
+        case TurnResumed():
+            return [f"resumed by {one_line(fact.by, _WIDTH)}" if fact.by else "interrupted, and resumed"]
+        case (
+            ToolsChanged()
+            | ContentsRefused()
+            | ModeChanged()
+            | OptionChosen()
+            | ModelRetried()
+            | RuleRevoked()
+            | TurnQuestioned()
+            | TurnSuspended()
+            | ModelSwitched()
+        ):
+            return [_besides(fact)]
+        case TurnEnded() if fact.status != "ok":
+            why = f", {fact.kind}: {one_line(fact.message, _WIDTH)}" if fact.message else ""
+            return [f"turn ended: {fact.status}{why}"]
+        case _:
+            return []
+
+
+def _without_reply(fact: TurnSuspended | ModelSwitched) -> str:
+    if isinstance(fact, ModelSwitched):
+        asked = "was not asked" if fact.approved is False else "is asked"
+        return one_line(f"{fact.before} gave no reply, {fact.model} {asked}: {fact.because}", _WIDTH * 4)
+    until = f" until {utc(fact.until)}" if fact.until else ""
+    return f"suspended{until}: {one_line(fact.why, _WIDTH * 4)}"
+
+
+def _besides(
+    fact: ToolsChanged
+    | ContentsRefused
+    | ModeChanged
+    | OptionChosen
+    | ModelRetried
+    | RuleRevoked
+    | TurnQuestioned
+    | TurnSuspended
+    | ModelSwitched,
+) -> str:
+    if isinstance(fact, TurnSuspended | ModelSwitched):
+        return _without_reply(fact)
+    if isinstance(fact, TurnQuestioned):
+        chose = "let the turn go on" if fact.approved else "stopped the turn"
+        return one_line(f"{fact.decided_by or 'the person'} {chose}, after {fact.rejected} rejections", _WIDTH * 2)
+    if isinstance(fact, RuleRevoked):
+        return one_line(f"the rule {fact.rule}, made in {fact.call}, was revoked by {fact.by}", _WIDTH * 2)
+    if isinstance(fact, ModeChanged | OptionChosen):
+        name, value = ("mode", fact.mode) if isinstance(fact, ModeChanged) else (fact.option, fact.value or "default")
+        return one_line(f"from here on the {name} {value}", _WIDTH)
+    if isinstance(fact, ToolsChanged | ContentsRefused):
+        said = availability_notice(fact) if isinstance(fact, ToolsChanged) else refusal_notice(fact)
+        return one_line(said, _WIDTH * 8)
+    return f"asked the model again after {fact.kind}: {one_line(fact.message, _WIDTH)}"
+
+
+def _profile_and_model(fact: SessionOpened | SessionChanged) -> str:
+    return one_line(f"profile {fact.profile}, model {fact.model or 'none'}", _WIDTH * 2)
+
+
+def _call_lines(fact: CallStarted, before: list[str]) -> list[str]:
+    """Return what is shown of a call before its outcome: what was asked, and a person's part in it."""
+    if fact.again:
+        return [*before, f"    again, with {one_line(effective(fact), _WIDTH)}"]
+    asked = f"{one_line(fact.tool, _WIDTH)} {one_line(fact.arguments, _WIDTH)}"
+    lines = [f"* {asked} ({one_line(fact.call, _WIDTH)})"]
+    who = one_line(fact.decided_by, _WIDTH) or "the person"
+    if fact.edited is not None:
+        lines.append(f"    {who} changed it to: {one_line(fact.edited, _WIDTH)}")
+    if fact.remark:
+        lines.append(f"    {who} said: {one_line(fact.remark, _WIDTH)}")
+    return lines
+
+
+def _decision_lines(fact: CallDecided) -> list[str]:
+    """Return what is shown of a rehearsal, and of what was decided about it."""
+    who = one_line(fact.decided_by, _WIDTH)
+    by = f" by {who}" if who else ""
+    parts = [("committed" if fact.committed else "not committed") + by if fact.committed or not fact.undoes else ""]
+    parts += [_changes(fact), one_line(fact.cannot_undo, _WIDTH) if fact.committed else ""]
+    if fact.network and not fact.committed and (fact.approved or fact.effects is None):
+        parts = [f"allowed to use the network{by}"]
+    lines = [f"    {', '.join(filter(None, parts))}"]
+    return [*lines, f"    {who or 'the person'} said: {one_line(fact.remark, _WIDTH)}"] if fact.remark else lines
+
+
+def _differences(fact: CallDecided, page: ReportPage) -> Iterator[str]:
+    """Yield the beginning of what a commit has changed in texts."""
+    if fact.committed and fact.effects is not None:
+        more = f"; `strongroom why {one_line(fact.call, _WIDTH)}` shows all"
+        columns = max(_NARROWEST, page.columns - len(_WITHIN)) if page.columns else 0
+        found = folded(shown(presented(fact.effects)), columns, FOLDED, more, colour=page.toned)
+        yield from page.rows(found, _WITHIN)
+
+
+def _outcome_lines(fact: CallEnded, page: ReportPage) -> list[str]:
+    """Return how a call ended; of a command the two ends of what it printed."""
+    mark = f"    {'ok' if fact.ok else fact.kind}"
+    result = result_text(fact) if fact.ok else fact.content
+    said = output_text(fact.tool, result)
+    if said == result or "\n" not in said.strip():
+        return [f"{mark}: {one_line(said, _WIDTH)}"]
+    lines = visible(said).strip("\n").split("\n")
+    left = len(lines) - _HEAD - _TAIL
+    if left > 1:
+        lines[_HEAD:-_TAIL] = [f"... {left} more lines; `--format json` has all"]
+    return [mark, *page.rows(([("", one_line(line, _WIDTH))] for line in lines), _WITHIN)]
+
+
+def _changes(fact: CallDecided) -> str:
+    back = f"takes back {one_line(fact.undoes, _WIDTH)}; " if fact.undoes else ""
+    if fact.effects is None:
+        return f"{back}{'without a rehearsal' if fact.committed or not back else 'nothing was to be changed'}"
+    names = ", ".join(name(each.path) for each in fact.effects.changes[:_NAMED])
+    return one_line(f"{back}{detailed(presented(fact.effects))}: {names}", _WIDTH)
+
+
+def _prefixed(mark: str, text: str) -> list[str]:
+    return [mark + line for line in visible(text).split("\n")] if text else []
