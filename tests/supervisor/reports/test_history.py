@@ -7,6 +7,7 @@ import tracemalloc
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from supervisor.config.settings import Settings
@@ -242,6 +243,17 @@ EDIT: Final[list[Fact]] = [
     CallDecided(1, "e", "allow", "", True, Effects((EDITED,), {"added": 1}, b""), kept="pack"),
     CallEnded(1, "e", "edit_file", True, "Wrote a.py."),
 ]
+
+
+def test_what_was_not_committed_shows_no_difference(journal: Journal, settings: Settings) -> None:
+    rejected = [
+        msgspec.structs.replace(EDIT[1], committed=False),
+        CallEnded(1, "e", "edit_file", False, "no", kind="denied"),
+    ]
+    assert told(journal, settings, EDIT[0], *rejected)[1:] == [
+        "    not committed, 1 file: 1 added: a.py",
+        "    denied: no",
+    ]
 
 
 def test_a_history_shows_the_beginning_of_a_difference_and_output_as_text(journal: Journal, settings: Settings) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from supervisor.acp import extensions
 from supervisor.clients.console.approval_form import ApprovalForm, wider_approvals
+from tests.supervisor.clients.console.typist import LONG_ONE, Typist
 
 
 def form(arguments: str, tool: str = "run_cmd", **more: Any) -> ApprovalForm:
@@ -72,6 +73,16 @@ def test_new_text_with_what_cannot_be_seen_is_edited_as_json() -> None:
     assert (found.key, found.is_escaped, found.brief) == ("", True, True)
     assert '"content": "x\\u202e\\n"' in found.text
     assert found.to_read == "path: a\ncontent:\n  x\\u202e"
+
+
+def test_the_box_of_an_edit_leaves_the_screen_to_its_difference_until_it_is_edited() -> None:
+    for arguments in ({"path": "a", "content": "x\n" * 40}, {"path": "a", "content": "\t\n" * 40}):
+        typist = Typist()
+        typist.ask(tool="write_file", arguments=json.dumps(arguments), **LONG_ONE)
+        rows = typist.queue.rows
+        typist.rest(1.0)
+        typist.press("Tab")
+        assert rows < typist.queue.rows
 
 
 EDITED: Final = [

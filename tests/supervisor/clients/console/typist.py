@@ -81,7 +81,8 @@ class Typist:
         self, command: str = "ls", tool: str = "run_cmd", kind: schema.ToolKind | None = None, **more: Any
     ) -> PermissionPrompt:
         number = next(self._numbers)
-        request = extensions.ApprovalRequest(tool, json.dumps({"command": command}), "", **more)
+        given = {"arguments": json.dumps({"command": command}), "reason": "", **more}
+        request = extensions.ApprovalRequest(tool, **given)
         call = schema.PermissionCall(tool_call_id="1", kind=kind)
         params = schema.PermissionParams("s", call, [], meta={extensions.REVIEW: request})
         question = PermissionPrompt(number, params, lambda result: self.answers.append((number, result)))
