@@ -53,6 +53,8 @@ def test_a_question_that_no_call_is_behind_is_a_sentence(stage: extensions.Stage
     assert (found.text, found.label) == (text, "")
     assert found.settle(text) == ""
     assert found.edited is None
+
+
 def written(arguments: dict[str, str], tool: str = "write_file") -> ApprovalForm:
     effects = extensions.ProposedEffects(changes=[extensions.ChangedName(path="a", what="added", diff="+x\n")])
     return form(json.dumps(arguments), tool, stage="effects", effects=effects)
