@@ -7,6 +7,7 @@ breaks full lines in two.
     a blank line
     the answer's unfinished part
     the line of what is going on
+    lines that wait
     the review box, and what has to be confirmed
     the input line | the line for a reason
     what Tab offers
@@ -15,7 +16,7 @@ breaks full lines in two.
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -35,7 +36,6 @@ from supervisor.clients.console.input_line import InputLine
 from supervisor.clients.console.scrollback import Scrollback
 from supervisor.clients.console.session_controller import SessionController
 from supervisor.clients.console.session_state import IDLE, SUSPENDED
-from supervisor.display.columns import cut
 from supervisor.display.escape import visible
 from supervisor.display.fragments import Fragments
 
@@ -43,6 +43,8 @@ _TICK: Final = 0.1
 _BELOW: Final = 6
 """Rows that the unfinished part of an answer leaves to the rest."""
 _OUTPUT_ROWS: Final = 8
+_QUEUED: Final = 3
+"""Rows of the lines that wait."""
 _MENU: Final = 7
 """Lines of the completion menu."""
 
@@ -97,8 +99,8 @@ class BottomStatus:
             self._tick_at = asyncio.get_running_loop().call_later(_TICK, self._tick)
             self._draw()
 
-    def tail(self, ahead: Sequence[str]) -> str:
-        """Return what is not finished: the answer's last block, what a command writes, or lines that wait."""
+    def tail(self) -> str:
+        """Return what is not finished: the answer's last block, or what a command writes."""
         rows = max(1, size().rows - _BELOW)
         tail = self._scrollback.tail(rows)
         if tail:
@@ -108,7 +110,7 @@ class BottomStatus:
         if running and state.turn_state == "Executing":
             lines = visible(running[-1].output).rstrip("\n").split("\n")
             return "\n".join(f"  {line}" for line in lines[-min(rows, _OUTPUT_ROWS) :])
-        return "\n".join(f"> {cut(line, size().columns - 3)}" for line in ahead[:rows])
+        return ""
 
     def progress(self) -> Fragments:
         """Return the line of what is going on."""
@@ -119,14 +121,14 @@ class BottomStatus:
         columns, cancelling = size().columns - 1, controller.cancelling
         return status_bar.progress(controller.state, columns, seconds, time.time(), cancelling=cancelling)
 
-    def bar(self, mode: str, *, leaving: bool) -> Fragments:
-        """Return the bar, for keys that go to `mode`."""
+    def bar(self, mode: str, *, leaving: bool, asked: bool) -> Fragments:
+        """Return the bar, for keys that go to `mode`; `asked`: a question waits for its answer."""
         controller = self._controller
         hints = "leaving" if leaving else "cancelling" if controller.cancelling else ""
         if not hints and mode in ("reason", "confirm", "rule"):
             hints = mode
-        elif not hints and mode == "line" and controller.state.turn_state == "ReviewAction":
-            hints = "busy"
+        elif not hints and asked:
+            hints = "ReviewAction" if mode == "review" else "asked"
         elif not hints and controller.state.waits:
             hints = "waits"
         status = "" if controller.session else "Connecting"
@@ -151,8 +153,8 @@ class Drawn:
         self.mode = "line"
         """"line", "review", "confirm", "rule" or "reason": what the keys go to."""
 
-        def tail() -> str:
-            return status.tail(line.ahead)
+        def queued() -> Fragments:
+            return status_bar.queued(line.ahead, size().columns - 1, 1 if approvals.waits else _QUEUED)
 
         typed, box, reason = (
             _input(line, "> "),
@@ -167,15 +169,16 @@ class Drawn:
         self._windows = {"line": typed, "review": box, "confirm": confirm, "reason": reason, "rule": rule}
         pieces: list[AnyContainer] = [
             Window(height=1),
-            _shown(lambda: bool(tail()), _text(lambda: ANSI(tail()))),
+            _shown(lambda: bool(status.tail()), _text(lambda: ANSI(status.tail()))),
             _shown(lambda: bool(status.progress()), _text(lambda: toned(status.progress()))),
+            _shown(lambda: bool(line.ahead), _text(lambda: toned(queued()))),
             _shown(lambda: approvals.waits and self.mode != "reason", _boxed(box, approvals)),
             _shown(lambda: self.mode == "confirm", confirm),
             _shown(lambda: self.mode == "line", typed),
             _shown(lambda: self.mode == "reason", reason),
             _shown(lambda: self.mode == "rule", rule),
             CompletionsMenu(max_height=_MENU, scroll_offset=1),
-            _text(lambda: toned(status.bar(self.mode, leaving=leaving()))),
+            _text(lambda: toned(status.bar(self.mode, leaving=leaving(), asked=approvals.waits))),
         ]
         self.layout = Layout(HSplit(pieces, align=VerticalAlign.TOP), focused_element=typed)
 

@@ -1,16 +1,16 @@
-"""The input line: what is typed, what was typed before, and the lines that wait until the session is open.
+"""The input line: what is typed, what was typed before, and the lines that wait for the end of what runs.
 
-Rule: a waiting line is sent as it was typed. Lines behind one that starts a turn go back to the person, for the turn
-may change their mind. The history of all sessions is a file of JSON strings, one a line, oldest first; it is its
-owner's alone, and never longer than twice the cap. It cannot stop the console: lines that cannot be read or written are
-left out.
+Rule: waiting lines are sent as they were typed, one after the other. They go back to the person where a turn fails or
+is cancelled, and so does, after its turn, a line that was set aside for a question. The history of all sessions is a
+file of JSON strings, one a line, oldest first; it is its owner's alone, and never longer than twice the cap. It cannot
+stop the console: lines that cannot be read or written are left out.
 """
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from prompt_toolkit.buffer import Buffer
@@ -30,6 +30,13 @@ _LONGEST: Final = 10_000
 """Characters; what is longer was pasted, and is not remembered."""
 
 
+class WaitingLine(NamedTuple):
+    """A line that waits; one that was set `aside` for a question is not sent, but the person's again."""
+
+    text: str
+    aside: bool
+
+
 class InputLine(Buffer):
     """The input line.
 
@@ -46,10 +53,8 @@ class InputLine(Buffer):
             multiline=True,
             on_text_changed=lambda _: typed(),
         )
-        self.ahead: list[str] = []
-        """The lines that wait."""
-        self.aside = False
-        """Whether they wait for the person, who has a question to answer, and are not to be sent."""
+        self.ahead: list[WaitingLine] = []
+        """The lines that wait, in the order in which they were typed."""
 
     def is_choosing(self) -> bool:
         """Return whether Enter takes a completion, and does not send the line yet."""
@@ -68,23 +73,30 @@ class InputLine(Buffer):
         """Let what is typed wait."""
         line = self.text if aside else self.taken()
         if line.strip():
-            self.ahead.append(line)
-            self.aside = aside
+            self.ahead.append(WaitingLine(line, aside))
         self.reset()
 
     def next(self) -> str:
-        """Return the first line that waits."""
-        line, *self.ahead = self.ahead
-        if not line.startswith("/"):
-            self.hand_back()
-        return line
+        """Return the first line that is to be sent; "" where there is none. Those set aside are the person's again."""
+        waiting = [line for line in self.ahead if not line.aside]
+        self._hand_back([line for line in self.ahead if line.aside])
+        first, self.ahead = waiting[:1], waiting[1:]
+        return first[0].text if first else ""
+
+    def reclaim(self) -> None:
+        """Put the last line that waits before what is typed."""
+        *rest, last = self.ahead
+        self._hand_back([last])
+        self.ahead = rest
 
     def hand_back(self) -> None:
-        """Put the lines that wait before what is typed."""
-        text = "\n".join([*self.ahead, self.text] if self.text else self.ahead)
-        self.aside = False
-        if self.ahead:
-            self.ahead = []
+        """Put all lines that wait before what is typed."""
+        self._hand_back(self.ahead)
+        self.ahead = []
+
+    def _hand_back(self, lines: Sequence[WaitingLine]) -> None:
+        if lines:
+            text = "\n".join([*(line.text for line in lines), *([self.text] if self.text else [])])
             self.text = text
             self.cursor_position = len(text)
 

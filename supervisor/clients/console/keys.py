@@ -28,14 +28,20 @@ class Target(Protocol):
     def is_empty(self) -> bool:
         """Return whether nothing is typed."""
 
-    def is_idle(self) -> bool:
-        """Return whether nothing runs."""
+    def escapes(self) -> bool:
+        """Return whether Escape in the line is of use."""
+
+    def waits(self) -> bool:
+        """Return whether a line waits."""
+
+    def reclaim(self) -> None:
+        """Let the person have the last line again that waits."""
 
     def enter(self) -> None:
         """Send, run, or reject: what is typed is ready."""
 
     def escape(self) -> None:
-        """Leave, or reject."""
+        """Leave, reject, or interrupt."""
 
     def interrupt(self) -> None:
         """Clear, cancel, or leave."""
@@ -63,7 +69,8 @@ def bindings(target: Target, approvals: ApprovalQueue, suspend: Callable[[], Non
 
     bind(target.enter, "enter")
     bind(approvals.edit, "tab", when=reviewing)
-    bind(target.escape, "escape", when=~typing | (empty & Condition(target.is_idle)))
+    bind(target.escape, "escape", when=~typing | Condition(target.escapes))
+    bind(target.reclaim, "up", when=empty & Condition(target.waits))
     bind(target.interrupt, "c-c")
     bind(target.interrupt, Keys.SIGINT)
     bind(target.leave, "c-d", when=empty)
@@ -88,6 +95,7 @@ def bindings(target: Target, approvals: ApprovalQueue, suspend: Callable[[], Non
     def _(event: KeyPressEvent) -> None:
         approvals.confirm(event.data)
 
+    keys.add("escape", Keys.Any, filter=typing)(lambda _event: None)  # Alt with a key that does nothing is no Escape
     keys.add(Keys.BracketedPaste, filter=confirming)(lambda _event: None)  # nothing that is pasted confirms anything
 
     @keys.add(Keys.Any, filter=reviewing)

@@ -131,6 +131,9 @@ class PlainScreen:
         if question in (None, self.asking):
             self.ends()
 
+    def turn_ended(self, *, ok: bool) -> None:
+        """Lines that wait are sent, however it ended."""
+
     def drop_unfinished(self) -> int:
         """Everything that was said is out."""
         return len(self._said)

@@ -92,10 +92,12 @@ class SessionLink:
                 self.state.rewind_answer(self.screen.drop_unfinished())
             self.show(self.state.entered(state))
             if state.state in ("Done", SUSPENDED) and not (self._following or self.state.waits):  # somebody else's turn
+                ok = state.state == "Done" and not self.cancelling
                 self.cancelling = False
                 suspended = self.state.suspended
                 self.show(self.state.finished(None))
                 self.state.suspended = suspended
+                self.screen.turn_ended(ok=ok)
 
     def _loading_of(self, session: str) -> SessionState | None:
         """Return the session whose opening has not been answered, or not been noticed, yet, if this is heard of it."""
@@ -211,6 +213,7 @@ class SessionLink:
         except ConfigError as error:
             self.failed = True
             self.say(str(error), error=True)
+            self.screen.turn_ended(ok=False)
             return
         before = self.state.prompt_count
         self.screen.show(self.state.sent(text))
@@ -232,6 +235,7 @@ class SessionLink:
             self.failed = True
             self.show(self.state.finished(None))
             self.say(str(error), error=True)
+            self.screen.turn_ended(ok=False)
         else:
             self._finish(result)
         finally:
@@ -278,6 +282,7 @@ class SessionLink:
                 summary = extensions.TurnSummary(turn=0, status="cancelled" if cancelled else "ok", answer="")
         self.failed = summary is not None and summary.status in ("error", "suspended")
         self.show(self.state.finished(summary, result.usage if result else None))
+        self.screen.turn_ended(ok=summary is None or summary.status == "ok")
 
     async def prompt_meanwhile(self, text: str) -> None:
         """Send a command of the daemon's beside the turn that is followed; what it says comes as updates.

@@ -118,6 +118,9 @@ class Screen(Protocol):
     def withdraw_approval(self, question: PermissionPrompt | None) -> None:
         """Forget a question; None: all of them."""
 
+    def turn_ended(self, *, ok: bool) -> None:
+        """Note that a turn goes no further; `ok`: it was not cancelled, suspended, or an error."""
+
     def drop_unfinished(self) -> int:
         """Forget what of the answer is not on the screen for good; return how many characters are."""
 

@@ -6,7 +6,7 @@ Rule: one row a command. A command shows its answer on the controller's screen; 
 import difflib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -31,15 +31,16 @@ _TITLE: Final = 60
 _THINKING: Final = "thinking"
 _FENCE: Final = "```"
 _KEYS: Final = (
-    ("Enter", "send the line, or run the call that is shown, once that could be read"),
+    ("Enter", "send the line, or let it wait for the end of the turn; run the call that is shown, once it was read"),
     ("y", "say yes where Enter alone is none: protected or tracked names, the network, what is not shown"),
     ("Alt-Enter", "begin a new line"),
     ("Tab", "complete a command, a tool, or a path beneath the root; edit the call that is shown"),
     ("Shift-Tab", "switch to the next mode, also while a turn runs"),
-    ("Ctrl-C", "cancel the turn, or clear the line; twice: leave"),
+    ("Ctrl-C", "interrupt the turn, or clear the line; twice: leave"),
+    ("Up", "on an empty line: take the last line back that waits, or else what was typed before"),
     ("Ctrl-O", "show the approval request, or the last tool call or thinking, in full"),
     ("Alt-S, Alt-A", "approve for this session, or always; the rule is shown before it is made"),
-    ("Escape", "reject the call that is shown; on an empty line: end a turn that waits, or leave"),
+    ("Escape", "reject the call that is shown; interrupt the turn; on an empty line, without a turn: leave"),
 )
 
 
@@ -55,6 +56,8 @@ class SlashCommand(msgspec.Struct, frozen=True):
     run: Callable[[SessionController, str], Awaitable[None]]
     leaves: bool = False
     """Whether it leaves the session; what runs in it goes on."""
+    meanwhile: Literal["always", "bare", "never"] = "always"
+    """Whether it can run while the model works; "bare": only to list what there is."""
 
 
 async def execute(controller: SessionController, line: str) -> None:
@@ -86,11 +89,19 @@ def leaves(line: str) -> bool:
     return command is not None and command.leaves and bool(argument or not command.argument)
 
 
+def runs_meanwhile(controller: SessionController, line: str) -> bool:
+    """Say whether a line is a command that need not wait until the model has ended its work."""
+    name, _, argument = line.removeprefix("/").strip().partition(" ")
+    command = COMMANDS.get(name)
+    if not line.startswith("/") or command is None:
+        return line.startswith("/") and not is_sent(controller, line)  # there is none, which is said at once
+    return command.meanwhile == "always" or (command.meanwhile == "bare" and not argument)
+
+
 async def while_waiting(controller: SessionController, line: str) -> None:
-    """Run a line that starts with a slash, and does not leave the session, while a turn waits."""
+    """Run a line that starts with a slash, and does not leave the session, while a turn waits or runs."""
     controller.screen.show(ShownPrompt(line))
-    name = line[1:].strip().partition(" ")[0]
-    if name in COMMANDS:
+    if not is_sent(controller, line):
         await execute(controller, line)
         return
     try:
@@ -304,17 +315,17 @@ async def _quit(_controller: SessionController, _argument: str) -> None:
 
 COMMANDS: Final[Mapping[str, SlashCommand]] = {
     "help": SlashCommand("", "list commands and keys", _help),
-    "history": SlashCommand("", "the conversation again, from its start", _history),
+    "history": SlashCommand("", "the conversation again, from its start", _history, meanwhile="never"),
     "clear": SlashCommand("", "a fresh session on an empty screen", _clear, leaves=True),
-    "model": SlashCommand("[NAME]", "list the models, or switch to another", _choose("model")),
+    "model": SlashCommand("[NAME]", "list the models, or switch to another", _choose("model"), meanwhile="bare"),
     "mode": SlashCommand("[NAME]", "which changes are asked about: list the modes, or switch", _choose("mode")),
-    "profile": SlashCommand("[NAME]", "list the profiles, or switch to another", _choose("profile")),
+    "profile": SlashCommand("[NAME]", "list the profiles, or switch to another", _choose("profile"), meanwhile="bare"),
     "effort": SlashCommand("[LEVEL]", "how much the model thinks: list the levels, or choose one", _choose("effort")),
     "max_tokens": SlashCommand("[NUMBER]", "the longest reply, in tokens, or `default`", _choose("max_tokens")),
     "temperature": SlashCommand("[NUMBER]", "how freely the model writes, or `default`", _choose("temperature")),
     "tools": SlashCommand("", "list the agent's tools", _tools),
     "show": SlashCommand("[N|thinking]", "the last tool call, the N-th, or what was thought last, in full", _show),
-    "undo": SlashCommand(ARGUMENT, "undo the last change, or the named ones", undo),
+    "undo": SlashCommand(ARGUMENT, "undo the last change, or the named ones", undo, meanwhile="never"),
     "rules": SlashCommand("[revoke N]", "the rules that count here, or revoke one that you made", _rules),
     "status": SlashCommand("", "daemon, sessions and workers", _status),
     "sessions": SlashCommand("", "the newest sessions", _sessions),

@@ -3,7 +3,7 @@
 Rule: parts that do not fit are left out, the least important first; the state is always there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from supervisor.acp import schema
@@ -29,12 +29,13 @@ HINTS: Final[Mapping[str, tuple[str, ...]]] = {
     "Suspended": ("/go goes on", "Enter next line", "Esc leave"),
     "waits": ("Esc ends it", "/model switches", "/go tries now"),
     "ReviewAction": ("Esc reject", "^C cancel", "^O show all"),
+    "asked": ("^C cancel", "^O show all"),
     "Connecting": ("Esc leave",),
     "confirm": ("y yes", "n no"),
     "rule": ("Enter shows what it covers", "Esc as it was"),
     "reason": ("Enter reject", "Esc no reason"),
     **dict.fromkeys(("cancelling", "leaving"), ("^C again to leave",)),
-    "busy": ("^C cancel", "^O show call"),
+    "busy": ("Esc stop", "^O show call"),
 }
 """Key hints by state, the most important first."""
 
@@ -102,6 +103,15 @@ def _profile(state: SessionState) -> str:
 
 def _joined(state: str, facts: list[str], keys: list[str]) -> str:
     return " · ".join([state, *facts]) + (" " * _GAP + " · ".join(keys) if keys else "")
+
+
+def queued(lines: Sequence[tuple[str, bool]], columns: int, rows: int) -> Fragments:
+    """Return the last lines that wait, a row each; of each it is said whether it is kept, and not to be sent."""
+    told: Fragments = []
+    for text, kept in lines[-rows:]:
+        why = "kept" if kept else "queued"
+        told += [("dim", f"{chr(10) if told else ''}  {why} "), ("", cut(f"> {text}", max(4, columns - len(why) - 3)))]
+    return told
 
 
 def progress(

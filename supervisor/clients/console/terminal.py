@@ -29,7 +29,7 @@ from supervisor.clients.console.proposal_pages import ProposalPages
 from supervisor.clients.console.scrollback import Scrollback
 from supervisor.clients.console.session_controller import SessionController
 from supervisor.clients.console.shown import Item, Note, Said, ShownPrompt
-from supervisor.clients.console.slash_commands import Leave, execute, is_sent, leaves, while_waiting
+from supervisor.clients.console.slash_commands import Leave, execute, is_sent, leaves, runs_meanwhile, while_waiting
 from supervisor.config.settings import Settings
 
 _ESCAPE: Final = 0.05
@@ -41,6 +41,7 @@ _ADVANCE: Final = 0.05
 _SHARE: Final = 10
 """One part of so many of the time, at most, goes into such looks: long blocks are looked at less often."""
 _QUIET: Final = ("Input", "Done")
+_WORKING: Final = ("Thinking", "Executing", "Finalizing")
 
 
 class Terminal:
@@ -121,9 +122,8 @@ class Terminal:
             self.leave()
         elif error is not None:
             self._fail(error)
-        elif self._line.ahead and not self._line.aside:
-            self._send(self._line.next())
-        self.refresh()
+        else:
+            self.refresh()
 
     def _fail(self, error: BaseException) -> None:
         """Take note of what went wrong, and leave: the terminal must not stay as it is."""
@@ -133,10 +133,13 @@ class Terminal:
     def leave(self) -> None:
         """Go; a turn that runs goes on in the daemon."""
         controller = self._controller
-        if self._app.is_running and not self._app.is_done:
+        if self._is_open():
             if self._busy() and controller.session and not controller.cancelling and self._failure is None:
                 self.show(Note("The turn goes on in the daemon; `strongroom console --continue` shows it."))
             self._app.exit()
+
+    def _is_open(self) -> bool:
+        return self._app.is_running and not self._app.is_done
 
     # --- what is shown --------------------------------------------------------------------------------------------
 
@@ -172,11 +175,16 @@ class Terminal:
         self._draw()
 
     def refresh(self) -> None:
-        """Draw the bottom lines again; lines set aside for a question are the person's again after the turn."""
-        if self._line.aside and not self._busy():
-            self._line.hand_back()
+        """Draw the bottom lines again; where nothing runs any more, send the next line that waits."""
+        if self._line.ahead and self._is_open() and not self._busy() and (line := self._line.next()):
+            self._send(line)
         self._bottom.refresh()
         self._draw()
+
+    def turn_ended(self, *, ok: bool) -> None:
+        """Give lines that wait back to the person where it ended in another way than they could expect."""
+        if not ok:
+            self._line.hand_back()
 
     def _write(self) -> None:
         """Write what is new above the bottom lines; they are drawn again right after it."""
@@ -203,9 +211,19 @@ class Terminal:
         """Return whether nothing is typed."""
         return not self._line.text
 
-    def is_idle(self) -> bool:
-        """Return whether nothing runs; a turn that waits does not."""
-        return not self._controller.session or not self._busy() or self._controller.state.waits
+    def escapes(self) -> bool:
+        """Return whether Escape in the line is of use: it interrupts a turn, or leaves where nothing is typed."""
+        return self._works() if self._controller.session and self._busy() else self.is_empty()
+
+    def waits(self) -> bool:
+        """Return whether a line waits."""
+        return bool(self._line.ahead)
+
+    def _works(self) -> bool:
+        """Return whether a turn runs, or waits, in which nothing is asked."""
+        state = self._controller.state
+        runs = state.waits or state.turn_state in _WORKING
+        return bool(self._controller.session) and runs and not self._approvals.waits
 
     def _busy(self) -> bool:
         """Return whether something is being done, by whomever."""
@@ -224,11 +242,14 @@ class Terminal:
                 self._send(self._line.taken())
             case "line" if self._controller.state.waits and self._line.text.startswith("/"):
                 self._obey(self._line.taken())
-            case "line" if self._controller.state.turn_state in _QUIET:  # a command runs, or there is no session yet
-                self._line.wait()
             case "line" if self._approvals.waits:
                 self._line.wait(aside=True)
                 self._approvals.line_changed()
+            case "line" if self._works() and runs_meanwhile(self._controller, self._line.text):
+                self._obey(self._line.taken())
+            case "line":
+                self._line.wait()
+                self._draw()
             case "review":
                 self._approvals.enter()
             case "reason":
@@ -246,19 +267,26 @@ class Terminal:
             self._start(self._controller.prompt(line))
 
     def _obey(self, line: str) -> None:
-        """Run a command while a turn waits: beside what follows it, or in place of that."""
+        """Run a command while a turn waits or runs: beside what follows it, or in place of that."""
         if not leaves(line):
             self._switching = asyncio.get_running_loop().create_task(while_waiting(self._controller, line))
             return
         if self._work is not None:
             self._work.cancel()
+        self._line.hand_back()
         self._send(line)
 
+    def reclaim(self) -> None:
+        """Let the person have the last line again that waits."""
+        self._line.reclaim()
+
     def escape(self) -> None:
-        """Leave, reject, or end a wait."""
+        """Leave, reject, or interrupt the turn; while a question waits that has not the keys, do nothing."""
         match self._drawn.mode:
+            case "line" if self._works():
+                self._controller.cancel()
             case "line":
-                (self._controller.cancel if self._controller.state.waits else self.leave)()
+                self.leave()
             case "review":
                 self._approvals.escape()
             case "confirm":

@@ -37,6 +37,8 @@ OPTIONS: Final = [
     )
 ]
 
+GO: Final = schema.AvailableCommands([schema.AvailableCommand("go", "Let a suspended turn go on.")])
+
 
 @dataclass(frozen=True)
 class Asked:

@@ -40,9 +40,9 @@ def busy() -> SessionState:
 
 
 BARS: Final = [
-    (79, "Thinking · scripted:c.jsonl · vault · 12.3k/200k tokens · $0.0123     ^C cancel"),
-    (60, "Thinking · scripted:c.jsonl · vault               ^C cancel"),
-    (39, "Thinking · scripted:c.jsonl   ^C cancel"),
+    (79, "Thinking · scripted:c.jsonl · vault · 12.3k/200k tokens · $0.0123     Esc stop"),
+    (60, "Thinking · scripted:c.jsonl · vault               Esc stop"),
+    (39, "Thinking · scripted:c.jsonl   Esc stop"),
     (12, "Thinking"),
     (3, "..."),
 ]

@@ -13,7 +13,7 @@ import pytest
 
 from supervisor.acp import extensions, schema
 from tests.forked import ForkedStrongroom
-from tests.supervisor.clients.console.fake_daemon import SESSION, FakeDaemon, called, ended, heard, said
+from tests.supervisor.clients.console.fake_daemon import GO, SESSION, FakeDaemon, called, ended, heard, said
 from tests.supervisor.command import CODE, HANG_GUARD, Done, Strongroom, finished
 
 Run = Callable[..., Future[Done]]
@@ -244,7 +244,7 @@ def test_commands_that_come_while_a_turn_waits_count_at_once(
         daemon.continued(wait=True)
     else:
         daemon.prompt()
-    daemon.tell(said("("))
+    daemon.tell(GO, said("("))
     daemon.suspend()
     while b"(for after this turn: /tools)" not in console.stderr.readline():
         continue

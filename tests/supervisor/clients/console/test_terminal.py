@@ -11,7 +11,7 @@ import pytest
 
 from supervisor.acp import extensions, schema
 from supervisor.clients.console.answer_guard import BURST_S, QUIET_S
-from tests.supervisor.clients.console.fake_daemon import FakeDaemon, called, ended, heard, said
+from tests.supervisor.clients.console.fake_daemon import GO, FakeDaemon, called, ended, heard, said
 from tests.supervisor.clients.console.terminals import ALT_ENTER, END, ENTER, ESCAPE, INTERRUPT, Terminal, unexpected
 from tests.supervisor.command import wait_until
 
@@ -183,8 +183,8 @@ def test_a_review_runs_what_is_shown_or_what_it_is_edited_to(console: Terminal, 
     console.type(ENTER)
     assert daemon.answered() == {"option": "allow_once"}
     daemon.ask("write_file", json.dumps({"path": "first", "content": "word " * 2000}))
-    screen = console.until('│   "path": "first",')  # a long one is shown from its beginning
-    assert " characters · policy asks " in screen
+    screen = console.until(" characters · policy asks ")
+    assert '│   "path": "first",' in screen  # a long one is shown from its beginning
 
 
 def test_a_rejection_tells_why(console: Terminal, daemon: FakeDaemon) -> None:
@@ -279,7 +279,12 @@ def test_an_enter_that_was_meant_for_a_line_runs_nothing(console: Terminal, daem
     screen = console.until("your line has the keys")
     assert "│ rm x" in screen
     assert "> meanwhile I ty" in screen
-    console.type("pe" + ENTER, lambda screen: "\n> meanwhile I type\n" in screen and "Esc rejects" in screen)
+    console.type(ESCAPE)
+    console.rest(0.1)
+    console.type(
+        "\x1b[Fpe" + ENTER, lambda screen: "\n  kept > meanwhile I type\n" in screen and "Esc rejects" in screen
+    )
+    assert not daemon.has_noted
     reject(console, daemon)
     daemon.end()
     idle(console, "> meanwhile I type")
@@ -334,7 +339,7 @@ def test_a_rule_that_the_screen_cuts_off_cannot_be_confirmed(terminal: Open, dae
 def test_pasted_text_answers_nothing_and_begins_a_line(console: Terminal, daemon: FakeDaemon) -> None:
     proposed(console, daemon)
     console.type("\x1b[200~y\x1b[201~", "> y")
-    console.type(ENTER, lambda screen: "\n> y\n" in screen and "y applies 2 changes" in screen)
+    console.type(ENTER, lambda screen: "kept > y\n" in screen and "y applies 2 changes" in screen)
     console.type("y")
     assert daemon.answered() == {"option": "allow_once"}
 
@@ -398,6 +403,7 @@ def test_a_daemon_that_ends_in_mid_turn_is_found_again(console: Terminal, daemon
 @pytest.fixture
 def waiting(console: Terminal, daemon: FakeDaemon) -> Terminal:
     """A console whose turn waits for a limit."""
+    daemon.tell(GO)
     daemon.suspend()
     console.until("Esc ends it · /model switches · /go tries now")
     assert "waiting until 2099-12-03" in console.text
@@ -412,8 +418,8 @@ def test_a_wait_is_ended_by_escape(waiting: Terminal, daemon: FakeDaemon) -> Non
 
 
 def test_commands_count_while_a_turn_waits(waiting: Terminal, daemon: FakeDaemon) -> None:
-    waiting.type("a line" + ENTER, "> a line")
-    waiting.type("\x15/help" + ENTER, "end a turn that waits, or leave")
+    waiting.type("a line" + ENTER, "queued > a line")
+    waiting.type("/help" + ENTER, "approve for this session, or always")
     waiting.type("/model claude-haiku-5-5" + ENTER, "> /model claude-haiku-5-5")
     wait_until(lambda: "session/set_config_option" in daemon.seen)
     waiting.type("/go" + ENTER)
@@ -421,7 +427,7 @@ def test_commands_count_while_a_turn_waits(waiting: Terminal, daemon: FakeDaemon
     assert go.params["prompt"][0]["text"] == "/go"
     daemon.state("Thinking")
     daemon.reply("At last.")
-    idle(waiting, "At last.")
+    assert daemon.prompt() == "a line"
 
 
 def test_a_session_whose_turn_waits_is_left_for_another(waiting: Terminal, daemon: FakeDaemon) -> None:
@@ -443,6 +449,7 @@ def test_plain_lines_on_a_terminal_count_while_a_turn_waits(home: Path, root: Pa
         console.type("go" + ENTER)
         daemon.prompt()
         console.type("/tools" + ENTER)
+        daemon.tell(GO)
         daemon.suspend()
         console.until("(for after this turn: /tools)")
         console.type("/go" + ENTER)
@@ -559,7 +566,11 @@ def test_commands_answer(ready: Terminal, daemon: FakeDaemon, root: Path) -> Non
 
 
 def test_a_command_of_the_daemon_s_is_shown_once(ready: Terminal, daemon: FakeDaemon) -> None:
-    daemon.tell(schema.AvailableCommands([schema.AvailableCommand("budget", "What the budgets still hold.")]))
+    daemon.tell(
+        schema.AvailableCommands([schema.AvailableCommand("budget", "What the budgets still hold.")]),
+        schema.UsageUpdate(used=5, size=10),
+    )
+    ready.until("tokens")
     ready.type("/budg", "What the budgets still hold.")
     ready.type("et turn 9 tokens" + ENTER)
     assert daemon.prompt() == "/budget turn 9 tokens"
@@ -573,10 +584,8 @@ def test_a_turn_that_somebody_else_began_is_shown(ready: Terminal, daemon: FakeD
     daemon.tell(heard("from elsewhere"))
     daemon.say("An answer.")
     ready.until(lambda screen: "> from elsewhere" in screen and "An answer." in screen and "Thinking" in screen)
-    ready.type("mine" + ENTER, "> mine")
+    ready.type("mine" + ENTER, "queued > mine")
     daemon.state("Done")
-    idle(ready, "An answer.", "> mine")
-    ready.type(ENTER)
     assert daemon.prompt() == "mine"
 
 
@@ -603,18 +612,48 @@ def test_a_line_that_is_sent_too_early_is_sent_when_there_is_a_session(held: Ter
     assert daemon.prompt() == "early"
 
 
-def test_lines_behind_one_that_is_sent_too_early_are_the_person_s_again(held: Terminal, daemon: FakeDaemon) -> None:
+def test_lines_are_sent_one_after_the_other(held: Terminal, daemon: FakeDaemon) -> None:
     held.type(
-        "/tools" + ENTER + "first" + ENTER + "second" + ENTER + "third",
-        lambda screen: "> /tools\n> first\n> second\n" in screen and "> third" in screen,
+        "".join(f"{line}{ENTER}" for line in ("/tools", "first", "second", "third")),
+        lambda screen: "\n  queued > first\n  queued > second\n  queued > third\n" in screen,
     )
     daemon.release()
     assert daemon.prompt() == "first"
-    screen = held.until("> second\n  third")
+    screen = held.until(lambda screen: "> first\n\n" in screen and "\n  queued > second\n  queued > third\n" in screen)
     assert "read_file\nrun_cmd" in screen
-    cancel(held, daemon)
+    held.type("\x1b[A", "\n  queued > second\n> third")
+    held.type("\b\b" + ENTER, "\n  queued > second\n  queued > thi\n")
+    daemon.state("Thinking")
+    daemon.reply("One.")
+    assert daemon.prompt() == "second"
+    daemon.end("error", kind="timeout", message="No.")
+    idle(held, "error: timeout", "> thi")
+    assert daemon.seen.count("session/prompt") == 2
+
+
+def test_escape_interrupts_and_gives_back_what_waits(console: Terminal, daemon: FakeDaemon) -> None:
+    daemon.state("Thinking")
+    console.type("next" + ENTER, "queued > next")
+    console.type("\x1bq")  # Alt with a key that does nothing
+    console.type("draft", "> draft")
+    assert not daemon.has_noted
+    console.type(ESCAPE, "cancelling")
+    daemon.noted("session/cancel")
     daemon.end("cancelled")
-    idle(held, "\ncancelled", "> second\n  third")
+    idle(console, "\ncancelled", "> next\n  draft")
+    assert daemon.seen.count("session/prompt") == 1
+
+
+def test_commands_run_while_it_works_where_they_can(console: Terminal, daemon: FakeDaemon) -> None:
+    daemon.state("Thinking")
+    daemon.say("First.\n\nSec")
+    console.type("/tools" + ENTER, "> /tools\n\nread_file\nrun_cmd")
+    console.type("/nothing" + ENTER, "There is no command /nothing.")
+    console.type("/undo" + ENTER + "/model offline" + ENTER, "\n  queued > /undo\n  queued > /model offline\n")
+    console.type("\x1b[A" + INTERRUPT, "cancelling")
+    daemon.reply("ond.")
+    daemon.next(extensions.UNDO_METHOD)
+    assert idle(console, "Second.").count("First.") == 1
 
 
 def test_lines_that_wait_can_be_taken_back(held: Terminal, daemon: FakeDaemon) -> None:
