@@ -25,7 +25,7 @@ from supervisor.config.settings import Settings
 from supervisor.daemon.process import lock
 
 _PROGRAM: Final = str(Path(sys.executable).with_name("strongroom"))
-_PROMPT: Final = b"Input"
+_PROMPT: Final = b"Ready"
 """Of the bar below the prompt, which is drawn together with it."""
 _PATIENCE: Final = 15.0
 _SIZE: Final = struct.pack("HHHH", 24, 80, 0, 0)

@@ -272,8 +272,11 @@ def _instant(seconds: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    if seconds < _SOON:
-        return f"{seconds:.1f} s"
+    return f"{seconds:.1f} s" if seconds < _SOON else duration(seconds)
+
+
+def duration(seconds: float) -> str:
+    """Return how long something takes, in its two largest units."""
     whole = int(seconds)
     for length, name, part, part_name in _UNITS:
         if whole >= length:

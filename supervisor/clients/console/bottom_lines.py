@@ -81,16 +81,31 @@ class BottomStatus:
         self._scrollback = scrollback
         self._draw = draw
         self._since = time.monotonic()
-        self._state = ("", False)
+        self._state = ("", False, "")
+        self._begun: float | None = None
+        self._took = 0.0
+        """When the turn began, if one runs; and how long the last one took."""
         self._tick_at: asyncio.TimerHandle | None = None
 
     def refresh(self) -> None:
         """Take note that something has changed."""
-        state = (self._controller.state.turn_state, self._controller.cancelling)
+        state = (self._controller.state.turn_state, self._controller.cancelling, self._controller.session)
         if state != self._state:
+            if state[-1] != self._state[-1]:
+                self._begun, self._took = None, 0.0
             self._state, self._since = state, time.monotonic()
+            self._time_turn()
         if self._tick_at is None:
             self._tick()
+
+    def _time_turn(self) -> None:
+        """Take note of a turn's begin or end."""
+        runs = self._controller.state.turn_state not in (IDLE, "Done")
+        if self._begun is not None and not runs:
+            self._took = self._since - self._begun
+            self._begun = None
+        elif self._begun is None and runs:
+            self._begun = self._since
 
     def _tick(self) -> None:
         """Let the clock run while something is waited for."""
@@ -121,8 +136,8 @@ class BottomStatus:
         columns, cancelling = size().columns - 1, controller.cancelling
         return status_bar.progress(controller.state, columns, seconds, time.time(), cancelling=cancelling)
 
-    def bar(self, mode: str, *, leaving: bool, asked: bool) -> Fragments:
-        """Return the bar, for keys that go to `mode`; `asked`: a question waits for its answer."""
+    def bar(self, mode: str, *, leaving: bool, asked: bool, waiting: int) -> Fragments:
+        """Return the bar, for keys that go to `mode`; `asked`: a question waits for its answer; so do lines."""
         controller = self._controller
         hints = "leaving" if leaving else "cancelling" if controller.cancelling else ""
         if not hints and mode in ("reason", "confirm", "rule"):
@@ -133,8 +148,12 @@ class BottomStatus:
             hints = "waits"
         status = "" if controller.session else "Connecting"
         if not status and controller.state.turn_state == IDLE and controller.state.suspended is not None:
-            status = SUSPENDED
-        return status_bar.bar(controller.state, size().columns - 1, status=status, hints=hints)
+            status, hints = status_bar.ASKS, hints or SUSPENDED
+        elif asked:
+            status = status_bar.ASKS
+        seconds = self._took if self._begun is None else time.monotonic() - self._begun
+        columns = size().columns - 1
+        return status_bar.bar(controller.state, columns, status=status, hints=hints, waiting=waiting, seconds=seconds)
 
 
 class Drawn:
@@ -178,7 +197,9 @@ class Drawn:
             _shown(lambda: self.mode == "reason", reason),
             _shown(lambda: self.mode == "rule", rule),
             CompletionsMenu(max_height=_MENU, scroll_offset=1),
-            _text(lambda: toned(status.bar(self.mode, leaving=leaving(), asked=approvals.waits))),
+            _text(
+                lambda: toned(status.bar(self.mode, leaving=leaving(), asked=approvals.waits, waiting=len(line.ahead)))
+            ),
         ]
         self.layout = Layout(HSplit(pieces, align=VerticalAlign.TOP), focused_element=typed)
 

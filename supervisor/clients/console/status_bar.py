@@ -3,12 +3,13 @@
 Rule: parts that do not fit are left out, the least important first; the state is always there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from supervisor.acp import schema
 from supervisor.clients.console.session_state import SessionState
 from supervisor.clients.console.styled_text import summary
+from supervisor.clients.status import duration
 from supervisor.display.clock_time import clock_time
 from supervisor.display.columns import cut, width
 from supervisor.display.fragments import Fragments
@@ -18,10 +19,22 @@ FRAMES_PER_SECOND: Final = 10
 _THOUSAND: Final = 1000
 _GAP: Final = 3
 
+READY: Final = "Ready"
+ASKS: Final = "Waiting for you"
+_WORDS: Final[Mapping[str, str]] = {
+    "Input": READY,
+    "Thinking": "Thinking",
+    "ReviewAction": ASKS,
+    "Executing": "Running",
+    "Finalizing": "Finishing",
+    "Suspended": "Waiting",
+    "Done": READY,
+}
+"""What people read for a turn's states, by their names in the protocol."""
 _TONES: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("Input", "Done"), "bold green"),
-    **dict.fromkeys(("Thinking", "Finalizing"), "bold cyan"),
-    **dict.fromkeys(("Executing", "ReviewAction", "Suspended"), "bold yellow"),
+    READY: "bold green",
+    **dict.fromkeys(("Thinking", "Finishing"), "bold cyan"),
+    **dict.fromkeys(("Running", "Waiting", ASKS), "bold yellow"),
 }
 
 HINTS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -55,27 +68,22 @@ def money(cost: schema.Cost) -> str:
     return f"${amount}" if cost.currency == "USD" else f"{amount} {cut(cost.currency, 8)}"
 
 
-def bar(state: SessionState, columns: int, *, status: str = "", hints: str = "") -> Fragments:
+def bar(
+    state: SessionState, columns: int, *, status: str = "", hints: str = "", waiting: int = 0, seconds: float = 0.0
+) -> Fragments:
     """Return the bottom bar.
 
     Args:
         state: the session's.
         columns: at most so many are used.
-        status: a word in place of the turn's state, such as "Connecting".
+        status: what to say in place of the turn's state, such as "Connecting".
         hints: the row of `HINTS`; by default the state's.
+        waiting: how many lines are queued.
+        seconds: that the turn has taken, or the last one took; 0 where there was none.
     """
-    shown = status or state.turn_state
-    kind, colon, file = (state.other_model or state.facts.model).rpartition(":")
-    model = f"{kind}{colon}{file.rpartition('/')[2]}"
-    facts = [part for part in (cut(model, 32), cut(_profile(state), 20)) if part]
-    if state.used:
-        facts.append(
-            f"{tokens(state.used)}/{tokens(state.size)} tokens" if state.size else f"{tokens(state.used)} tokens"
-        )
-    if state.cost is not None:
-        facts.append(money(state.cost))
-    facts += [f"{each.of} {each.used}" for each in state.budgets]
-    keys = list(HINTS.get(hints or shown, HINTS["busy"]))
+    shown = status or _WORDS.get(state.turn_state, state.turn_state)
+    facts = list(_facts(state, waiting, seconds))
+    keys = list(HINTS.get(hints or status or state.turn_state, HINTS["busy"]))
     while facts and width(_joined(shown, facts, keys)) > columns:
         if len(keys) > 1:
             keys.pop()
@@ -93,6 +101,23 @@ def bar(state: SessionState, columns: int, *, status: str = "", hints: str = "")
         text = " · ".join(keys)
         fragments.append(("dim", " " * (columns - used - width(text)) + text))
     return fragments
+
+
+def _facts(state: SessionState, waiting: int, seconds: float) -> Iterator[str]:
+    """Yield what the bar says besides the state, the most important first."""
+    if waiting:
+        yield f"{waiting} queued"
+    kind, colon, file = (state.other_model or state.facts.model).rpartition(":")
+    yield from (part for part in (cut(f"{kind}{colon}{file.rpartition('/')[2]}", 32), cut(_profile(state), 20)) if part)
+    if state.used and state.size:
+        yield f"{max(0, 100 - 100 * state.used // state.size)}% left"
+    if state.cost is not None:
+        yield money(state.cost)
+    if seconds >= 1:
+        yield duration(seconds)
+    if state.used:
+        yield f"{tokens(state.used)} tokens"
+    yield from (f"{each.of} {each.used}" for each in state.budgets)
 
 
 def _profile(state: SessionState) -> str:
@@ -124,7 +149,7 @@ def progress(
     if state.turn_state in ("Input", "Done", "ReviewAction") and not cancelling:
         return []
     frame = FRAMES[int(seconds * FRAMES_PER_SECOND) % len(FRAMES)]
-    clock = f"{seconds:.0f} s"
+    clock = duration(seconds)
     running = state.running
     if cancelling:
         about = "cancelling"
@@ -133,7 +158,7 @@ def progress(
     elif running and state.turn_state == "Executing":
         about = ", ".join(summary(call, 60) for call in running)
     else:
-        about = state.turn_state
+        about = _WORDS.get(state.turn_state, state.turn_state)
     if state.retry:
         about += f"  {state.retry}"
     elif state.thought and not running:

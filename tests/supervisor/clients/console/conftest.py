@@ -22,7 +22,7 @@ def terminal(home: Path, root: Path, daemon: FakeDaemon) -> Iterator[Callable[..
 
         def opened(*options: str, **more: Any) -> Terminal:
             console = stack.enter_context(Terminal(home, root.parent, *options, **more))
-            console.until(lambda screen: "Input" in screen and ">" in screen)
+            console.until(lambda screen: "Ready" in screen and ">" in screen)
             return console
 
         yield opened

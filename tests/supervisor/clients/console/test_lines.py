@@ -40,9 +40,9 @@ def busy() -> SessionState:
 
 
 BARS: Final = [
-    (79, "Thinking · scripted:c.jsonl · vault · 12.3k/200k tokens · $0.0123     Esc stop"),
-    (60, "Thinking · scripted:c.jsonl · vault               Esc stop"),
-    (39, "Thinking · scripted:c.jsonl   Esc stop"),
+    (100, "Thinking · 2 queued · scripted:c.jsonl · vault · 94% left · $0.0123 · 1 min 15 s   Esc stop"),
+    (70, "Thinking · 2 queued · scripted:c.jsonl · vault · 94% left   Esc stop"),
+    (50, "Thinking · 2 queued · scripted:c.jsonl   Esc stop"),
     (12, "Thinking"),
     (3, "..."),
 ]
@@ -50,7 +50,7 @@ BARS: Final = [
 
 def test_the_bar_shows_what_fits_and_is_never_too_wide() -> None:
     for columns, text in BARS:
-        assert plain(bar(busy(), columns)).split() == text.split()
+        assert plain(bar(busy(), columns, waiting=2, seconds=75.9)).split() == text.split()
     view = busy()
     view.entered(extensions.TurnState(session_id="s", state="Thinking", turn=1, other_model="another"))
     assert "· another ·" in plain(bar(view, 79))

@@ -20,7 +20,7 @@ Open = Callable[..., Terminal]
 
 def idle(console: Terminal, *texts: str) -> str:
     """Wait until the screen shows all texts and a line can be typed; return it."""
-    return console.until(lambda screen: "\nInput" in screen and all(text in screen for text in texts))
+    return console.until(lambda screen: "\nReady" in screen and all(text in screen for text in texts))
 
 
 def reject(console: Terminal, daemon: FakeDaemon, why: str = "") -> None:
@@ -62,7 +62,7 @@ def test_an_empty_line_does_nothing_and_escape_leaves_the_terminal_as_it_was(
     assert "session/prompt" not in daemon.seen
     assert ready.raw.count(b"\x1b[?2004h") <= ready.raw.count(b"\x1b[?2004l")
     assert ready.raw.rfind(b"\x1b[?25h") > ready.raw.rfind(b"\x1b[?25l")
-    assert "Input" not in ready.text
+    assert "Ready" not in ready.text
 
 
 @pytest.mark.parametrize("keys", [END, INTERRUPT + INTERRUPT, "/quit" + ENTER], ids=["ctrl-d", "ctrl-c", "quit"])
@@ -594,7 +594,7 @@ def test_a_turn_of_somebody_else_can_be_cancelled(ready: Terminal, daemon: FakeD
     ready.until("Thinking")
     cancel(ready, daemon)
     daemon.state("Done")
-    ready.until(lambda screen: "Input" in screen and "cancelling" not in screen and "again to leave" not in screen)
+    ready.until(lambda screen: "Ready" in screen and "cancelling" not in screen and "again to leave" not in screen)
 
 
 def test_a_daemon_that_ended_meanwhile_is_found_again(ready: Terminal, daemon: FakeDaemon) -> None:
