@@ -134,17 +134,7 @@ def ask_once(settings: Settings, options: PromptOptions, starting: StartingPriva
 def _opened(settings: Settings, link: Link, options: PromptOptions) -> str:
     """Open the session, a new one or the one that is gone on with; return its id."""
     cwd = os.getcwd()
-    wanted = extensions.SessionOptions(
-        profile=options.profile,
-        model=options.model,
-        root=options.root,
-        **options.names._asdict(),
-        mode=options.mode,
-        origin="prompt",
-        attended=False,
-        variables=settings.person,
-    )
-    meta = {extensions.OPTIONS: wanted}
+    meta = {extensions.OPTIONS: requests.chosen_options(options, settings, origin="prompt", attended=False)}
     session = _earlier(link, options, cwd)
     if session is None:
         try:
@@ -154,11 +144,9 @@ def _opened(settings: Settings, link: Link, options: PromptOptions) -> str:
             raise ConfigError(requests.explained(str(error), settings, link.daemon)) from error
     taken_up = schema.ReopenParams(session_id=session, cwd=cwd, meta=meta)
     facts = requests.session_facts(link.request("session/resume", taken_up, schema.SessionResult).meta, session)
-    for option in ("profile", "model", "mode"):  # which it has otherwise as it had them
-        value = getattr(wanted, option)
-        if value is not None and value != getattr(facts, option):
-            params = schema.SetOptionParams(session_id=session, config_id=option, value=value)
-            link.request("session/set_config_option", params, schema.OptionsResult)
+    for option, value in requests.changes(options, facts):
+        params = schema.SetOptionParams(session_id=session, config_id=option, value=value)
+        link.request("session/set_config_option", params, schema.OptionsResult)
     return session
 
 

@@ -7,7 +7,7 @@ what is set here, the person is told why.
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
@@ -77,6 +77,58 @@ def options(profile: "Profile", **more: Any) -> extensions.SessionOptions:
         names = Names(profile.group, profile.technology, profile.environment or "")
         return extensions.SessionOptions(profile=profile.name, **names._asdict(), **more)
     return extensions.SessionOptions(profile=profile.name, root=profile.root, **more)
+
+
+class Chosen(Protocol):
+    """What was chosen of a session on a command line; None leaves a value to the configuration."""
+
+    @property
+    def profile(self) -> str | None:
+        """The profile's name."""
+
+    @property
+    def model(self) -> str | None:
+        """The model's name."""
+
+    @property
+    def root(self) -> str | None:
+        """Absolute."""
+
+    @property
+    def names(self) -> Names:
+        """Of a repository."""
+
+    @property
+    def mode(self) -> extensions.ModeName | None:
+        """Which changes are asked about."""
+
+
+def chosen_options(chosen: Chosen, settings: Settings, **more: Any) -> extensions.SessionOptions:
+    """Return what asks for a session as it was chosen; `more` are other fields of it."""
+    return extensions.SessionOptions(
+        profile=chosen.profile,
+        model=chosen.model,
+        root=chosen.root,
+        **chosen.names._asdict(),
+        mode=chosen.mode,
+        variables=settings.person,
+        **more,
+    )
+
+
+def changes(chosen: Chosen, facts: extensions.SessionFacts) -> list[tuple[str, str]]:
+    """Return the options of an earlier session that are otherwise chosen now, with their values.
+
+    Raises:
+        ConfigError: it is on another root, which it keeps.
+    """
+    if chosen.root is not None and os.path.realpath(chosen.root) != os.path.realpath(facts.root):
+        raise ConfigError(
+            f"The session {facts.session_id} is on {facts.root}, and stays there: leave out --root {chosen.root}, or "
+            "begin a new session there."
+        )
+    wanted = ((option, getattr(chosen, option)) for option in ("profile", "model", "mode"))
+    return [(option, value) for option, value in wanted if value is not None and value != getattr(facts, option)]
 
 
 def is_named(info: schema.SessionInfo, names: Names) -> bool:

@@ -4,6 +4,10 @@ Rule: it shows everything through its screen; it knows neither keys nor terminal
 """
 
 from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import get_args
+
+import msgspec
 
 from supervisor.acp import extensions, schema
 from supervisor.clients.connection import requests
@@ -13,6 +17,7 @@ from supervisor.clients.console.options import ConsoleOptions
 from supervisor.clients.console.session_link import SessionLink
 from supervisor.clients.console.session_state import SessionState
 from supervisor.clients.console.shown import Note, Screen
+from supervisor.config.repositories import NO_NAMES, Names
 from supervisor.config.settings import Settings
 from supervisor.errors import StrongroomError
 
@@ -42,7 +47,7 @@ class SessionController(SessionLink):
             if session is None:
                 self.say("There is no session of this directory yet; this is a new one.")
         if session is not None:
-            await self.load(session, mode=self.options.mode)
+            await self.load(session, chosen=self.options)
         else:
             await self.new()
 
@@ -62,18 +67,20 @@ class SessionController(SessionLink):
             self.state = old
             raise
 
-    async def new(self, *, clear: bool = False) -> None:
-        """Begin a new session, with the options that the console was started with; `clear` the screen before."""
-        options = self.options
-        wanted = extensions.SessionOptions(
-            profile=options.profile,
-            model=options.model,
-            root=options.root,
-            **options.names._asdict(),
-            mode=options.mode,
-            origin="console",
-            variables=self._settings.person,
-        )
+    async def new(self) -> None:
+        """Begin a new session, with the options that the console was started with."""
+        await self._begin(self.options, clear=False)
+
+    async def clear(self) -> None:
+        """Begin a new session on an empty screen, with the profile, the model, the root and the mode of this one.
+
+        Raises:
+            StrongroomError: it cannot be opened; this one goes on.
+        """
+        await self.instead(partial(self._begin, like(self.state.facts, self.options), clear=True))
+
+    async def _begin(self, chosen: ConsoleOptions, *, clear: bool) -> None:
+        wanted = requests.chosen_options(chosen, self._settings, origin="console")
         params = schema.NewSessionParams(cwd=self.cwd, meta={extensions.OPTIONS: wanted})
         await self.link()
         fresh = self._loading = SessionState()
@@ -84,23 +91,25 @@ class SessionController(SessionLink):
         fresh.facts = requests.session_facts(result.meta, result.session_id)
         self._opened(fresh, result.config_options, clear=clear)
 
-    async def load(self, session: str, *, clear: bool = False, mode: extensions.ModeName | None = None) -> None:
+    async def load(self, session: str, *, clear: bool = False, chosen: ConsoleOptions | None = None) -> None:
         """Load another session, show its history, and follow the turn that runs in it, if any.
 
-        With `clear` the screen is cleared before; a `mode` is chosen before anything goes on.
+        With `clear` the screen is cleared before; it is changed to what is `chosen` before anything goes on.
 
         Raises:
-            StrongroomError: there is none of that id, or it cannot be opened.
+            StrongroomError: there is none of that id, or it cannot be opened, or not be changed so.
         """
         info = await self._found(session)
         fresh = SessionState(
             extensions.SessionFacts(session_id=info.session_id, profile="", model="", root="", tools=())
         )
         result = await self._replayed(fresh, info.cwd)
+        changes = requests.changes(chosen, fresh.facts) if chosen is not None else []
         self._opened(fresh, result.config_options, clear=clear)
         self.show(fresh.since(SessionState()))
-        if mode is not None:
-            await self.switch_mode(mode)
+        for option, value in changes:
+            await self.choose(option, value)
+            self.say(f"The {option} is {value} now.")
         await self.follow(None)
 
     def _opened(self, fresh: SessionState, options: list[schema.ConfigOption] | None, *, clear: bool) -> None:
@@ -161,3 +170,16 @@ class SessionController(SessionLink):
         self.state.facts = requests.session_facts(now.meta, self.session)
         self.state.chosen(result.config_options)
         self.screen.refresh()
+
+
+def like(facts: extensions.SessionFacts, options: ConsoleOptions) -> ConsoleOptions:
+    """Return the options of a session that is as another one; before there is one, as the console was started.
+
+    What has a repository is asked for by its names, in the directory of repositories that was named, if any.
+    """
+    if not facts.session_id:
+        return options
+    mode = next((mode for mode in get_args(extensions.ModeName) if mode == facts.mode), None)
+    names = Names(*(facts.context.get(name, "") for name in Names._fields)) if "group" in facts.context else NO_NAMES
+    root = options.root if names.given else facts.root
+    return msgspec.structs.replace(options, profile=facts.profile, model=facts.model, root=root, names=names, mode=mode)

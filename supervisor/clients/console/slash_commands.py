@@ -147,7 +147,7 @@ async def _history(controller: SessionController, _argument: str) -> None:
 
 
 async def _clear(controller: SessionController, _argument: str) -> None:
-    await controller.instead(lambda: controller.new(clear=True))
+    await controller.clear()
 
 
 def _choose(option: str) -> Callable[[SessionController, str], Awaitable[None]]:
@@ -316,7 +316,7 @@ async def _quit(_controller: SessionController, _argument: str) -> None:
 COMMANDS: Final[Mapping[str, SlashCommand]] = {
     "help": SlashCommand("", "list commands and keys", _help),
     "history": SlashCommand("", "the conversation again, from its start", _history, meanwhile="never"),
-    "clear": SlashCommand("", "a fresh session on an empty screen", _clear, leaves=True),
+    "clear": SlashCommand("", "a fresh session like this one, on an empty screen", _clear, leaves=True),
     "model": SlashCommand("[NAME]", "list the models, or switch to another", _choose("model"), meanwhile="bare"),
     "mode": SlashCommand("[NAME]", "which changes are asked about: list the modes, or switch", _choose("mode")),
     "profile": SlashCommand("[NAME]", "list the profiles, or switch to another", _choose("profile"), meanwhile="bare"),

@@ -206,9 +206,10 @@ def test_a_console_is_opened_on_a_repository(strongroom: Strongroom, repos: Repo
         assert words in done.out
 
 
-def test_the_console_shows_the_context(strongroom: Strongroom) -> None:
-    done = console(strongroom, *OPTIONS, "--environment", "stage-7", lines="/status\n")
+def test_the_console_shows_the_context_and_keeps_what_the_session_is(strongroom: Strongroom, repos: Repos) -> None:
+    done = console(strongroom, *OPTIONS, "--environment", "stage-7", lines="/mode plan\n/clear\n/status\n")
     assert "environment stage-7, group elixir, technology phoenix" in " ".join(done.out.split())
+    assert f"librarian on {repos.first}, offline, mode plan\n" in done.err
 
 
 def test_the_profile_cannot_be_taken_without_names(strongroom: Strongroom, repos: Repos) -> None:
@@ -219,7 +220,7 @@ def test_the_profile_cannot_be_taken_without_names(strongroom: Strongroom, repos
 
 
 def test_the_profile_can_be_taken_in_a_repository(daemon: DaemonProcess, repos: Repos) -> None:
-    lines = "/profile librarian\nread ../guide.md\nread guide.md\n"
+    lines = "/profile librarian\nread ../guide.md\n/clear\nread guide.md\n"
     done = console(repos.strongroom(repos.first / "lib"), "--profile", "project", lines=lines)
     assert "The profile is librarian now." in done.err
     assert "(path_escape)" in done.out
@@ -241,9 +242,13 @@ def test_a_console_goes_on_with_the_newest_session_of_its_repository(own: Repos)
         assert f"librarian on {own.path / 'rust' / 'tokio'}" in done.err
     (first, *_) = strongroom.sessions
     with DaemonProcess(own.home, own.work):
-        done = console(strongroom, "--session", first, lines="read guide.md\n")
+        options = ("--session", first, "--mode", "ask", "--root", str(own.first))
+        done = console(strongroom, *options, lines="read guide.md\n/mode\n")
         assert f"librarian on {own.first}" in done.err
+        assert "\n* ask " in done.out.replace("*  ", "* ")
         assert "All about phoenix." in done.out
+        done = console(strongroom, "--session", first, "--root", str(own.work), lines="")
+        assert (done.code, f"is on {own.first}, and stays there: leave out --root" in done.err) == (2, True)
         done = console(strongroom, lines=f"/resume {first}\nread guide.md\n")
         assert "All about phoenix." in done.out
 

@@ -98,6 +98,8 @@ def test_what_is_said_of_a_continued_session_holds(fresh: Strongroom) -> None:
     assert "b.txt" in done.json["tool_calls"][0]["would_change"]
     (changed,) = fresh.facts_of(first["session"], SessionChanged)
     assert changed.profile == "project"
+    other = fresh.run("-p", "x", "--continue", "--root", "/usr")
+    assert (other.code, "and stays there: leave out --root /usr" in other.err) == (2, True)
 
 
 def test_a_turn_of_somebody_else_s_goes_on_where_the_session_is_refused(guest: Guest) -> None:
