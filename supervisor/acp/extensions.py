@@ -350,6 +350,8 @@ class CallParams(OfSession, frozen=True):
 
     tool: str
     arguments: str
+    typed: bool = False
+    """A person typed it: clients see it as any other call, and the model is told of it with the next line."""
 
 
 class CallResult(Object, frozen=True):

@@ -4,12 +4,12 @@ Rule: pure; the words are for the model.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from supervisor.agent.models.model import CONTENTS, Block
-from supervisor.journal.facts import CallEnded
+from supervisor.journal.facts import CallEnded, CallStarted, effective
 from supervisor.journal.kept_content import KeptContent
 from supervisor.rules.modes import MODES
 from supervisor.rules.rule import Mode
@@ -29,6 +29,20 @@ def undone_block(names: Sequence[str]) -> Block:
     """Return what the model is told of changes that the person has undone, of files with these names."""
     listed = ", ".join(names[:_UNDONE]) + (f" and {len(names) - _UNDONE} more" if len(names) > _UNDONE else "")
     return {"type": "text", "text": f"(Meanwhile the person undid earlier changes, of: {listed}.)"}
+
+
+def typed_block(started: CallStarted, ended: CallEnded) -> Block:
+    """Return what the model is told of a call that the person typed; nothing that it printed can end the JSON."""
+    try:
+        msgspec.json.decode(ended.content)
+        content = msgspec.Raw(ended.content.encode())
+    except (msgspec.DecodeError, RecursionError):
+        content = msgspec.Raw(msgspec.json.encode(ended.content))
+    call: dict[str, Any] = {"tool": started.tool, "arguments": effective(started)}
+    call |= {"result": content} if ended.ok else {"error": as_error(ended)}
+    call |= {"note": ended.note} if ended.note else {}
+    said = "(Meanwhile the person ran this themselves, with your tools; it is no request, but tells you what they saw: "
+    return {"type": "text", "text": f"{said}{msgspec.json.encode(call).decode()})"}
 
 
 def result_block(fact: CallEnded, notice: str = "") -> Block:

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from supervisor.agent.answer_schema import refusal_block, schema_block
-from supervisor.agent.blocks import content_block, holds_contents, mode_block, result_block, undone_block
+from supervisor.agent.blocks import content_block, holds_contents, mode_block, result_block, typed_block, undone_block
 from supervisor.agent.detour import Detour
 from supervisor.agent.input_bound import MeasuredInput, measured_by
 from supervisor.agent.loop_counter import LoopCounter
@@ -109,6 +109,7 @@ class Transcript:
         self._awaited, self._results = list[str](), dict[str, Block]()
         self._mode = self._told_mode = UNKNOWN.mode
         self._undone: dict[str, None] = {}  # what the person has undone, until the model is told
+        self._typed: list[Block] = []  # what the person has run, the same
         for fact in facts:
             self.apply(fact)
 
@@ -126,7 +127,7 @@ class Transcript:
                 self._leave_detour()
                 self.will_run = {}
                 asked = [schema_block(fact.answer_schema)] if fact.answer_schema is not None else []
-                self._say("user", [*self._mode_notice(), *self._undone_notice(), *self._said(fact), *asked])
+                self._say("user", [*self._mode_notice(), *self._meanwhile(), *self._said(fact), *asked])
             case TurnResumed() | TurnSuspended() | TurnQuestioned() | ModelSwitched() | ContentsRefused():
                 self._turn_goes_on(fact)
             case ToolsChanged():
@@ -214,6 +215,9 @@ class Transcript:
                 self.ids.add(fact.call)
                 started = self.started.pop(fact.call, None)
                 decided = self.decided.pop(fact.call, None)
+                if started is not None and started.typed_by:
+                    self._typed.append(typed_block(started, fact))
+                    return
                 notice = self.loops.count(self.step, started, decided, fact)
                 if not fact.ok or decided is None or decided.effects is None:
                     pass
@@ -233,10 +237,11 @@ class Transcript:
         self._told_mode = self._mode
         return [mode_block(self._mode)]
 
-    def _undone_notice(self) -> list[Block]:
-        """Return what the person has undone since the model was last told something."""
+    def _meanwhile(self) -> list[Block]:
+        """Return what the person has run and undone since the model was last told something."""
         names, self._undone = list(self._undone), {}
-        return [undone_block(names)] if names else []
+        typed, self._typed = self._typed, []
+        return [*typed, *([undone_block(names)] if names else [])]
 
     @property
     def unanswered(self) -> Sequence[str]:

@@ -133,7 +133,7 @@ async def _call(context: MethodContext, request: ClientRequest, params: extensio
     except UnicodeEncodeError as error:
         raise ConfigError("The tool and its arguments must be UTF-8.") from error
     session.subscribers.join(request.client)
-    ended = await session.call(params.tool, params.arguments)
+    ended = await session.call(params.tool, params.arguments, typed_by=request.client.name if params.typed else "")
     answer = as_answer(ended, context.registry.resources.contents.directory)
     return extensions.CallResult(call=ended.call, answer=msgspec.Raw(msgspec.json.encode(answer)))
 

@@ -7,6 +7,7 @@ them. A call that no line can say has none. How long it may take is no part of t
 import json
 import math
 import shlex
+from collections.abc import Iterable
 from typing import Any, Final
 
 from supervisor.display.escape import name, one_line
@@ -48,6 +49,21 @@ def as_arguments(words: str, before: str = "{}") -> str:
     if not command:
         raise ValueError("there is no program")
     return json.dumps({"command": command, "args": args, **time_of(before)}, ensure_ascii=False)
+
+
+def typed_call(line: str, tools: Iterable[str]) -> tuple[str, str] | None:
+    """Return the call, a tool and its arguments, that runs a line which a person typed; None where no tool runs any.
+
+    Raises:
+        ValueError: as `as_arguments`.
+    """
+    for tool in tools:
+        row = find_tool(tool)
+        if row is not None and row.runs == "script":
+            return tool, json.dumps({"command": line}, ensure_ascii=False)
+        if row is not None and row.runs == "program":
+            return tool, as_arguments(line)
+    return None
 
 
 def text_of(tool: str, arguments: str) -> str:

@@ -299,6 +299,8 @@ class CallStarted(_CallFact, frozen=True):
     """That the person made with the answer: a program that may start; or None."""
     flow: Flow | None = None
     """Of a call that fetches an address; None where none is counted."""
+    typed_by: str = ""
+    """The client whose person typed it, for example "console"; the model did not ask for it, and is told of it then."""
 
 
 class CallDecided(_CallFact, frozen=True):

@@ -63,6 +63,8 @@ class Why(msgspec.Struct, frozen=True):
     """What of the request that led to it came from the provider's cache, and why the rest did not."""
     line: str = ""
     """What the person had asked in that turn; empty for a call without a model."""
+    typed_by: str = ""
+    """The client whose person typed it; empty where nobody did."""
     asked: str = ""
     """When the model's reply that asks for it was recorded."""
     tool: str = ""

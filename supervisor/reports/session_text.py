@@ -170,7 +170,8 @@ def _call_lines(fact: CallStarted, before: list[str]) -> list[str]:
     if fact.again:
         return [*before, f"    again, with {one_line(effective(fact), _WIDTH)}"]
     asked = f"{one_line(fact.tool, _WIDTH)} {one_line(fact.arguments, _WIDTH)}"
-    lines = [f"* {asked} ({one_line(fact.call, _WIDTH)})"]
+    typed = f", typed by {one_line(fact.typed_by, _WIDTH)}" if fact.typed_by else ""
+    lines = [f"* {asked} ({one_line(fact.call, _WIDTH)}{typed})"]
     who = one_line(fact.decided_by, _WIDTH) or "the person"
     if fact.edited is not None:
         lines.append(f"    {who} changed it to: {one_line(fact.edited, _WIDTH)}")

@@ -59,7 +59,9 @@ _PLAIN: Final = ReportPage()
 _FEW: Final = 3
 """Lines of the outcome that are told in any case."""
 
-_OF_CALL: Final = ("arguments", "effect", "decision", "reason", "approved", "decided_by", "edited", "remark", "flow")
+_OF_CALL: Final = (
+    *("arguments", "effect", "decision", "reason", "approved", "decided_by", "edited", "remark", "flow", "typed_by"),
+)
 """What an account has of how a call was judged as a text."""
 
 _LOST: Final = "lost: the worker ended before it was told to commit, so nothing was changed"
@@ -147,6 +149,7 @@ def as_text(known: Why, page: ReportPage = _PLAIN) -> str:
     rows = [("call", f"{known.call} {known.tool}, turn {known.turn} of the session {known.session}"), ("in", using)]
     if known.turn:
         rows += [("line", known.line), ("asked", f"{known.asked} by the model {known.model}")]
+    rows += [("typed", f"by a person, {known.typed_by}")] if known.typed_by else []
     rows += [("cache", known.cache)] if known.cache else []
     rows += [("after", f"reading {told(known.after)}")] if known.after else []
     rows.append(("with", known.arguments))

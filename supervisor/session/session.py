@@ -190,7 +190,7 @@ class Session:
         return changed
 
     async def call(
-        self, tool: str, arguments: str, tell: Callable[[CallEnded], None] = lambda _ended: None
+        self, tool: str, arguments: str, tell: Callable[[CallEnded], None] = lambda _ended: None, *, typed_by: str = ""
     ) -> CallEnded:
         """Run one tool without a model: the same policy, journal, pool and confinement as a model's call.
 
@@ -198,18 +198,22 @@ class Session:
             tool: its name, known or not.
             arguments: JSON text.
             tell: is given the end once it is recorded, before anything else happens; also where it was cut off.
+            typed_by: as in `CallStarted`; then it is shown, and the model is told of it with the next line.
 
         Raises:
             JournalError: it cannot be recorded; nothing was done.
         """
         router = self._router
         started = router.judge(0, self._new_call(), tool, arguments)
+        started = msgspec.structs.replace(started, typed_by=typed_by)
         if started.decision == "ask":
             try:
                 started = await router.request_approval(started)
             except BaseException:
                 ended = abandoned(started, _STOPPED, "cancelled")
                 await self._writer.append(self.id, started, ended, then=partial(tell, ended))
+                self._recorded(started)
+                self._recorded(ended)
                 raise
         return (await self._run(started, lambda context: router.run(started, context), tell))[0]
 
@@ -238,11 +242,7 @@ class Session:
                 await context.record(CallDecided(0, started.call, "allow", reason, committed=False, undoes=step.call))
             return ended
 
-        ended, decided = await self._run(started, run)
-        if self._conversation is not None:  # so that the model is told with the next line
-            for fact in (started, *((decided,) if decided is not None else ()), ended):
-                self._conversation.transcript.apply(fact)
-        return ended, decided
+        return await self._run(started, run)
 
     async def _run(
         self,
@@ -252,17 +252,31 @@ class Session:
     ) -> tuple[CallEnded, CallDecided | None]:
         """Record a call, run it, and record its end."""
         await self._writer.append(self.id, started)
-        context = SingleCallContext(self._writer, self.id, started, self._show)
+        recorded = partial(self._recorded, typed=bool(started.typed_by))
+        recorded(started)
+        context = SingleCallContext(self._writer, self.id, started, self._show, recorded)
         context.partial_output.begin(started.call)
         try:
             ended = await run(context)
         except BaseException:
             ended = context.partial_output.completed(abandoned(context.started, _STOPPED, "cancelled", context.decided))
             await self._writer.append(self.id, ended, then=partial(tell, ended))
+            self._recorded(ended)
             raise
         ended = context.partial_output.completed(ended)
         await self._writer.append(self.id, ended, then=partial(tell, ended))
+        self._recorded(ended)
         return ended, context.decided
+
+    def _recorded(self, fact: CallStarted | CallDecided | CallEnded, *, typed: bool = False) -> None:
+        """Let the model be told of a single call with the next line, and clients see one that a person has typed.
+
+        Its end they are told as soon as it is recorded.
+        """
+        if self._conversation is not None:
+            self._conversation.transcript.apply(fact)
+        if typed and not isinstance(fact, CallEnded):
+            self._show(fact)
 
     def _new_call(self) -> str:
         """Return an id that no call of this session has had; the model's calls will not get it either."""

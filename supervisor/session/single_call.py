@@ -12,7 +12,12 @@ class SingleCallContext:
     """What becomes of what happens on the way of a single call."""
 
     def __init__(
-        self, writer: JournalWriter, session: str, started: CallStarted, show: Callable[[Event], None]
+        self,
+        writer: JournalWriter,
+        session: str,
+        started: CallStarted,
+        show: Callable[[Event], None],
+        recorded: Callable[[CallStarted | CallDecided], None],
     ) -> None:
         self.started = started
         self.decided: CallDecided | None = None
@@ -20,6 +25,7 @@ class SingleCallContext:
         self._writer = writer
         self._session = session
         self._show = show
+        self._recorded = recorded
 
     async def record(self, *facts: Fact) -> None:
         """Make facts durable."""
@@ -28,8 +34,10 @@ class SingleCallContext:
             match fact:
                 case CallStarted():
                     self.started, self.decided = fact, None
+                    self._recorded(fact)
                 case CallDecided():
                     self.decided = fact
+                    self._recorded(fact)
                 case _:
                     pass
 

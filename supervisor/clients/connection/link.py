@@ -116,6 +116,13 @@ class Link:
         """Cancel the session's turn; the prompt's answer will say so."""
         self.notify("session/cancel", schema.SessionParams(session_id=session))
 
+    def abandon(self, request: "Future[bytes]") -> None:
+        """Cancel a request that has not been answered; its answer will say so."""
+        with self._state:
+            number = next((each for each, future in self._waiting.items() if future is request), None)
+        if number is not None:
+            self.notify("$/cancel_request", schema.CancelRequestParams(request_id=number))
+
     def close(self) -> None:
         """Leave; what runs in the daemon goes on."""
         self._end("The connection was closed.", tell=False)

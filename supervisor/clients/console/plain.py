@@ -22,7 +22,7 @@ from supervisor.clients.console.daemon_link import Connecting
 from supervisor.clients.console.options import ConsoleOptions
 from supervisor.clients.console.session_controller import SessionController
 from supervisor.clients.console.shown import AnswerEnds, Document, Item, Lines, Said, ShownPrompt
-from supervisor.clients.console.slash_commands import Leave, execute, leaves, while_waiting
+from supervisor.clients.console.slash_commands import Leave, execute, is_command, leaves, while_waiting
 from supervisor.clients.console.typed_lines import TypedLines
 from supervisor.config.settings import Settings
 from supervisor.display.columns import broken, width
@@ -183,7 +183,7 @@ class PlainConsole:
     async def _one(self, line: str) -> None:
         self._running = True
         try:
-            begun = execute(self._controller, line) if line.startswith("/") else self._controller.prompt(line)
+            begun = execute(self._controller, line) if is_command(line) else self._controller.prompt(line)
             await self._or_interrupted(self._followed(begun))
         finally:
             self._running = False

@@ -7,6 +7,7 @@ is sent again; a recorded one is not.
 
 import asyncio
 import os
+from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -54,6 +55,8 @@ class SessionLink:
         self._following = False
         """Whether a turn is followed to its end."""
         self._loading: SessionState | None = None
+        self.typed: Future[bytes] | None = None
+        """The answer to a command that the person typed, while it runs."""
         self._attached: list[dict[str, Any]] = []
         """What goes along with the line that was typed last."""
 
@@ -294,9 +297,11 @@ class SessionLink:
         link.submit("session/prompt", requests.prompt(self.session, text))
 
     def cancel(self) -> None:
-        """Cancel the turn that runs, or waits."""
+        """Cancel the turn that runs, or waits, or the command that the person typed."""
         self.cancelling = True
-        if self._connected is not None:
+        if self._connected is not None and self.typed is not None:
+            self._connected.link.abandon(self.typed)
+        elif self._connected is not None:
             self._connected.link.cancel(self.session)
         self.screen.refresh()
 

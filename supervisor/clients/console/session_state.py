@@ -27,6 +27,7 @@ from supervisor.clients.console.shown import (
 
 IDLE: Final = "Input"
 SUSPENDED: Final = "Suspended"
+RUNNING: Final = "Executing"
 _DIGITS: Final = 6
 _NOTICES: Final = ("-suspended-", "-unseen-", "-refused-", "-answering-")
 """In the ids of what a person is to know, and no model has thought."""

@@ -1,4 +1,4 @@
-"""Slash commands of the console.
+"""Slash commands of the console, and `!command`.
 
 Rule: one row a command. A command shows its answer on the controller's screen; an error is one sentence.
 """
@@ -16,6 +16,7 @@ from supervisor.clients.console.session_controller import SessionController
 from supervisor.clients.console.shown import AnswerEnds, Document, Item, Note, Said, ShownAnswer, ShownCall, ShownPrompt
 from supervisor.clients.console.status_bar import money, tokens
 from supervisor.clients.console.styled_text import call_document, full_document
+from supervisor.clients.console.typed_command import run_typed
 from supervisor.clients.console.undo_command import ARGUMENT, undo
 from supervisor.display.argument_text import argument_text
 from supervisor.display.columns import cut, table
@@ -61,13 +62,14 @@ class SlashCommand(msgspec.Struct, frozen=True):
 
 
 async def execute(controller: SessionController, line: str) -> None:
-    """Run a line that starts with a slash.
+    """Run a line that is no prompt.
 
     Raises:
         Leave: it was /quit.
     """
     name, _, argument = line[1:].strip().partition(" ")
-    command = COMMANDS.get(name)
+    command = COMMANDS.get(name) if line.startswith("/") else _TYPED
+    argument = argument if line.startswith("/") else line[1:]
     if command is None:
         if is_sent(controller, line):
             await controller.prompt(line.strip())
@@ -80,6 +82,11 @@ async def execute(controller: SessionController, line: str) -> None:
         await command.run(controller, argument.strip())
     except StrongroomError as error:
         controller.say(str(error), error=True)
+
+
+def is_command(line: str) -> bool:
+    """Say whether a line is no prompt: it begins with a slash, or with an exclamation mark."""
+    return line.startswith(("/", "!"))
 
 
 def leaves(line: str) -> bool:
@@ -113,7 +120,11 @@ async def while_waiting(controller: SessionController, line: str) -> None:
 def is_sent(controller: SessionController, line: str) -> bool:
     """Say whether a line with a slash is a command of the daemon's: it is sent, and shown, as a prompt is."""
     name = line[1:].strip().partition(" ")[0]
-    return name not in COMMANDS and name in {command.name for command in controller.state.commands}
+    return (
+        line.startswith("/")
+        and name not in COMMANDS
+        and name in {command.name for command in controller.state.commands}
+    )
 
 
 def known(controller: SessionController) -> dict[str, str]:
@@ -129,7 +140,7 @@ def _show_table(controller: SessionController, rows: Sequence[Sequence[str]]) ->
 async def _help(controller: SessionController, _argument: str) -> None:
     rows = [(f"/{name} {command.argument}".rstrip(), command.about) for name, command in COMMANDS.items()]
     rows += [(f"/{name}", about) for name, about in known(controller).items() if name not in COMMANDS]
-    _show_table(controller, [*rows, ("", ""), *_KEYS])
+    _show_table(controller, [*rows, (f"!{_TYPED.argument}", _TYPED.about), ("", ""), *_KEYS])
 
 
 async def _history(controller: SessionController, _argument: str) -> None:
@@ -313,6 +324,7 @@ async def _quit(_controller: SessionController, _argument: str) -> None:
     raise Leave
 
 
+_TYPED: Final = SlashCommand("COMMAND", "run a command as the model's are run, and tell the model", run_typed)
 COMMANDS: Final[Mapping[str, SlashCommand]] = {
     "help": SlashCommand("", "list commands and keys", _help),
     "history": SlashCommand("", "the conversation again, from its start", _history, meanwhile="never"),

@@ -29,7 +29,15 @@ from supervisor.clients.console.proposal_pages import ProposalPages
 from supervisor.clients.console.scrollback import Scrollback
 from supervisor.clients.console.session_controller import SessionController
 from supervisor.clients.console.shown import Item, Note, Said, ShownPrompt
-from supervisor.clients.console.slash_commands import Leave, execute, is_sent, leaves, runs_meanwhile, while_waiting
+from supervisor.clients.console.slash_commands import (
+    Leave,
+    execute,
+    is_command,
+    is_sent,
+    leaves,
+    runs_meanwhile,
+    while_waiting,
+)
 from supervisor.config.settings import Settings
 
 _ESCAPE: Final = 0.05
@@ -259,7 +267,7 @@ class Terminal:
 
     def _send(self, line: str) -> None:
         self._leaving = False
-        if line.startswith("/"):
+        if is_command(line):
             if not is_sent(self._controller, line):
                 self.show(ShownPrompt(line))
             self._start(execute(self._controller, line))

@@ -236,14 +236,14 @@ class OpenSession:
         while self.busy:
             await self._idle.wait()
 
-    async def call(self, tool: str, arguments: str) -> CallEnded:
-        """Run one tool without a model. Cancelling kills its worker.
+    async def call(self, tool: str, arguments: str, *, typed_by: str = "") -> CallEnded:
+        """Run one tool without a model; `typed_by` as in `CallStarted`. Cancelling kills its worker.
 
         Raises:
             RequestError: it was cut off because the daemon stops; it is recorded as such.
         """
         with self._calls.running(f"{tool[:80]} was cut off."):
-            return await self.session.call(tool, arguments, self._tell_end)
+            return await self.session.call(tool, arguments, self._tell_end, typed_by=typed_by)
 
     def _tell_end(self, ended: CallEnded) -> None:
         projection = self.subscribers.projection

@@ -400,6 +400,20 @@ def test_a_daemon_that_ends_in_mid_turn_is_found_again(console: Terminal, daemon
         assert screen.count(text) == 1, text
 
 
+def test_a_command_of_the_person_s_own_runs_until_escape(ready: Terminal, daemon: FakeDaemon) -> None:
+    ready.type("!sleep 9" + ENTER, "> !sleep 9")
+    asked = daemon.next(extensions.CALL_METHOD)
+    assert asked.params["arguments"] == '{"command": "sleep 9"}'
+    assert asked.params["typed"]
+    daemon.tell(called(1, "run_cmd", asked.params["arguments"], "execute"))
+    ready.type("next" + ENTER, lambda screen: "queued > next" in screen and "Running · 1 queued" in screen)
+    ready.type(ESCAPE, "cancelling")
+    daemon.noted("$/cancel_request")
+    asked.refuse(-32800, "run_cmd was cut off.", "cancelled")
+    idle(ready, "run_cmd was cut off.", "\n> next")
+    assert "session/prompt" not in daemon.seen
+
+
 @pytest.fixture
 def waiting(console: Terminal, daemon: FakeDaemon) -> Terminal:
     """A console whose turn waits for a limit."""
