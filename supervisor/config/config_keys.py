@@ -68,6 +68,14 @@ class ProfileConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = None
 
 
+class ConsoleConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the console takes keys."""
+
+    keys: Annotated[
+        Literal["emacs", "vi"], Meta(description='How a line is edited: "emacs" or "vi"; questions take keys as ever.')
+    ] = "emacs"
+
+
 class LibrarianConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The repositories of the profile `librarian`, which reads the one that --group and --technology name."""
 
@@ -295,6 +303,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sections: tuple[msgspec.Struct, ...] = ()
     """Of the categories that the operator configures."""
     librarian: LibrarianConfig = LibrarianConfig()
+    console: ConsoleConfig = ConsoleConfig()
     rules: tuple[Rule, ...] = ()
     profiles: Annotated[dict[str, ProfileConfig], Meta(examples=["journal"])] = {}
     providers: Annotated[

@@ -53,7 +53,9 @@ _HINT_FRAME: Final = 7
 class Line(Protocol):
     """The line of the person: where letters go that answer nothing."""
 
-    text: str
+    @property
+    def text(self) -> str:
+        """What is typed; not empty either while it is searched for."""
 
     def insert_text(self, data: str) -> None:
         """Type a text into it."""

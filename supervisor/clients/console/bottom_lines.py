@@ -9,7 +9,7 @@ breaks full lines in two.
     the line of what is going on
     lines that wait
     the review box, and what has to be confirmed
-    the input line | the line for a reason
+    the input line, and what is searched in those before | the line for a reason
     what Tab offers
     the bar
 """
@@ -24,7 +24,7 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
 from prompt_toolkit.layout.containers import AnyContainer, ConditionalContainer, HSplit, VerticalAlign, VSplit, Window
-from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
+from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl, SearchBufferControl
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.layout import Layout
 from prompt_toolkit.layout.menus import CompletionsMenu
@@ -175,16 +175,16 @@ class Drawn:
         def queued() -> Fragments:
             return status_bar.queued(line.ahead, size().columns - 1, 1 if approvals.waits else _QUEUED)
 
-        typed, box, reason = (
-            _input(line, "> "),
-            _input(approvals.box, "", lambda: approvals.rows),
-            _input(approvals.reason, "why? "),
-        )
+        found = SearchBufferControl(ignore_case=True)
+        sought = BufferControl(line, search_buffer_control=found, preview_search=True)
+        typed, search = _input(sought, "> "), _input(found, "search: ")
+        box = _input(BufferControl(approvals.box), "", lambda: approvals.rows)
+        reason = _input(BufferControl(approvals.reason), "why? ")
         confirmation = FormattedTextControl(
             lambda: [("class:bold class:yellow", approvals.confirmation(size().columns))], focusable=True
         )
         confirm = Window(confirmation, dont_extend_height=True, wrap_lines=True)
-        rule = _input(approvals.rule, "rule: ")
+        rule = _input(BufferControl(approvals.rule), "rule: ")
         self._windows = {"line": typed, "review": box, "confirm": confirm, "reason": reason, "rule": rule}
         pieces: list[AnyContainer] = [
             Window(height=1),
@@ -194,6 +194,7 @@ class Drawn:
             _shown(lambda: approvals.waits and self.mode != "reason", _boxed(box, approvals)),
             _shown(lambda: self.mode == "confirm", confirm),
             _shown(lambda: self.mode == "line", typed),
+            _shown(self.searches, search),
             _shown(lambda: self.mode == "reason", reason),
             _shown(lambda: self.mode == "rule", rule),
             CompletionsMenu(max_height=_MENU, scroll_offset=1),
@@ -211,9 +212,16 @@ class Drawn:
         return needed <= set(self.layout.visible_windows) and not is_cut
 
     def focus(self, mode: str) -> None:
-        """Send the keys where they go in a mode."""
+        """Send the keys where they go in a mode; a search is part of the line."""
+        if mode == "line" and self.searches():
+            return
+        self.layout.search_links.clear()
         self.mode = mode
         self.layout.focus(self._windows[mode])
+
+    def searches(self) -> bool:
+        """Return whether keys go to a search in what was typed before."""
+        return self.layout.is_searching
 
 
 def toned(fragments: Fragments) -> StyleAndTextTuples:
@@ -229,13 +237,13 @@ def _text(content: Callable[[], Any]) -> Window:
     return Window(FormattedTextControl(content), dont_extend_height=True)
 
 
-def _input(buffer: Buffer, prompt: str, rows: Callable[[], int] = lambda: size().rows // 2) -> Window:
+def _input(control: BufferControl, prompt: str, rows: Callable[[], int] = lambda: size().rows // 2) -> Window:
     def prefix(number: int, wrapped: int) -> StyleAndTextTuples:
         first = number == 0 and wrapped == 0
         return [("class:prompt", prompt if first else " " * len(prompt))]
 
     return Window(
-        BufferControl(buffer, focusable=True),
+        control,
         height=lambda: Dimension(min=1, max=max(1, rows())),
         get_line_prefix=prefix,
         wrap_lines=True,

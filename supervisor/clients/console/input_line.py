@@ -15,11 +15,13 @@ from typing import Final, NamedTuple
 import msgspec
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import ThreadedCompleter
+from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import History
 
 from supervisor.clients.console.completion import Completions
 from supervisor.clients.console.daemon_link import in_thread
+from supervisor.clients.console.folded_pastes import FoldedPastes
 from supervisor.clients.console.session_controller import SessionController
 from supervisor.errors import StrongroomError
 from supervisor.system.safe_files import own_file, read_bytes
@@ -38,7 +40,7 @@ class WaitingLine(NamedTuple):
 
 
 class InputLine(Buffer):
-    """The input line.
+    """The input line; `text` has a word in place of each long paste.
 
     Args:
         remembered: the file of what was typed.
@@ -53,6 +55,7 @@ class InputLine(Buffer):
             multiline=True,
             on_text_changed=lambda _: typed(),
         )
+        self._pastes = FoldedPastes()
         self.ahead: list[WaitingLine] = []
         """The lines that wait, in the order in which they were typed."""
 
@@ -62,16 +65,37 @@ class InputLine(Buffer):
         return state is not None and state.current_completion is not None and not self.text.startswith("/")
 
     def taken(self) -> str:
-        """Return what is typed, and begin a line."""
+        """Return what is typed, with all that was pasted, and begin a line."""
+        self.unfold()
         line = self.text
         if line.strip():
             self.append_to_history()
         self.reset()
         return line
 
+    def paste(self, text: str) -> None:
+        """Type what was pasted."""
+        self.insert_text(self._pastes.folded(text.replace("\r\n", "\n").replace("\r", "\n")))
+
+    def unfold(self) -> None:
+        """Show all that was pasted."""
+        whole = self._pastes.unfolded(self.text)
+        if whole != self.text:
+            self.set_document(Document(whole, len(whole)))
+
+    def ends_in_paste(self) -> bool:
+        """Return whether the word of a paste stands before the cursor."""
+        return bool(self._pastes.length_before(self.document.text_before_cursor))
+
+    def delete_paste(self) -> None:
+        """Delete that word."""
+        self.delete_before_cursor(self._pastes.length_before(self.document.text_before_cursor))
+
     def wait(self, *, aside: bool = False) -> None:
         """Let what is typed wait."""
-        line = self.text if aside else self.taken()
+        line = self.text
+        if not aside:
+            self.taken()
         if line.strip():
             self.ahead.append(WaitingLine(line, aside))
         self.reset()
@@ -81,7 +105,7 @@ class InputLine(Buffer):
         waiting = [line for line in self.ahead if not line.aside]
         self._hand_back([line for line in self.ahead if line.aside])
         first, self.ahead = waiting[:1], waiting[1:]
-        return first[0].text if first else ""
+        return self._pastes.unfolded(first[0].text) if first else ""
 
     def reclaim(self) -> None:
         """Put the last line that waits before what is typed."""
@@ -99,6 +123,27 @@ class InputLine(Buffer):
             text = "\n".join([*(line.text for line in lines), *([self.text] if self.text else [])])
             self.text = text
             self.cursor_position = len(text)
+
+
+class LineOrSearch:
+    """The line as questions see it: who searches what they typed before has begun one, too.
+
+    Args:
+        searches: says whether that is so.
+    """
+
+    def __init__(self, line: InputLine, searches: Callable[[], bool]) -> None:
+        self._line = line
+        self._searches = searches
+
+    @property
+    def text(self) -> str:
+        """What is typed; not empty either while it is searched for."""
+        return self._line.text or (" " if self._searches() else "")
+
+    def insert_text(self, data: str) -> None:
+        """Type a text into it."""
+        self._line.paste(data)
 
 
 class Remembered(History):

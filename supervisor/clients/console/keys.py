@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Protocol
 
-from prompt_toolkit.filters import Always, Condition, Filter, has_completions
+from prompt_toolkit.filters import Always, Condition, Filter, has_completions, is_searching, vi_mode, vi_navigation_mode
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
@@ -43,6 +43,18 @@ class Target(Protocol):
     def escape(self) -> None:
         """Leave, reject, or interrupt."""
 
+    def edit(self) -> None:
+        """Let the person's own editor have the line."""
+
+    def paste(self, text: str) -> None:
+        """Type what was pasted into the line."""
+
+    def ends_in_paste(self) -> bool:
+        """Return whether a folded paste stands before the cursor."""
+
+    def delete_paste(self) -> None:
+        """Delete that."""
+
     def interrupt(self) -> None:
         """Clear, cancel, or leave."""
 
@@ -59,7 +71,7 @@ class Target(Protocol):
 def bindings(target: Target, approvals: ApprovalQueue, suspend: Callable[[], None]) -> KeyBindings:
     """Return the console's own keys."""
     keys = KeyBindings()
-    typing = Condition(lambda: target.mode() == "line")
+    typing = Condition(lambda: target.mode() == "line") & ~is_searching
     reviewing = Condition(lambda: target.mode() == "review")
     confirming = Condition(lambda: target.mode() == "confirm")
     empty = typing & Condition(target.is_empty)
@@ -67,11 +79,14 @@ def bindings(target: Target, approvals: ApprovalQueue, suspend: Callable[[], Non
     def bind(act: Callable[[], None], *pressed: str, when: Filter = _ALWAYS) -> None:
         keys.add(*pressed, filter=when)(lambda _event: act())
 
-    bind(target.enter, "enter")
+    bind(target.enter, "enter", when=~is_searching)
     bind(approvals.edit, "tab", when=reviewing)
-    bind(target.escape, "escape", when=~typing | Condition(target.escapes))
+    commands = ~vi_mode | vi_navigation_mode  # where Escape does not end the writing of a line
+    bind(target.escape, "escape", when=~is_searching & (~typing | (commands & Condition(target.escapes))))
     bind(target.reclaim, "up", when=empty & Condition(target.waits))
-    bind(target.interrupt, "c-c")
+    bind(target.edit, "c-g", when=typing)
+    bind(target.delete_paste, "backspace", when=typing & Condition(target.ends_in_paste))
+    bind(target.interrupt, "c-c", when=~is_searching)
     bind(target.interrupt, Keys.SIGINT)
     bind(target.leave, "c-d", when=empty)
     bind(target.expand, "c-o")
@@ -95,7 +110,12 @@ def bindings(target: Target, approvals: ApprovalQueue, suspend: Callable[[], Non
     def _(event: KeyPressEvent) -> None:
         approvals.confirm(event.data)
 
-    keys.add("escape", Keys.Any, filter=typing)(lambda _event: None)  # Alt with a key that does nothing is no Escape
+    @keys.add(Keys.BracketedPaste, filter=typing)
+    def _(event: KeyPressEvent) -> None:
+        target.paste(event.data)
+
+    # Alt with a key that does nothing is no Escape
+    keys.add("escape", Keys.Any, filter=typing & ~vi_mode)(lambda _event: None)
     keys.add(Keys.BracketedPaste, filter=confirming)(lambda _event: None)  # nothing that is pasted confirms anything
 
     @keys.add(Keys.Any, filter=reviewing)

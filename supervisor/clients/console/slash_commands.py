@@ -39,6 +39,8 @@ _KEYS: Final = (
     ("Shift-Tab", "switch to the next mode, also while a turn runs"),
     ("Ctrl-C", "interrupt the turn, or clear the line; twice: leave"),
     ("Up", "on an empty line: take the last line back that waits, or else what was typed before"),
+    ("Ctrl-R", "search what was typed before; Enter takes what is found"),
+    ("Ctrl-G", "edit the line in your own editor: VISUAL, or EDITOR"),
     ("Ctrl-O", "show the approval request, or the last tool call or thinking, in full"),
     ("Alt-S, Alt-A", "approve for this session, or always; the rule is shown before it is made"),
     ("Escape", "reject the call that is shown; interrupt the turn; on an empty line, without a turn: leave"),

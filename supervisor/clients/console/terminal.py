@@ -9,9 +9,13 @@ import signal
 import time
 from collections.abc import Coroutine
 from concurrent.futures import Future
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
+from prompt_toolkit.application import run_in_terminal
+from prompt_toolkit.document import Document as TypedText
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
@@ -21,7 +25,8 @@ from supervisor.clients.console.application import BottomLines, TerminalOutput, 
 from supervisor.clients.console.approval_queue import ApprovalQueue
 from supervisor.clients.console.bottom_lines import STYLE, BottomStatus, Drawn
 from supervisor.clients.console.daemon_link import Connecting, in_thread
-from supervisor.clients.console.input_line import InputLine
+from supervisor.clients.console.external_editor import edited, editor_of
+from supervisor.clients.console.input_line import InputLine, LineOrSearch
 from supervisor.clients.console.keys import bindings
 from supervisor.clients.console.markdown_stream import MarkdownRenderer
 from supervisor.clients.console.options import ConsoleOptions
@@ -39,6 +44,7 @@ from supervisor.clients.console.slash_commands import (
     while_waiting,
 )
 from supervisor.config.settings import Settings
+from supervisor.errors import ConfigError
 
 _ESCAPE: Final = 0.05
 """Seconds after which an Escape is the key itself, and not the beginning of an arrow key."""
@@ -67,7 +73,8 @@ class Terminal:
         self._switching: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._line = InputLine(self._controller, settings.home / "console-history", self._typed)
-        self._approvals = ApprovalQueue(self._line, self._go_to, self._propose)
+        begun = LineOrSearch(self._line, self._is_searching)
+        self._approvals = ApprovalQueue(begun, self._go_to, self._propose)
         self._drawn = Drawn(self._line, self._approvals, self._bottom, lambda: self._leaving)
         self._app = BottomLines(
             layout=self._drawn.layout,
@@ -82,6 +89,10 @@ class Terminal:
         self._app.ttimeoutlen = self._app.timeoutlen = _ESCAPE
         self._app.key_bindings = bindings(self, self._approvals, self._app.suspend)
         self._app.key_processor.before_key_press += lambda _: self._approvals.pressed()
+        self._app.key_processor.after_key_press += lambda _: self._searched()
+        self._settings = settings
+        self._searches = False
+        self._go_to("line")
 
     # --- life -----------------------------------------------------------------------------------------------------
 
@@ -212,8 +223,19 @@ class Terminal:
         return self._drawn.mode
 
     def _go_to(self, mode: str) -> None:
+        vi = self._settings.config.console.keys == "vi" and mode == "line"
+        self._app.editing_mode = EditingMode.VI if vi else EditingMode.EMACS
         self._drawn.focus(mode)
         self._draw()
+
+    def _is_searching(self) -> bool:
+        return self._drawn.searches()
+
+    def _searched(self) -> None:
+        """Let a question have the keyboard when a search is over that has found nothing."""
+        before, self._searches = self._searches, self._is_searching()
+        if before and not self._searches:
+            self._approvals.line_changed()
 
     def is_empty(self) -> bool:
         """Return whether nothing is typed."""
@@ -243,6 +265,7 @@ class Terminal:
 
     def enter(self) -> None:
         """Send the line, run the call as it stands in the box, or reject it with the reason that was typed."""
+        self._app.vi_state.input_mode = InputMode.INSERT
         match self._drawn.mode:
             case "line" if self._line.is_choosing():
                 self._line.complete_state = None
@@ -287,6 +310,33 @@ class Terminal:
     def reclaim(self) -> None:
         """Let the person have the last line again that waits."""
         self._line.reclaim()
+
+    def paste(self, text: str) -> None:
+        """Type what was pasted into the line."""
+        self._line.paste(text)
+
+    def ends_in_paste(self) -> bool:
+        """Return whether a folded paste stands before the cursor."""
+        return self._line.ends_in_paste()
+
+    def delete_paste(self) -> None:
+        """Delete that."""
+        self._line.delete_paste()
+
+    def edit(self) -> None:
+        """Let the person's own editor have the line; what waits for an answer can be read after that."""
+        self._line.unfold()
+        self._switching = asyncio.get_running_loop().create_task(self._edit())
+
+    async def _edit(self) -> None:
+        try:
+            work = partial(edited, self._line.text, editor_of(self._settings))
+            text = await run_in_terminal(work, in_executor=True)
+        except ConfigError as error:
+            self.show(Note(str(error), "error"))
+        else:
+            self._line.set_document(TypedText(text, len(text)))
+        self._approvals.read_anew()
 
     def escape(self) -> None:
         """Leave, reject, or interrupt the turn; while a question waits that has not the keys, do nothing."""

@@ -20,6 +20,7 @@ from supervisor.config.config_keys import (
     BudgetConfig,
     BudgetsConfig,
     Config,
+    ConsoleConfig,
     DaemonConfig,
     LibrarianConfig,
     ProfileConfig,
@@ -130,6 +131,8 @@ total_mb = 3
 [librarian]
 repos_path = "/srv/repos"
 environment = "staging"
+[console]
+keys = "vi"
 [[rules]]
 decision = "allow"
 programs = ["git"]
@@ -215,6 +218,7 @@ def test_every_key_is_taken(home: Path) -> None:
         },
         registries=RegistriesConfig("https://npm.example.org", "http://10.0.0.1:8080/simple"),
         librarian=LibrarianConfig("/srv/repos", "staging"),
+        console=ConsoleConfig("vi"),
         rules=(
             Rule(
                 *("allow", ("git",), ("build/**",), ("tmp/",), 50, True, "build output is ours", date(2027, 6, 30)),
@@ -240,6 +244,7 @@ def test_every_key_there_is_stands_in_that_test() -> None:
         ProviderConfig,
         WebConfig,
         LibrarianConfig,
+        ConsoleConfig,
         ShellConfig,
         UndoConfig,
         MediaConfig,

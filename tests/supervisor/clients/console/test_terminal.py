@@ -515,6 +515,62 @@ def test_a_pasted_text_stays_one_message(ready: Terminal, daemon: FakeDaemon) ->
     assert daemon.prompt() == "one\ntwo\n"
 
 
+def test_a_long_pasted_text_is_one_word_and_sent_whole(ready: Terminal, daemon: FakeDaemon) -> None:
+    pasted = "".join(f"line {number}\n" for number in range(120))
+    ready.type(f"see \x1b[200~{pasted}\x1b[201~", "> see [pasted 120 lines]\n")
+    ready.type("\b", "> see\n")
+    ready.type(f"\x1b[200~{pasted}\x1b[201~ and \x1b[200~{pasted[:-2]}\x1b[201~", "and [pasted 120 lines, 2]")
+    ready.type(ENTER)
+    assert daemon.prompt() == f"see {pasted} and {pasted[:-2]}"
+
+
+def test_the_person_s_editor_has_the_line(terminal: Open, daemon: FakeDaemon, tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\ngrep -q bad "$2" && exit 3\necho "$1" >> "$2"\n')
+    editor.chmod(0o700)
+    console = terminal(EDITOR=f"{editor} 'and more'")
+    console.type("draft\x07", "> draftand more\n")
+    console.type(INTERRUPT + "bad\x07", "has failed (3); the line stays as it was.")
+    console.type(ENTER)
+    assert daemon.prompt() == "bad"
+
+
+def test_lines_are_searched_and_a_question_waits_for_the_end_of_that(
+    terminal: Open, daemon: FakeDaemon, home: Path
+) -> None:
+    (home / "console-history").write_text('"about the greenhouse"\n"about the roof"\n')
+    console = terminal()
+    console.type("\x12green", lambda screen: "> about the greenhouse" in screen and "search: green" in screen)
+    console.type(ENTER + ENTER)
+    assert daemon.prompt() == "about the greenhouse"
+    console.type("\x12nowhere", "search: nowhere")
+    daemon.ask("run_cmd", '{"command": "ls"}')
+    console.until("your line has the keys")
+    console.type("\x07", "Enter runs it")
+    assert not daemon.is_answered()
+
+
+def test_vi_keys_edit_the_line_and_not_a_question(terminal: Open, daemon: FakeDaemon, home: Path) -> None:
+    (home / "config.toml").write_text('[console]\nkeys = "vi"\n')
+    console = terminal()
+    console.type("axbc", "> axbc")
+    console.type(ESCAPE)
+    console.rest(0.1)
+    console.type("0lx", "> abc")
+    console.type(ENTER)
+    assert daemon.prompt() == "abc"
+    daemon.state("ReviewAction")
+    proposed(console, daemon)
+    console.type("y")
+    assert daemon.answered() == {"option": "allow_once"}
+    daemon.state("Thinking")
+    console.type("typed", "> typed")
+    console.type(ESCAPE)
+    console.rest(0.1)
+    assert not daemon.has_noted
+    console.type(ESCAPE, "cancelling")
+
+
 def test_tab_completes_commands_tools_and_paths(ready: Terminal, daemon: FakeDaemon, root: Path) -> None:
     (root / "notes").mkdir()
     (root / "notes" / "idea.md").write_text("")
