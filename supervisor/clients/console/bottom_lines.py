@@ -189,7 +189,7 @@ class Drawn:
         pieces: list[AnyContainer] = [
             Window(height=1),
             _shown(lambda: bool(status.tail()), _text(lambda: ANSI(status.tail()))),
-            _shown(lambda: bool(status.progress()), _text(lambda: toned(status.progress()))),
+            _shown(lambda: bool(status.progress()) and not approvals.waits, _text(lambda: toned(status.progress()))),
             _shown(lambda: bool(line.ahead), _text(lambda: toned(queued()))),
             _shown(lambda: approvals.waits and self.mode != "reason", _boxed(box, approvals)),
             _shown(lambda: self.mode == "confirm", confirm),
