@@ -12,8 +12,13 @@ from typing import Any, Final
 
 from prompt_toolkit.application import Application, run_in_terminal
 from prompt_toolkit.data_structures import Size
+from prompt_toolkit.input.vt100 import Vt100Input
+from prompt_toolkit.input.vt100_parser import Vt100Parser
+from prompt_toolkit.key_binding.key_processor import KeyPress
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.output.vt100 import Vt100_Output
 
+_FOCUS: Final = {"\x1b[I": True, "\x1b[O": False}
 _ERASE_DOWN: Final = "\x1b[K\x1b7\x1b[B\x1b[J\x1b8"
 """The line; then, from the next one on, the rest; and back."""
 
@@ -70,11 +75,54 @@ class BottomLines(Application[None]):
         self._suspended = False
 
 
+class TerminalInput(Vt100Input):
+    """Reads the terminal that standard input is; that its window gets or loses the focus is told, and is no key."""
+
+    def __init__(self, focus: Callable[[bool], None]) -> None:
+        super().__init__(sys.stdin)
+        self.vt100_parser = _FocusParser(self._feed, focus)
+
+    def _feed(self, key: KeyPress) -> None:
+        self._buffer.append(key)  # which is another list after each reading
+
+
+class _FocusParser(Vt100Parser):
+    def __init__(self, key: Callable[[KeyPress], None], focus: Callable[[bool], None]) -> None:
+        self._focus = focus
+        super().__init__(key)
+
+    def _get_match(self, prefix: str) -> Any:
+        return Keys.Ignore if prefix in _FOCUS else super()._get_match(prefix)
+
+    def _call_handler(self, key: Any, insert_text: str) -> None:
+        if insert_text in _FOCUS:
+            self._focus(_FOCUS[insert_text])
+        else:
+            super()._call_handler(key, insert_text)
+
+
 class TerminalOutput(Vt100_Output):
     """Writes to the terminal that standard output is, and never asks it anything."""
 
     def __init__(self) -> None:
         super().__init__(sys.stdout, size, enable_bell=False, enable_cpr=False)
+        self.reports_focus = False
+        """Whether the window shall say when it gets or loses the focus, while keys are read."""
+
+    def enable_bracketed_paste(self) -> None:
+        """Begin to read keys."""
+        super().enable_bracketed_paste()
+        self.write_raw("\x1b[?1004h" * self.reports_focus)
+
+    def disable_bracketed_paste(self) -> None:
+        """Leave the terminal to others."""
+        super().disable_bracketed_paste()
+        self.write_raw("\x1b[?1004l" * self.reports_focus)
+
+    def at_once(self, text: str) -> None:
+        """Write what does not move the cursor."""
+        self.write_raw(text)
+        self.flush()
 
     def erase_down(self) -> None:
         """Erase from the cursor on; not in one piece: tmux keeps a screen erased from its first cell as history."""

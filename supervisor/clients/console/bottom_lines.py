@@ -98,6 +98,10 @@ class BottomStatus:
         if self._tick_at is None:
             self._tick()
 
+    def elapsed(self) -> float:
+        """Return for how many seconds the turn goes on, or how long the last one took; 0 where there was none."""
+        return self._took if self._begun is None else time.monotonic() - self._begun
+
     def _time_turn(self) -> None:
         """Take note of a turn's begin or end."""
         runs = self._controller.state.turn_state not in (IDLE, "Done")
@@ -151,9 +155,10 @@ class BottomStatus:
             status, hints = status_bar.ASKS, hints or SUSPENDED
         elif asked:
             status = status_bar.ASKS
-        seconds = self._took if self._begun is None else time.monotonic() - self._begun
         columns = size().columns - 1
-        return status_bar.bar(controller.state, columns, status=status, hints=hints, waiting=waiting, seconds=seconds)
+        return status_bar.bar(
+            controller.state, columns, status=status, hints=hints, waiting=waiting, seconds=self.elapsed()
+        )
 
 
 class Drawn:

@@ -20,6 +20,7 @@ from supervisor.clients.console.shown import Note, Screen
 from supervisor.config.repositories import NO_NAMES, Names
 from supervisor.config.settings import Settings
 from supervisor.errors import StrongroomError
+from supervisor.version import VERSION
 
 
 class SessionController(SessionLink):
@@ -118,7 +119,7 @@ class SessionController(SessionLink):
             self.screen.clear()
         self.state.chosen(options or [])
         facts = self.state.facts
-        self.say(f"{facts.profile} on {facts.root}, {facts.model}, mode {facts.mode}")
+        self.say(f"Strongroom {VERSION}: {facts.profile} on {facts.root}, {facts.model}, mode {facts.mode}")
         daemon = self._connected.link.daemon if self._connected is not None else None
         for notice in facts.notices:
             self.screen.show(Note(requests.explained(notice, self._settings, daemon), "notice"))

@@ -68,6 +68,12 @@ def money(cost: schema.Cost) -> str:
     return f"${amount}" if cost.currency == "USD" else f"{amount} {cut(cost.currency, 8)}"
 
 
+def title(state: SessionState, *, asked: bool) -> str:
+    """Return what the window's title says: what goes on, and where; `asked`: a question waits."""
+    word = ASKS if asked else _WORDS.get(state.turn_state, state.turn_state)
+    return ", ".join(part for part in (word, state.facts.root.rstrip("/").rpartition("/")[2]) if part)
+
+
 def bar(
     state: SessionState, columns: int, *, status: str = "", hints: str = "", waiting: int = 0, seconds: float = 0.0
 ) -> Fragments:

@@ -20,9 +20,10 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
 from supervisor.clients.connection.link_events import PermissionPrompt
-from supervisor.clients.console import styled_text
-from supervisor.clients.console.application import BottomLines, TerminalOutput, size
+from supervisor.clients.console import status_bar, styled_text
+from supervisor.clients.console.application import BottomLines, TerminalInput, TerminalOutput, size
 from supervisor.clients.console.approval_queue import ApprovalQueue
+from supervisor.clients.console.attention import LONG_S, Attention
 from supervisor.clients.console.bottom_lines import STYLE, BottomStatus, Drawn
 from supervisor.clients.console.daemon_link import Connecting, in_thread
 from supervisor.clients.console.external_editor import edited, editor_of
@@ -76,12 +77,16 @@ class Terminal:
         begun = LineOrSearch(self._line, self._is_searching)
         self._approvals = ApprovalQueue(begun, self._go_to, self._propose)
         self._drawn = Drawn(self._line, self._approvals, self._bottom, lambda: self._leaving)
+        output = TerminalOutput()
+        self._attention = Attention(output.at_once, settings.variable("TERM"), wanted=options.colour)
+        output.reports_focus = self._attention.told
         self._app = BottomLines(
             layout=self._drawn.layout,
             style=Style.from_dict(STYLE),
             erase_when_done=True,
             color_depth=ColorDepth.DEPTH_4_BIT if options.colour else ColorDepth.DEPTH_1_BIT,
-            output=TerminalOutput(),
+            input=TerminalInput(self._focus),
+            output=output,
             before_render=lambda _: self._write(),
             after_render=lambda _: self._approvals.drawn(whole=self._drawn.is_whole()),
         )
@@ -110,6 +115,7 @@ class Terminal:
             if self._work is not None:
                 self._work.cancel()
             self._controller.close()
+            self._attention.end()
         if self._failure is not None:
             raise self._failure
         return 0
@@ -198,12 +204,21 @@ class Terminal:
         if self._line.ahead and self._is_open() and not self._busy() and (line := self._line.next()):
             self._send(line)
         self._bottom.refresh()
+        self._attention.title(status_bar.title(self._controller.state, asked=self._approvals.waits))
         self._draw()
 
     def turn_ended(self, *, ok: bool) -> None:
         """Give lines that wait back to the person where it ended in another way than they could expect."""
         if not ok:
             self._line.hand_back()
+        if self._bottom.elapsed() >= LONG_S and not self._line.ahead:
+            self._attention.call("The turn has ended.")
+
+    def _focus(self, has: bool) -> None:
+        """Take note of the window's focus; a question can be read from when it has that."""
+        self._attention.focus(has=has)
+        if has and self._approvals.waits:
+            self._approvals.read_anew()
 
     def _write(self) -> None:
         """Write what is new above the bottom lines; they are drawn again right after it."""
@@ -383,6 +398,7 @@ class Terminal:
     def request_approval(self, question: PermissionPrompt) -> None:
         """Let the person decide, after the questions that wait."""
         self._approvals.request_approval(question)
+        self._attention.call(f"{question.request.tool} waits for your answer.")
 
     def withdraw_approval(self, question: PermissionPrompt | None) -> None:
         """Forget a question; None: all of them."""

@@ -120,10 +120,10 @@ class Terminal(PseudoTerminal):
         return self._process.wait(HANG_GUARD)
 
 
-_SEQUENCE: Final = re.compile(rb"\x1b(\[[0-9;?]*[a-zA-Z]|[=>78])")
+_SEQUENCE: Final = re.compile(rb"\x1b(\[[0-9;?]*[a-zA-Z]|[=>78]|\]2;Strongroom: [^\x00-\x1f\x7f]*\x07)")
 
 
 def unexpected(raw: bytes) -> bytes:
-    """Return the control characters of an output that are neither line ends nor plain sequences of a screen."""
+    """Return the control characters of an output that are neither line ends, our title, nor a screen's sequences."""
     left = _SEQUENCE.sub(b"", raw)
     return bytes(byte for byte in left if (byte < 32 and byte not in b"\r\n\t\b") or byte == 127)

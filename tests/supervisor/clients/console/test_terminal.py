@@ -116,7 +116,7 @@ def test_nothing_that_a_model_a_tool_or_a_file_says_acts_on_the_terminal(console
     daemon.end("error", kind=evil, message=evil)
     idle(console, "End", "error:")
     screen = console.type("/show 1" + ENTER, "arguments:")
-    assert unexpected(console.raw) == b""
+    assert unexpected(console.raw) == b"\x07"  # that of the question
     assert b"owned\x07" not in console.raw
     assert "\u202e" not in console.raw.decode()
     assert "\\x1b" in screen
@@ -316,6 +316,20 @@ def test_what_is_drawn_anew_is_read_anew(console: Terminal, daemon: FakeDaemon) 
     console.signal(signal.SIGCONT)
     console.until("readable in a moment")
     console.until("Enter runs it")
+
+
+def test_who_is_not_looking_is_called_and_reads_a_question_anew(console: Terminal, daemon: FakeDaemon) -> None:
+    console.until(lambda _: b"\x1b]2;Strongroom: Thinking, root\x07" in console.raw)
+    console.type("a\x1b[Ob", "> ab")
+    console.type("\x15")
+    ask(console, daemon, "ls")
+    assert b"\x1b]9;Strongroom: run_cmd waits for your answer.\x07\x07" in console.raw
+    console.type("\x1b[I", "readable in a moment")
+    console.until("Enter runs it")
+    console.type(INTERRUPT + INTERRUPT)
+    console.ended()
+    assert console.raw.count(b"\x1b[?1004h") == console.raw.count(b"\x1b[?1004l") > 0
+    assert console.raw.rfind(b"\x1b[?1004l") > console.raw.rfind(b"\x1b[?1004h")
 
 
 def test_a_rule_that_the_screen_cuts_off_cannot_be_confirmed(terminal: Open, daemon: FakeDaemon) -> None:
@@ -631,7 +645,9 @@ def test_commands_answer(ready: Terminal, daemon: FakeDaemon, root: Path) -> Non
         "/export ~nobody-of-this-name/x" + ENTER,
         "~nobody-of-this-name/x cannot be written: Could not determine home\ndirectory.\n",
     )
-    ready.type("/clear" + ENTER, lambda screen: "talk.md" not in screen and f"vault on {root}" in screen)
+    ready.type(
+        "/clear" + ENTER, lambda screen: "talk.md" not in screen and f"vault on {root}" in screen.replace("\n", " ")
+    )
     assert daemon.seen.count("session/new") == 2
 
 
@@ -760,7 +776,7 @@ def test_without_colour_there_is_none(terminal: Open, daemon: FakeDaemon) -> Non
     daemon.say("`code` and\n\n```python\ndef f(): pass\n```")
     daemon.end("error", kind="timeout", message="No.")
     idle(console, "error: timeout")
-    assert not re.search(rb"\x1b\[[0-9;]*[349][0-7][;m]", console.raw)
+    assert not re.search(rb"\x1b\[[0-9;]*[349][0-7][;m]|\x1b\]|\x1b\[\?1004h|\x07", console.raw)
 
 
 def say(console: Terminal, lines: list[str]) -> None:
