@@ -13,6 +13,7 @@ from prompt_toolkit.keys import Keys
 
 from supervisor.acp import extensions
 from supervisor.clients.console.approval_queue import ApprovalQueue
+from supervisor.clients.console.input_line import InputLine
 
 _WIDER: Final[tuple[tuple[str, extensions.Scope | None], ...]] = (("s", "session"), ("a", "always"), ("u", None))
 """Keys that, with Alt, say yes to more than what is shown."""
@@ -25,17 +26,8 @@ class Target(Protocol):
     def mode(self) -> str:
         """Return what the keys go to."""
 
-    def is_empty(self) -> bool:
-        """Return whether nothing is typed."""
-
     def escapes(self) -> bool:
         """Return whether Escape in the line is of use."""
-
-    def waits(self) -> bool:
-        """Return whether a line waits."""
-
-    def reclaim(self) -> None:
-        """Let the person have the last line again that waits."""
 
     def enter(self) -> None:
         """Send, run, or reject: what is typed is ready."""
@@ -45,15 +37,6 @@ class Target(Protocol):
 
     def edit(self) -> None:
         """Let the person's own editor have the line."""
-
-    def paste(self, text: str) -> None:
-        """Type what was pasted into the line."""
-
-    def ends_in_paste(self) -> bool:
-        """Return whether a folded paste stands before the cursor."""
-
-    def delete_paste(self) -> None:
-        """Delete that."""
 
     def interrupt(self) -> None:
         """Clear, cancel, or leave."""
@@ -68,55 +51,64 @@ class Target(Protocol):
         """Show what is asked about, or the last call, in full."""
 
 
-def bindings(target: Target, approvals: ApprovalQueue, suspend: Callable[[], None]) -> KeyBindings:
+def bindings(target: Target, line: InputLine, approvals: ApprovalQueue, suspend: Callable[[], None]) -> KeyBindings:
     """Return the console's own keys."""
     keys = KeyBindings()
     typing = Condition(lambda: target.mode() == "line") & ~is_searching
     reviewing = Condition(lambda: target.mode() == "review")
-    confirming = Condition(lambda: target.mode() == "confirm")
-    empty = typing & Condition(target.is_empty)
-
-    def bind(act: Callable[[], None], *pressed: str, when: Filter = _ALWAYS) -> None:
-        keys.add(*pressed, filter=when)(lambda _event: act())
-
-    bind(target.enter, "enter", when=~is_searching)
-    bind(approvals.edit, "tab", when=reviewing)
-    commands = ~vi_mode | vi_navigation_mode  # where Escape does not end the writing of a line
-    bind(target.escape, "escape", when=~is_searching & (~typing | (commands & Condition(target.escapes))))
-    bind(target.reclaim, "up", when=empty & Condition(target.waits))
-    bind(target.edit, "c-g", when=typing)
-    bind(target.delete_paste, "backspace", when=typing & Condition(target.ends_in_paste))
-    bind(target.interrupt, "c-c", when=~is_searching)
-    bind(target.interrupt, Keys.SIGINT)
-    bind(target.leave, "c-d", when=empty)
-    bind(target.expand, "c-o")
-    bind(target.next_mode, "s-tab", when=~has_completions)
+    empty = typing & Condition(lambda: not line.text)
     asked = Condition(lambda: approvals.waits)
-    bind(partial(approvals.turn, forward=True), "pagedown", when=asked)
-    bind(partial(approvals.turn, forward=False), "pageup", when=asked)
-    bind(suspend, "c-z")
-    for key, scope in _WIDER:
-        bind(partial(approvals.widen, scope), "escape", key, when=reviewing)
+    commands = ~vi_mode | vi_navigation_mode  # where Escape does not end the writing of a line
+    rows: list[tuple[Callable[[], None], tuple[str, ...], Filter]] = [
+        (target.enter, ("enter",), ~is_searching),
+        (approvals.edit, ("tab",), reviewing),
+        (target.escape, ("escape",), ~is_searching & (~typing | (commands & Condition(target.escapes)))),
+        (line.reclaim, ("up",), empty & Condition(lambda: bool(line.ahead))),
+        (target.edit, ("c-g",), typing),
+        (line.delete_paste, ("backspace",), typing & Condition(line.ends_in_paste)),
+        (target.interrupt, ("c-c",), ~is_searching),
+        (target.interrupt, (Keys.SIGINT,), _ALWAYS),
+        (target.leave, ("c-d",), empty),
+        (target.expand, ("c-o",), _ALWAYS),
+        (target.next_mode, ("s-tab",), ~has_completions),
+        (partial(approvals.turn, forward=True), ("pagedown",), asked),
+        (partial(approvals.turn, forward=False), ("pageup",), asked),
+        (suspend, ("c-z",), _ALWAYS),
+        *((partial(approvals.widen, scope), ("escape", key), reviewing) for key, scope in _WIDER),
+    ]
+    for act, pressed, when in rows:
+        keys.add(*pressed, filter=when)(lambda _event, act=act: act())
+    keys.add("escape", "enter", filter=typing | reviewing)(
+        lambda event: event.current_buffer.newline(copy_margin=False)
+    )
+    _bind_text(keys, line, typing)
+    _bind_answers(keys, approvals, reviewing, Condition(lambda: target.mode() == "confirm"))
+    return keys
 
-    @keys.add("escape", "enter", filter=typing | reviewing)
-    def _(event: KeyPressEvent) -> None:
-        event.current_buffer.newline(copy_margin=False)
+
+def _bind_text(keys: KeyBindings, line: InputLine, typing: Filter) -> None:
+    """Bind what writes the line."""
 
     @keys.add("escape", filter=typing & has_completions)
     def _(event: KeyPressEvent) -> None:
         event.current_buffer.cancel_completion()
 
+    @keys.add(Keys.BracketedPaste, filter=typing)
+    def _(event: KeyPressEvent) -> None:
+        line.paste(event.data)
+
+    # Alt with a key that does nothing is no Escape
+    keys.add("escape", Keys.Any, filter=typing & ~vi_mode)(lambda _event: None)
+
+
+def _bind_answers(keys: KeyBindings, approvals: ApprovalQueue, reviewing: Filter, confirming: Filter) -> None:
+    """Bind the letters that a question takes; nothing that is pasted confirms anything."""
+
     @keys.add(Keys.Any, filter=confirming)
     def _(event: KeyPressEvent) -> None:
         approvals.confirm(event.data)
 
-    @keys.add(Keys.BracketedPaste, filter=typing)
-    def _(event: KeyPressEvent) -> None:
-        target.paste(event.data)
-
-    # Alt with a key that does nothing is no Escape
-    keys.add("escape", Keys.Any, filter=typing & ~vi_mode)(lambda _event: None)
-    keys.add(Keys.BracketedPaste, filter=confirming)(lambda _event: None)  # nothing that is pasted confirms anything
+    keys.add(Keys.BracketedPaste, filter=confirming)(lambda _event: None)
 
     @keys.add(Keys.Any, filter=reviewing)
     def _(event: KeyPressEvent) -> None:
@@ -126,5 +118,3 @@ def bindings(target: Target, approvals: ApprovalQueue, suspend: Callable[[], Non
     @keys.add(Keys.BracketedPaste, filter=reviewing)
     def _(event: KeyPressEvent) -> None:
         approvals.letter(event.data.replace("\r\n", "\n").replace("\r", "\n"), pasted=True)
-
-    return keys

@@ -92,7 +92,7 @@ class Terminal:
         )
         self._app.reappears = self._approvals.read_anew
         self._app.ttimeoutlen = self._app.timeoutlen = _ESCAPE
-        self._app.key_bindings = bindings(self, self._approvals, self._app.suspend)
+        self._app.key_bindings = bindings(self, self._line, self._approvals, self._app.suspend)
         self._app.key_processor.before_key_press += lambda _: self._approvals.pressed()
         self._app.key_processor.after_key_press += lambda _: self._searched()
         self._settings = settings
@@ -252,17 +252,9 @@ class Terminal:
         if before and not self._searches:
             self._approvals.line_changed()
 
-    def is_empty(self) -> bool:
-        """Return whether nothing is typed."""
-        return not self._line.text
-
     def escapes(self) -> bool:
         """Return whether Escape in the line is of use: it interrupts a turn, or leaves where nothing is typed."""
-        return self._works() if self._controller.session and self._busy() else self.is_empty()
-
-    def waits(self) -> bool:
-        """Return whether a line waits."""
-        return bool(self._line.ahead)
+        return self._works() if self._controller.session and self._busy() else not self._line.text
 
     def _works(self) -> bool:
         """Return whether a turn runs, or waits, in which nothing is asked."""
@@ -321,22 +313,6 @@ class Terminal:
             self._work.cancel()
         self._line.hand_back()
         self._send(line)
-
-    def reclaim(self) -> None:
-        """Let the person have the last line again that waits."""
-        self._line.reclaim()
-
-    def paste(self, text: str) -> None:
-        """Type what was pasted into the line."""
-        self._line.paste(text)
-
-    def ends_in_paste(self) -> bool:
-        """Return whether a folded paste stands before the cursor."""
-        return self._line.ends_in_paste()
-
-    def delete_paste(self) -> None:
-        """Delete that."""
-        self._line.delete_paste()
 
     def edit(self) -> None:
         """Let the person's own editor have the line; what waits for an answer can be read after that."""
