@@ -272,15 +272,17 @@ def test_a_question_that_somebody_else_answered_goes_away(console: Terminal, dae
     console.until(lambda screen: "│ rm x" not in screen and ">" in screen)
 
 
-def test_an_enter_that_was_meant_for_a_line_runs_nothing(console: Terminal, daemon: FakeDaemon) -> None:
-    daemon.state("ReviewAction")
+def test_an_enter_that_was_meant_for_a_line_runs_nothing_and_escape_ends_nothing(
+    console: Terminal, daemon: FakeDaemon
+) -> None:
+    daemon.state("Executing")  # another call runs beside
     console.type("meanwhile I ty", "meanwhile I ty")
     daemon.ask("run_cmd", '{"command": "rm x"}')
     screen = console.until("your line has the keys")
     assert "│ rm x" in screen
     assert "> meanwhile I ty" in screen
     console.type(ESCAPE)
-    console.rest(0.1)
+    console.rest(0.3)
     console.type(
         "\x1b[Fpe" + ENTER, lambda screen: "\n  kept > meanwhile I type\n" in screen and "Esc rejects" in screen
     )
@@ -569,7 +571,7 @@ def test_vi_keys_edit_the_line_and_not_a_question(terminal: Open, daemon: FakeDa
     console = terminal()
     console.type("axbc", "> axbc")
     console.type(ESCAPE)
-    console.rest(0.1)
+    console.rest(0.3)
     console.type("0lx", "> abc")
     console.type(ENTER)
     assert daemon.prompt() == "abc"
@@ -580,7 +582,7 @@ def test_vi_keys_edit_the_line_and_not_a_question(terminal: Open, daemon: FakeDa
     daemon.state("Thinking")
     console.type("typed", "> typed")
     console.type(ESCAPE)
-    console.rest(0.1)
+    console.rest(0.3)
     assert not daemon.has_noted
     console.type(ESCAPE, "cancelling")
 
