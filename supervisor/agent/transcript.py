@@ -108,8 +108,7 @@ class Transcript:
         """Every call's id, so that none is used twice."""
         self._awaited, self._results = list[str](), dict[str, Block]()
         self._mode = self._told_mode = UNKNOWN.mode
-        self._undone: dict[str, None] = {}  # what the person has undone, until the model is told
-        self._typed: list[Block] = []  # what the person has run, the same
+        self._undone, self._typed = dict[str, None](), list[Block]()  # by the person, until the model is told
         for fact in facts:
             self.apply(fact)
 

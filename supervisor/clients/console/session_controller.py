@@ -15,7 +15,7 @@ from supervisor.clients.connection.requests import LISTED_PAGES
 from supervisor.clients.console.daemon_link import Connecting
 from supervisor.clients.console.options import ConsoleOptions
 from supervisor.clients.console.session_link import SessionLink
-from supervisor.clients.console.session_state import SessionState
+from supervisor.clients.console.session_state import IDLE, SessionState
 from supervisor.clients.console.shown import Note, Screen
 from supervisor.config.repositories import NO_NAMES, Names
 from supervisor.config.settings import Settings
@@ -31,6 +31,8 @@ class SessionController(SessionLink):
         self.options = options
         self.known_sessions: list[schema.SessionInfo] = []
         """As of the last listing."""
+        self._left = False
+        """Whether a turn runs, or waits, in the session that was just left."""
 
     # --- sessions -----------------------------------------------------------------------------------------------------
 
@@ -61,11 +63,12 @@ class SessionController(SessionLink):
         old = self.state
         self.forget()
         self.state = SessionState()
+        self._left = old.turn_state not in (IDLE, "Done")
         try:
             await work()
         except StrongroomError:
             self.forget()
-            self.state = old
+            self.state, self._left = old, False
             raise
 
     async def new(self) -> None:
@@ -121,6 +124,9 @@ class SessionController(SessionLink):
         facts = self.state.facts
         self.say(f"Strongroom {VERSION}: {facts.profile} on {facts.root}, {facts.model}, mode {facts.mode}")
         daemon = self._connected.link.daemon if self._connected is not None else None
+        if self._left:
+            self.say("The turn of the session before goes on in the daemon; /resume comes back to it.")
+        self._left = False
         for notice in facts.notices:
             self.screen.show(Note(requests.explained(notice, self._settings, daemon), "notice"))
         self.screen.refresh()

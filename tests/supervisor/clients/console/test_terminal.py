@@ -462,7 +462,7 @@ def test_commands_count_while_a_turn_waits(waiting: Terminal, daemon: FakeDaemon
 
 def test_a_session_whose_turn_waits_is_left_for_another(waiting: Terminal, daemon: FakeDaemon) -> None:
     waiting.type("/clear" + ENTER)
-    idle(waiting, "vault on")
+    idle(waiting, "of the session before goes on")
     waiting.type("go on" + ENTER)
     assert daemon.prompt() == "go on"
     daemon.suspend()
