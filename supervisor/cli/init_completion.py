@@ -8,7 +8,7 @@ from supervisor.cli.shared import put, settings
 @click.command()
 @click.argument("directory", metavar="[DIR]", default=".")
 def init(directory: str) -> None:
-    """Make a vault with a welcome note in DIR (default: here), and a commented configuration.
+    """Make a vault with a welcome note in DIR (default: here), and a commented configuration that names it.
 
     What exists is left as it is.
 
@@ -16,7 +16,8 @@ def init(directory: str) -> None:
       strongroom init ~/notes
     """
     from supervisor.agent.models.providers import rows
-    from supervisor.clients.init import VAULT, set_up
+    from supervisor.clients.init import set_up
+    from supervisor.config.config_keys import VAULT
     from supervisor.display.escape import visible
 
     made = set_up(settings(), directory)
@@ -27,7 +28,8 @@ def init(directory: str) -> None:
     put("  strongroom doctor                  try every protection on this machine")
     for key in filter(None, (provider.key for provider in rows())):
         put(f"  export {key + '=...':27} or do without: the offline model needs no key")
-    put(f"  strongroom console --root {root}")
+    here = any(each.new and each.what == "the configuration" for each in made)
+    put("  strongroom" if here else f"  strongroom console --root {root}")
 
 
 @click.command()

@@ -1,19 +1,18 @@
-"""`strongroom init`: a vault to begin with, and a commented configuration.
+"""`strongroom init`: a vault to begin with, and a commented configuration that names it.
 
 Rule: nothing that exists is changed or added to.
 """
 
+import json
 import os
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from supervisor.config.config_keys import VAULT
 from supervisor.config.reference import as_toml
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError, reason
 from supervisor.system.safe_files import own_directory, secure_home
-
-VAULT: Final = "vault"
-"""The directory that the default profile works on."""
 
 _NOTE: Final = "welcome.md"
 _NOTE_TEXT: Final = """\
@@ -55,7 +54,7 @@ def set_up(settings: Settings, directory: str) -> list[Made]:
         made = _vault(vault)
     except (OSError, RuntimeError, ValueError) as error:
         raise ConfigError(f"The vault in {directory!r} cannot be made: {reason(error)}.") from error
-    return [*made, _configuration(settings)]
+    return [*made, _configuration(settings, vault)]
 
 
 def _vault(vault: Path) -> list[Made]:
@@ -68,18 +67,28 @@ def _vault(vault: Path) -> list[Made]:
     return [Made(vault, "the vault", True), Made(vault / _NOTE, "a welcome note", True)]
 
 
-def _configuration(settings: Settings) -> Made:
+def _configuration(settings: Settings, vault: Path) -> Made:
     file = settings.config_file
     secure_home(settings.home)
     try:
         if file.parent != settings.home:
             own_directory(file.parent, "Set XDG_CONFIG_HOME to a directory of your own.")
-        _write(file, as_toml(), 0o600)
+        _write(file, as_toml() + _chosen(vault), 0o600)
     except FileExistsError:
         return Made(file, "the configuration", False)
     except OSError as error:
         raise ConfigError(f"{file} cannot be written: {reason(error)}.") from error
     return Made(file, "the configuration", True)
+
+
+def _chosen(vault: Path) -> str:
+    """Return what makes a vault the one of its profile, wherever a person is; "" where TOML cannot name it."""
+    name = json.dumps(str(vault), ensure_ascii=False).replace("\x7f", "\\u007f")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return ""
+    return f"\n# Where you are in no directory with a `{VAULT}` of its own.\n[profiles.{VAULT}]\nroot = {name}\n"
 
 
 def _write(file: Path, text: str, mode: int) -> None:

@@ -19,6 +19,8 @@ from supervisor.rules.rule import Rule
 _Section = TypeVar("_Section", bound=msgspec.Struct)
 
 DEFAULT_MODEL: Final = "claude-haiku-5-5"
+VAULT: Final = "vault"
+"""The profile that scripts get, and the directory that it is on."""
 
 
 View = Literal["private", "machine"]

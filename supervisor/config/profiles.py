@@ -17,7 +17,7 @@ import msgspec
 
 from supervisor.categories.registries import EVERY_REGISTRY, PREFIX, RegistriesConfig, Registry, registries_named
 from supervisor.categories.row import ProfileTraits, Surroundings
-from supervisor.config.config_keys import ProfileConfig, View
+from supervisor.config.config_keys import VAULT, ProfileConfig, View
 from supervisor.config.own_places import refuse_own_places
 from supervisor.config.repositories import NO_NAMES, Names, Repositories, environment, real_directory
 from supervisor.config.settings import Settings
@@ -115,7 +115,7 @@ class Profile:
 _HIDES_NOTHING: Final = "would show, on the root /, what commands are not shown: look with a command"
 
 _BUILT_IN: Final = (
-    Profile("vault", "vault"),
+    Profile(VAULT, VAULT),
     Profile("project", ".", network=EVERY_REGISTRY),
     Profile("code", ".", source_tree=True, network=EVERY_REGISTRY),
     Profile("operator", ".", view="machine"),
@@ -144,7 +144,7 @@ def profile_of(settings: Settings, name: str | None) -> Profile:
         ConfigError: there is no such profile.
     """
     known = profiles(settings)
-    name = name or settings.config.profile or "vault"
+    name = name or settings.config.profile or VAULT
     if name not in known:
         raise ConfigError(f"No profile {name!r}. Choose one of: {', '.join(known)}.")
     return known[name]
@@ -155,6 +155,7 @@ def resolve(
 ) -> Profile:
     """Return the profile called `name` (default: the configured one, or `vault`) on `root` (default: its own).
 
+    The profile `vault` is on the directory of that name in `cwd`, where there is one, else on its own root.
     A profile's own root that is relative is beneath `cwd`; where it does not exist there, it is `cwd` itself. Without
     `cwd` it is beneath the current directory, and must exist. A person may name a link as the root; a link that merely
     lies in a directory, as in a cloned repository, does not lead the agent out of it.
@@ -217,9 +218,11 @@ def _by_name(settings: Settings, profile: Profile, root: str | None, cwd: str | 
 
 def _own_root(profile: Profile, cwd: str | None) -> Path:
     """Return a profile's own root, for a client in `cwd`."""
+    base = os.path.realpath(cwd or ".")
+    if profile.name == VAULT and cwd is not None and os.path.isdir(os.path.join(base, VAULT)):
+        profile = replace(profile, root=VAULT)  # the one that a person stands at comes before the configured one
     if profile.root.startswith(("/", "~")):
         return _real_directory(profile.root, profile.name)
-    base = os.path.realpath(cwd or ".")
     if profile.source_tree and profile.root == ".":
         from supervisor.config.source_tree import tree_top
 

@@ -7,6 +7,7 @@ name counts that belongs to this user, or to who owns the directory: no stranger
 import os
 from typing import Final
 
+from supervisor.config.config_keys import VAULT
 from supervisor.config.settings import Settings
 
 _REPOSITORY: Final = (".git", ".hg", ".jj")
@@ -19,7 +20,6 @@ _MANIFESTS: Final = frozenset(
     MODULE.bazel WORKSPACE justfile Project.toml
     """.split()  # noqa: SIM905 - to be read
 )
-VAULT: Final = "vault"
 CODE: Final = "code"
 
 

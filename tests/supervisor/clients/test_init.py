@@ -14,9 +14,9 @@ def test_it_makes_a_vault_and_a_configuration_that_work(strongroom: Strongroom) 
     file = strongroom.home / "config.toml"
     for path in (vault, vault / "welcome.md", file):
         assert f"made    {path}  " in done.out
-    assert f"strongroom console --root {vault}" in done.out
+    assert done.out.endswith("\n  strongroom\n")
     assert (strongroom.home.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == (0o700, 0o600)
-    answer = strongroom.run("call", "read_file", '{"path": "welcome.md"}', "--root", str(vault))
+    answer = strongroom.run("call", "read_file", '{"path": "welcome.md"}')
     assert answer.json["content"].startswith("# Welcome\n")
 
 
@@ -27,6 +27,7 @@ def test_a_vault_and_a_configuration_that_exist_are_left_as_they_are(strongroom:
     assert (done.code, "made" in done.out) == (0, False)
     for path in (strongroom.folder / "vault", strongroom.home / "config.toml"):
         assert f"exists  {path}  " in done.out
+    assert f"strongroom console --root {strongroom.folder / 'vault'}" in done.out
     assert list((strongroom.folder / "vault").iterdir()) == []
     assert (strongroom.home / "config.toml").read_text() == "profile = 'project'\n"
 

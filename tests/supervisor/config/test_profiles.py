@@ -229,9 +229,13 @@ def test_a_root_beside_the_home_is_fine(home: Path, tmp_path: Path) -> None:
 
 
 def test_a_profiles_own_root_is_beneath_the_clients_directory_or_that_itself(home: Path, root: Path) -> None:
-    assert resolve(settings(home), "vault", None, str(root)).root == str(root)
+    other = root.with_name("other")
+    other.mkdir()
+    known, chosen = settings(home), settings(home, f"[profiles.vault]\nroot = '{other}'")
+    assert resolve(known, "vault", None, str(root)).root == str(root)
+    assert resolve(chosen, "vault", None, str(root)).root == str(other)
     (root / "vault").mkdir()
-    assert resolve(settings(home), "vault", None, str(root)).root == str(root / "vault")
+    assert {resolve(each, "vault", None, str(root)).root for each in (known, chosen)} == {str(root / "vault")}
 
 
 def test_a_link_there_does_not_lead_out_of_it(home: Path, root: Path, tmp_path: Path) -> None:
