@@ -30,6 +30,14 @@ _VERBS: Final[Mapping[str, str]] = {
     "goes": "go",
     "leaves": "leave",
 }
+_MEANINGS: Final[Mapping[str, str]] = {
+    "y": "yes, this once",
+    "n": "no, as an empty line is; you can say why",
+    "s": "yes, and to the like of it in this session; what that covers is shown first",
+    "a": "yes, and always to the like of it: a rule, which is shown first",
+    "u": "run it on the real system, outside the sandbox",
+    "e": "change it; what it would do is shown again",
+}
 _YES: Final = ("y", "yes")
 _NO: Final = ("", "n", "no")
 
@@ -79,14 +87,18 @@ class PlainApproval:
                 return self._settled(await self.lines.text("instead: ") or "")
             case _ if answer in _WIDER and (request.covers if _WIDER[answer] else request.escalation):
                 return await self._widened(_WIDER[answer])
+            case _ if answer in _NO:
+                self.question.reject(await self.lines.text("why? ") or "")
+                return True
+            case "?":
+                told = {**_MEANINGS, **({"more, all": "what has not been shown yet"} if self._pages.unread else {})}
+                offered = [each for each in told if each in self._answers() or len(each) > 1]
+                self._write("\n".join(f"  {each:9}  {told[each]}" for each in offered))
             case "all" | "more":
                 self._pages.turn(True) if answer == "more" else self._pages.everything()
-                return False
-            case _ if answer not in _NO:
+            case _:
                 self.lines.set_aside(line)
-                return False
-        self.question.reject(await self.lines.text("why? ") or "")
-        return True
+        return False
 
     def _settled(self, text: str) -> bool:
         """Let the call run with a text, or write why it cannot; return which."""
@@ -127,10 +139,13 @@ class PlainApproval:
     def _prompt(self) -> str:
         """Return the question for a yes, with the answers that there are."""
         request = self._form.request
-        longer = "/s/a" if request.covers else ""
-        unconfined = "/u" if request.escalation else ""
-        edit = "/e" if request.editable else ""
         verb, _, rest = self._form.promise(self._form.text).partition(" ")
         unread = f" ({self._pages.unread})" if self._pages.unread else ""
         rest += "; u runs it on the real system" if request.stage == "refused" else ""
-        return f"{_VERBS[verb]} {rest}{unread}? [y/N{longer}{unconfined}{edit}] "
+        return f"{_VERBS[verb]} {rest}{unread}? [{'/'.join(self._answers()).replace('n', 'N')}/?] "
+
+    def _answers(self) -> list[str]:
+        """Return the answers of one letter that decide it."""
+        request = self._form.request
+        wider = [*("sa" if request.covers else ""), *("u" if request.escalation else "")]
+        return ["y", "n", *wider, *("e" if request.editable else "")]

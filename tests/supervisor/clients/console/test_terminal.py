@@ -793,12 +793,12 @@ def test_plain_lines_that_are_begun_too_early_answer_nothing(home: Path, root: P
     with Terminal(home, root.parent, "--plain", REAL_TIMES="1") as console:
         console.until("\n>")
         daemon.ask("run_cmd", '{"command": "ls"}')  # of somebody else's turn: a line is waited for, too
-        console.until("run it? [y/N/e]")
+        console.until("run it? [y/N/e/?]")
         console.hammer("y" + ENTER, 55)
         console.hammer("y", 1)  # the beginning of a line that ends after the pause
         console.rest(QUIET_S)
         assert not daemon.is_answered()
-        console.type(ENTER, lambda screen: screen.endswith("turn: y)\nrun it? [y/N/e]"))
+        console.type(ENTER, lambda screen: screen.endswith("turn: y)\nrun it? [y/N/e/?]"))
         assert not daemon.is_answered()
         while not daemon.is_answered():
             console.rest(QUIET_S + 0.3)
@@ -812,11 +812,11 @@ def test_plain_lines_go_to_a_question_as_long_as_it_is_asked(home: Path, root: P
         console.until("\n>")
         daemon.tell(heard("from elsewhere"))
         number = daemon.ask("run_cmd", '{"command": "rm x"}')
-        console.until("run it? [y/N/e]")
+        console.until("run it? [y/N/e/?]")
         daemon.withdraw(number)
         console.until("(this needs no answer any more)\n>")
         daemon.ask("run_cmd", '{"command": "rm y"}')
-        console.until("run it? [y/N/e]\n(this needs no answer any more)\n> run_cmd, command:")
+        console.until("run it? [y/N/e/?]\n(this needs no answer any more)\n> run_cmd, command:")
         say(console, ["y"])
         assert daemon.answered() == {"option": "allow_once"}
         console.type("mine" + ENTER)
@@ -836,7 +836,7 @@ def test_plain_lines_on_a_terminal_ask_about_calls(home: Path, root: Path, daemo
         ]
         for typed, answer in answers:
             daemon.ask("run_cmd", '{"command": "ls"}', f"because of {typed[0]}")
-            console.until(f"(because of {typed[0]})\nrun it? [y/N/e]")
+            console.until(f"(because of {typed[0]})\nrun it? [y/N/e/?]")
             say(console, typed)
             assert daemon.answered() == answer
         answers = [
@@ -845,28 +845,32 @@ def test_plain_lines_on_a_terminal_ask_about_calls(home: Path, root: Path, daemo
         ]
         for typed, answer in answers:
             daemon.ask("exec_shell", TOUCH, stage="effects", effects=EFFECTS, covers="RULE", escalation=True)
-            screen = console.until("\napply 2 changes? [y/N/s/a/u/e]")
+            screen = console.until("\napply 2 changes? [y/N/s/a/u/e/?]")
             assert "! A  .git/hooks/x  8 B: protected, because git runs it\n│   M  a.py" in screen
             say(console, typed)
             assert daemon.answered() == answer
         for typed, answer in (["y"], {"option": "allow_once"}), answers[1]:
             daemon.ask("run_cmd", '{"command": "ls"}', "WHY", stage="refused", escalation=True, editable=False)
-            assert "all your rights" in console.until("leave it at that; u runs it on the real system? [y/N/u]")
+            assert "all your rights" in console.until("leave it at that; u runs it on the real system? [y/N/u/?]")
             say(console, typed)
             assert daemon.answered() == answer
         rule = {"decision": "allow", "writes": ["a.py"]}
         daemon.ask("exec_shell", TOUCH, stage="effects", covers="RULE", rule=rule)
-        console.until("[y/N/s/a/e]")
+        console.until("[y/N/s/a/e/?]")
+        say(console, ["?"])
+        explained = console.until("change it; what it would do is shown again").rpartition("/?] ")[2]
+        assert "always to the like of it" in explained
+        assert "the real system" not in explained  # which is not offered
         say(console, ["a", "e", "x", "e", '{"writes": ["d/"]}', "y"])
         made = {"option": "allow_once", extensions.SCOPE: "always", extensions.RULE: {"writes": ["d/"]}}
         assert daemon.answered() == made
         console.type("early" + ENTER + "y" + ENTER + "y")
         daemon.ask("run_cmd", '{"command": "ls"}', "because of nothing")
-        console.until("(not an answer, but for after this turn: y)\nrun it? [y/N/e]")
+        console.until("(not an answer, but for after this turn: y)\nrun it? [y/N/e/?]")
         console.type(
-            ENTER, lambda screen: screen.endswith("turn: y)\nrun it? [y/N/e]") and screen.count("turn: y)") == 2
+            ENTER, lambda screen: screen.endswith("turn: y)\nrun it? [y/N/e/?]") and screen.count("turn: y)") == 2
         )
-        console.type("yes" + ENTER + "pasted" + ENTER, "turn: pasted)\nrun it? [y/N/e]")
+        console.type("yes" + ENTER + "pasted" + ENTER, "turn: pasted)\nrun it? [y/N/e/?]")
         say(console, ["what?", "n", "later"])
         assert daemon.answered() == {"option": "reject_once", extensions.REMARK: "later"}
         daemon.reply("Done.\x1b[2J")
