@@ -3,7 +3,7 @@
 Rule: shapes only. Names are the specification's, in Python's spelling; unknown fields of a message are ignored, as the
 specification wants it, and every object may carry `_meta`.
 
-Source: https://agentclientprotocol.com, schema v1.19.
+Source: https://agentclientprotocol.com, schema v1.21.
 """
 
 from collections.abc import Sequence
@@ -35,8 +35,13 @@ class Implementation(Object, frozen=True):
 
 
 class ClientCapabilities(Object, frozen=True):
-    """What the client can do, as far as it matters here. `elicitation` is {"form": {}} where it can show a form."""
+    """What the client can do, as far as it matters here.
 
+    `auth` is {"terminal": true} where it can run this program in a terminal, `elicitation` is {"form": {}} where it can
+    show a form.
+    """
+
+    auth: Any = None
     elicitation: Any = None
 
 
@@ -48,13 +53,22 @@ class InitializeParams(Object, frozen=True):
     client_info: Implementation | None = None
 
 
+class TerminalAuth(Object, frozen=True, tag_field="type", tag="terminal"):
+    """A way to log in: this program in a terminal, with `args` after those that it has."""
+
+    id: str
+    name: str
+    description: str
+    args: list[str]
+
+
 class InitializeResult(Object, frozen=True):
     """What this agent is and can do."""
 
     protocol_version: int
     agent_capabilities: dict[str, Any]
     agent_info: Implementation
-    auth_methods: list[dict[str, Any]]
+    auth_methods: list[TerminalAuth]
 
 
 class AuthenticateParams(Object, frozen=True):

@@ -2,7 +2,7 @@
 
 Rule: bytes go through unchanged, both ways; nothing else is ever written to standard output. Before the first of them
 the daemon is told where the editor's programs are. Either side may end it: when the editor says no more, what it asked
-for is still answered; when the daemon closes, it is over.
+is still answered; when the daemon closes, it is over. Where none can be started, it introduces the agent itself.
 """
 
 import os
@@ -13,13 +13,15 @@ import threading
 from contextlib import suppress
 from typing import Final
 
-from supervisor.acp import extensions, jsonrpc
+from supervisor.acp import extensions, jsonrpc, schema
+from supervisor.acp.introduction import introduction
 from supervisor.acp.jsonrpc import LineBuffer, TooLong
 from supervisor.clients.connection.patience import version_notices, warn
 from supervisor.clients.connection.start import find, start
 from supervisor.config.settings import load
 from supervisor.daemon.process.lock import running
 from supervisor.errors import ConfigError, DaemonLost, StrongroomError
+from supervisor.version import VERSION
 
 _STDIN: Final = 0
 _STDOUT: Final = 1
@@ -30,7 +32,7 @@ def run_bridge() -> int:
     """Bridge until either side ends; return the exit code.
 
     Raises:
-        ConfigError: there is no daemon, and none can be started; the editor has been told.
+        ConfigError: there is no daemon, and none can be started; the editor has been told when it wanted one.
         DaemonLost: the daemon closed while the editor might still have had something to say.
     """
     if sys.stdin is None or sys.stdout is None:  # then the descriptors 0 and 1 are something else's
@@ -96,7 +98,7 @@ def _write(chunk: bytes) -> None:
 
 
 def _refuse(error: StrongroomError) -> None:
-    """Answer the editor's first request with the reason why there will be no other answer."""
+    """Introduce the agent, which needs no daemon; answer anything else with the reason why there is none, once."""
     kind = "config" if isinstance(error, ConfigError) else "unavailable"
     fault = jsonrpc.fault(jsonrpc.INTERNAL_ERROR, str(error), kind)
     lines = LineBuffer(jsonrpc.LINE_LIMIT)
@@ -104,6 +106,18 @@ def _refuse(error: StrongroomError) -> None:
         while chunk := os.read(_STDIN, _CHUNK):
             for line in lines.feed(chunk):
                 for message in [] if isinstance(line, TooLong) else jsonrpc.decode(line):
-                    if isinstance(message, jsonrpc.Request | jsonrpc.Bad):
+                    if (introduced := _introduced(message)) is not None:
+                        _write(introduced)
+                    elif isinstance(message, jsonrpc.Request | jsonrpc.Bad):
                         _write(jsonrpc.failure(message.id, fault))
                         return
+
+
+def _introduced(message: jsonrpc.Message | jsonrpc.Bad) -> bytes | None:
+    """Return the answer to `initialize`; None to anything else."""
+    if not isinstance(message, jsonrpc.Request) or message.method != "initialize":
+        return None
+    told = jsonrpc.decoded(message.params, schema.InitializeParams)
+    if isinstance(told, jsonrpc.ErrorObject):
+        return jsonrpc.failure(message.id, told)
+    return jsonrpc.result(message.id, introduction(VERSION, told.client_capabilities or schema.ClientCapabilities()))

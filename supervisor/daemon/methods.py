@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from supervisor.acp import extensions, jsonrpc, schema
+from supervisor.acp.introduction import introduction
 from supervisor.daemon import daemon_methods, rule_methods, session_methods, turn_methods
 from supervisor.daemon.method import Method, MethodContext, method
 from supervisor.daemon.protocol.connection import ClientRequest, Connection, RequestError
@@ -52,20 +53,8 @@ async def _initialize(
     client = request.client
     client.client, client.initialized = params.client_info, True
     client.capabilities = params.client_capabilities or schema.ClientCapabilities()
-    capabilities = {
-        "loadSession": True,
-        "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
-        "mcpCapabilities": {"http": False, "sse": False},
-        "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}},
-        "_meta": {extensions.EXTENSIONS: _EXTENSIONS},
-    }
-    return schema.InitializeResult(
-        protocol_version=schema.VERSION,
-        agent_capabilities=capabilities,
-        agent_info=schema.Implementation(name="strongroom", title="Strongroom", version=VERSION),
-        auth_methods=[],
-        meta={extensions.DAEMON: context.about.daemon(context.registry.settings)},
-    )
+    about = context.about.daemon(context.registry.settings)
+    return introduction(VERSION, client.capabilities, _EXTENSIONS, {extensions.DAEMON: about})
 
 
 _MODULES: Final = (session_methods, turn_methods, rule_methods, daemon_methods)

@@ -329,6 +329,25 @@ async def test_a_newer_client_is_answered_with_the_version_that_there_is(editor:
     assert (await editor.agent.initialize(protocol_version=7)).protocol_version == 1
 
 
+@pytest.mark.parametrize(
+    ("able", "methods"),
+    [
+        pytest.param({"auth": {"terminal": True}}, ["terminal"], id="can"),
+        pytest.param({"_meta": {"terminal-auth": True}}, ["terminal"], id="can, as it was said before 1.21"),
+        pytest.param({"auth": {"terminal": 1}}, [], id="says what is no yes"),
+        pytest.param({"auth": [], "_meta": None}, [], id="says something else"),
+        pytest.param({}, [], id="cannot"),
+    ],
+)
+@in_an_editor
+async def test_a_login_is_named_to_clients_that_can_open_a_terminal(
+    editor: Editor, able: dict[str, Any], methods: list[str]
+) -> None:
+    told = await editor.raw("initialize", {"protocolVersion": 1, "clientCapabilities": able})
+    assert [each["type"] for each in told["authMethods"]] == methods
+    assert all(each["args"] == ["login"] for each in told["authMethods"])
+
+
 @in_an_editor
 async def test_authentication_is_done_by_the_kernel(editor: Editor) -> None:
     assert await editor.agent.authenticate(method_id="any") == sdk.AuthenticateResponse()

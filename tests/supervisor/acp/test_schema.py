@@ -28,6 +28,7 @@ MODES = schema.Modes(
     current_mode_id="vault",
     available_modes=[schema.Mode(id="vault", name="vault", description="read_file"), schema.Mode(id="x", name="x")],
 )
+LOGIN = schema.TerminalAuth(id="login", name="Log in", description="In a terminal.", args=["login"])
 CALL: dict[str, Any] = {
     "tool_call_id": "call_1",
     "title": "read_file a.txt",
@@ -97,7 +98,7 @@ SENT: dict[str, tuple[Any, Any]] = {
                 "_meta": {extensions.EXTENSIONS: [extensions.STATUS_METHOD]},
             },
             agent_info=schema.Implementation(name="strongroom", title="Strongroom", version="1.0"),
-            auth_methods=[],
+            auth_methods=[LOGIN],
             meta=META,
         ),
         sdk.InitializeResponse,
@@ -188,6 +189,7 @@ def test_a_field_that_is_not_set_is_not_sent() -> None:
 ABLE = sdk.ClientCapabilities(
     fs=sdk.FileSystemCapabilities(read_text_file=True, write_text_file=True),
     terminal=True,
+    auth=sdk.AuthCapabilities(terminal=True),
     elicitation=sdk.ElicitationCapabilities(form=sdk.ElicitationFormCapabilities()),
     field_meta={extensions.CLIENT: True},
 )
@@ -208,7 +210,9 @@ HEARD: dict[str, tuple[BaseModel, msgspec.Struct]] = {
         sdk.InitializeRequest(protocol_version=1, client_capabilities=ABLE, client_info=sdk.Implementation(**EDITOR)),
         schema.InitializeParams(
             protocol_version=1,
-            client_capabilities=schema.ClientCapabilities(elicitation={"form": {}}, meta={extensions.CLIENT: True}),
+            client_capabilities=schema.ClientCapabilities(
+                auth={"terminal": True}, elicitation={"form": {}}, meta={extensions.CLIENT: True}
+            ),
             client_info=schema.Implementation(**EDITOR),
         ),
     ),

@@ -13,6 +13,8 @@ from supervisor.version import VERSION
 from tests.daemon_process import DaemonProcess
 from tests.supervisor.categories.homes import make
 from tests.supervisor.command import HANG_GUARD, Strongroom, children, finished
+from workers import kernel
+from workers.confine.syscalls import NUMBERS
 
 
 class Editor:
@@ -137,13 +139,47 @@ def test_a_daemon_of_another_version_is_told_of_on_standard_error_alone(strongro
 
 
 FIRST = b'{"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": {"protocolVersion": 1}}\n'
+SECOND = b'{"jsonrpc": "2.0", "id": 8, "method": "session/new", "params": {"cwd": "/", "mcpServers": []}}\n'
 
 
 def test_a_daemon_that_cannot_start_is_an_answer(strongroom: Strongroom) -> None:
+    """The agent says who it is all the same: whoever lists agents asks no more, in a container that has nothing."""
     strongroom.configure("=")
-    done = strongroom.run("acp", stdin=b'{"jsonrpc": "2.0", "method": "x"}\n' + FIRST * 2)
+    done = strongroom.run("acp", stdin=b'{"jsonrpc": "2.0", "method": "x"}\n' + FIRST + SECOND * 2)
     assert (done.code, done.err[:7]) == (2, "error: ")
-    (line,) = done.lines
-    assert (line["id"], line["error"]["data"]["kind"]) == (7, "config")
-    assert line["error"]["message"] in done.err
+    introduced, refused = done.lines
+    assert introduced == {"jsonrpc": "2.0", "id": 7, "result": introduced["result"]}
+    assert introduced["result"]["agentInfo"]["version"] == VERSION
+    assert (refused["id"], refused["error"]["data"]["kind"]) == (8, "config")
+    assert refused["error"]["message"] in done.err
     assert strongroom.run("acp").out == ""
+
+
+def test_what_no_client_can_say_is_refused_there_too(strongroom: Strongroom) -> None:
+    strongroom.configure("=")
+    wrong = FIRST.replace(b"1}", b'"one"}')
+    codes = [line["error"]["code"] for line in strongroom.run("acp", stdin=wrong + b"{\n" + FIRST).lines]
+    assert codes == [-32602, -32603]
+
+
+def test_it_introduces_itself_on_a_kernel_without_any_protection_and_in_an_empty_environment(
+    strongroom: Strongroom, root: Path
+) -> None:
+    calls = ",".join(str(NUMBERS[kernel.MACHINE][each]) for each in PROTECTIONS)
+    strongroom.environment = {"HOME": str(strongroom.folder)}
+    bare = "tests.supervisor.lacking", calls
+    (line,) = strongroom.run("acp", stdin=FIRST.replace(b"1}", ABLE), program=bare).lines
+    strongroom.run("daemon", "--stop")
+    assert [each["type"] for each in line["result"]["authMethods"]] == ["terminal"]
+
+
+def test_an_editor_that_adds_the_login_to_its_command_means_the_login(strongroom: Strongroom) -> None:
+    added, plain = (strongroom.run(*command, "login", "--help") for command in [["acp"], []])
+    assert (added.code, added.out, added.err) == (plain.code, plain.out, plain.err)
+
+
+PROTECTIONS = (
+    *("landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "seccomp", "unshare", "setns", "mount"),
+    *("clone3", "openat2", "pidfd_open", "memfd_create", "pivot_root"),
+)
+ABLE = b'1, "clientCapabilities": {"auth": {"terminal": true}}}'
