@@ -1,7 +1,8 @@
 """The messages of the Agent Client Protocol, version 1, as far as Strongroom speaks it.
 
 Rule: shapes only. Names are the specification's, in Python's spelling; unknown fields of a message are ignored, as the
-specification wants it, and every object may carry `_meta`.
+specification wants it, and every object may carry `_meta`. `Notice` and a call's `name` are of its unstable part; they
+need no word of a client that it knows them.
 
 Source: https://agentclientprotocol.com, schema v1.21.
 """
@@ -38,11 +39,19 @@ class ClientCapabilities(Object, frozen=True):
     """What the client can do, as far as it matters here.
 
     `auth` is {"terminal": true} where it can run this program in a terminal, `elicitation` is {"form": {}} where it can
-    show a form.
+    show a form, `session` is {"configOptions": {"boolean": {}}} where it can show a switch.
     """
 
     auth: Any = None
     elicitation: Any = None
+    session: Any = None
+
+    def has(self, *names: str) -> bool:
+        """Say whether there is an object under these names, each in the one before: the last is what it can do."""
+        found = getattr(self, names[0])
+        for name in names[1:]:
+            found = found.get(name) if isinstance(found, dict) else None
+        return isinstance(found, dict)
 
 
 class InitializeParams(Object, frozen=True):
@@ -117,7 +126,7 @@ class SetOptionParams(OfSession, frozen=True):
     """`session/set_config_option`."""
 
     config_id: str
-    value: str
+    value: str | bool
 
 
 class CancelRequestParams(Object, frozen=True):
@@ -144,6 +153,18 @@ class ConfigOption(Object, frozen=True, tag_field="type", tag="select"):
     options: list[OptionValue]
 
 
+class SwitchOption(Object, frozen=True, tag_field="type", tag="boolean"):
+    """The same with a yes and a no, for clients that can show it."""
+
+    id: str
+    name: str
+    category: str
+    current_value: bool
+
+
+Option = ConfigOption | SwitchOption
+
+
 class Mode(Object, frozen=True):
     """One mode: which changes the person is asked about."""
 
@@ -163,7 +184,7 @@ class SessionResult(Object, frozen=True):
     """Answers `session/load` and `session/resume`."""
 
     modes: Modes | None = None
-    config_options: list[ConfigOption] | None = None
+    config_options: list[Option] | None = None
 
 
 class NewSessionResult(SessionResult, frozen=True, kw_only=True):
@@ -175,7 +196,7 @@ class NewSessionResult(SessionResult, frozen=True, kw_only=True):
 class OptionsResult(Object, frozen=True):
     """Answers `session/set_config_option`."""
 
-    config_options: list[ConfigOption]
+    config_options: list[Option]
 
 
 class SessionInfo(OfSession, frozen=True):
@@ -271,6 +292,7 @@ class _CallView(Object, frozen=True):
 
     tool_call_id: str
     title: str | None = None
+    name: str | None = None
     kind: ToolKind | None = None
     status: ToolStatus | None = None
     content: list[Content | DiffContent] | None = None
@@ -315,11 +337,18 @@ class ToolCallUpdate(_CallView, frozen=True, tag_field="sessionUpdate", tag="too
     """What has changed about a tool call."""
 
 
+class CommandInput(Object, frozen=True):
+    """What may follow a command's name."""
+
+    hint: str
+
+
 class AvailableCommand(Object, frozen=True):
     """A command that the person may type as /name."""
 
     name: str
     description: str
+    input: CommandInput | None = None
 
 
 class AvailableCommands(_Update, frozen=True, tag="available_commands_update"):
@@ -337,7 +366,7 @@ class CurrentMode(_Update, frozen=True, tag="current_mode_update"):
 class ConfigOptions(_Update, frozen=True, tag="config_option_update"):
     """Options have changed."""
 
-    config_options: list[ConfigOption]
+    config_options: list[Option]
 
 
 class SessionInfoUpdate(_Update, frozen=True, tag="session_info_update"):
@@ -375,6 +404,20 @@ class UsageUpdate(_Update, frozen=True, tag="usage_update"):
     cost: Cost | None = None
 
 
+class Notice(_Update, frozen=True, tag="notice"):
+    """Something that the person should know now; it is no part of the conversation. Both texts are plain."""
+
+    severity: Literal["info", "warning", "error"]
+    title: str
+    description: str | None = None
+
+    @classmethod
+    def of(cls, said: str) -> Self:
+        """Return a warning whose title is what stands before the first colon."""
+        title, _, more = said.partition(": ")
+        return cls(severity="warning", title=title, description=more or None)
+
+
 Update = (
     UserMessageChunk
     | AgentMessageChunk
@@ -387,6 +430,7 @@ Update = (
     | SessionInfoUpdate
     | Plan
     | UsageUpdate
+    | Notice
 )
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.agent.models.providers import fixed_names
-from supervisor.agent.models.reply_options import DEFAULT, OPTIONS, suggested
+from supervisor.agent.models.reply_options import DEFAULT, OPTIONS, SWITCH, suggested, thinks
 from supervisor.config.config_keys import DEFAULT_MODEL
 from supervisor.config.profiles import profiles
 from supervisor.config.settings import Settings
@@ -99,27 +99,31 @@ def checked_text(text: str, name: str) -> str:
     return text
 
 
-def reopened_session(session: OpenSession, settings: Settings, notices: list[str]) -> schema.SessionResult:
+def reopened_session(
+    session: OpenSession, settings: Settings, able: schema.ClientCapabilities, notices: list[str]
+) -> schema.SessionResult:
     """Return the answer to session/load and session/resume."""
     every = [schema.Mode(id=mode, name=mode.capitalize(), description=about) for mode, about in MODES.items()]
     modes = schema.Modes(current_mode_id=session.session.mode, available_modes=every)
     return schema.SessionResult(
-        modes=modes, config_options=config_options(session, settings), meta=_facts(session, notices)
+        modes=modes, config_options=config_options(session, settings, able), meta=_facts(session, notices)
     )
 
 
-def new_session(session: OpenSession, settings: Settings, notices: list[str]) -> schema.NewSessionResult:
+def new_session(
+    session: OpenSession, settings: Settings, able: schema.ClientCapabilities, notices: list[str]
+) -> schema.NewSessionResult:
     """Return the answer to session/new."""
-    found = reopened_session(session, settings, notices)
+    found = reopened_session(session, settings, able, notices)
     return schema.NewSessionResult(
         session_id=session.id, modes=found.modes, config_options=found.config_options, meta=found.meta
     )
 
 
-def config_options(session: OpenSession, settings: Settings) -> list[schema.ConfigOption]:
+def config_options(session: OpenSession, settings: Settings, able: schema.ClientCapabilities) -> list[schema.Option]:
     """Return what can be chosen: the model, the mode, the profile, and what the model has of its replies.
 
-    Of models and numbers any may be set; these are suggestions.
+    Of models and numbers any may be set; these are suggestions. A switch is for clients that are `able` to show it.
     """
     models = dict.fromkeys((session.model_name, settings.config.model or DEFAULT_MODEL, *fixed_names()))
     model = schema.ConfigOption(
@@ -146,11 +150,15 @@ def config_options(session: OpenSession, settings: Settings) -> list[schema.Conf
             for name, each in profiles(settings).items()
         ],
     )
-    return [model, mode, profile, *_reply_options(session)]
+    return [model, mode, profile, *_reply_options(session, able)]
 
 
-def _reply_options(session: OpenSession) -> Iterator[schema.ConfigOption]:
+def _reply_options(session: OpenSession, able: schema.ClientCapabilities) -> Iterator[schema.Option]:
     facts, chosen = session.session.model_facts, session.session.reply_options
+    if facts is not None and "none" in facts.efforts and able.has("session", "configOptions", "boolean"):
+        yield schema.SwitchOption(
+            id=SWITCH, name="Thinking", category="model_config", current_value=thinks(facts, chosen)
+        )
     for name, values in suggested(facts).items() if facts is not None else ():
         current = chosen.get(name, DEFAULT)
         yield schema.ConfigOption(

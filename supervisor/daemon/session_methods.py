@@ -6,7 +6,7 @@ Rule: nothing of a session is sent before the answer that names it.
 from typing import Final
 
 from supervisor.acp import jsonrpc, schema
-from supervisor.agent.models.reply_options import OPTIONS
+from supervisor.agent.models.reply_options import OPTIONS, SWITCH, effort_switched
 from supervisor.daemon import responses
 from supervisor.daemon.method import MethodContext, method
 from supervisor.daemon.protocol.connection import ClientRequest, RequestError
@@ -32,8 +32,8 @@ async def _new(
     await settle_remains(context.registry, session.session.pools.root)
     if params.mcp_servers:
         notices.append("MCP servers are ignored: Strongroom runs only its own, confined tools.")
-    request.then = lambda: _enter(request, session)
-    return responses.new_session(session, context.registry.settings, notices)
+    request.then = lambda: _enter(request, session, notices)
+    return responses.new_session(session, context.registry.settings, request.client.capabilities, notices)
 
 
 @method("session/load", schema.ReopenParams, schema.SessionResult, starts=True)
@@ -54,16 +54,16 @@ async def _load(context: MethodContext, request: ClientRequest, params: schema.R
         session.loading -= 1
     if registry.sessions.get(session.id) is not session:
         raise RequestError(jsonrpc.NOT_FOUND, "The session was closed meanwhile.", "not_found")
-    request.then = lambda: _enter(request, session)
-    return responses.reopened_session(session, registry.settings, notices)
+    request.then = lambda: _enter(request, session, notices)
+    return responses.reopened_session(session, registry.settings, client.capabilities, notices)
 
 
 @method("session/resume", schema.ReopenParams, schema.SessionResult, starts=True)
 async def _resume(context: MethodContext, request: ClientRequest, params: schema.ReopenParams) -> schema.SessionResult:
     """Do as load does, without the history."""
     session, notices = await _reopened(context, request, params)
-    request.then = lambda: _enter(request, session)
-    return responses.reopened_session(session, context.registry.settings, notices)
+    request.then = lambda: _enter(request, session, notices)
+    return responses.reopened_session(session, context.registry.settings, request.client.capabilities, notices)
 
 
 @method("session/list", schema.ListParams, schema.ListResult)
@@ -106,19 +106,33 @@ async def _set_option(
     context: MethodContext, request: ClientRequest, params: schema.SetOptionParams
 ) -> schema.OptionsResult:
     session = context.session(params.session_id)
-    known = ("model", "mode", "profile", *OPTIONS)
-    if params.config_id not in known:
-        raise invalid(f"No option {params.config_id[:80]!r}. There is: {', '.join(known)}.")
-    if not params.value:
-        raise invalid("An option needs a value.")
-    if params.config_id == "mode":
-        await _switch(session, params.value, context, request.client.name)
-    elif params.config_id in OPTIONS:
-        await session.session.choose(params.config_id, checked_text(params.value, "value"), request.client.name)
+    option, value = _chosen(session, params)
+    if option == "mode":
+        await _switch(session, value, context, request.client.name)
+    elif option in OPTIONS:
+        await session.session.choose(option, value, request.client.name)
         _tell_options(context, session)
     else:
-        await _change(context, session, **{params.config_id: checked_text(params.value, "value")})
-    return schema.OptionsResult(config_options=responses.config_options(session, context.registry.settings))
+        await _change(context, session, **{option: value})
+    options = responses.config_options(session, context.registry.settings, request.client.capabilities)
+    return schema.OptionsResult(config_options=options)
+
+
+def _chosen(session: OpenSession, params: schema.SetOptionParams) -> tuple[str, str]:
+    """Return the option that a client chooses, and its value.
+
+    Raises:
+        RequestError: there is no such option, or it has values of another type.
+    """
+    known = ("model", "mode", "profile", *OPTIONS)
+    facts = session.session.model_facts
+    if params.config_id == SWITCH and isinstance(params.value, bool) and facts is not None and "none" in facts.efforts:
+        return "effort", effort_switched(facts, session.session.reply_options, params.value)
+    if params.config_id not in known:
+        raise invalid(f"No option {params.config_id[:80]!r}. There is: {', '.join(known)}.")
+    if not isinstance(params.value, str) or not params.value:
+        raise invalid("An option needs a value, as a text.")
+    return params.config_id, checked_text(params.value, "value")
 
 
 async def _switch(session: OpenSession, wanted: str, context: MethodContext, by: str) -> None:
@@ -127,12 +141,8 @@ async def _switch(session: OpenSession, wanted: str, context: MethodContext, by:
         known = f"There is: {', '.join(MODES)}; a profile is chosen with session/set_config_option."
         raise ConfigError(f"No mode {wanted[:80]!r}. {known}")
     await session.session.set_mode(mode, by)
-    session.subscribers.tell(
-        [
-            schema.CurrentMode(current_mode_id=mode),
-            schema.ConfigOptions(config_options=responses.config_options(session, context.registry.settings)),
-        ]
-    )
+    session.subscribers.tell([schema.CurrentMode(current_mode_id=mode)])
+    _tell_options(context, session)
 
 
 async def _reopened(
@@ -143,10 +153,11 @@ async def _reopened(
     return await context.registry.reopen(checked_text(params.session_id, "sessionId"), options)
 
 
-def _enter(request: ClientRequest, session: OpenSession) -> None:
-    """Let a client that knows the session's id by now hear what happens in it, and first of all its commands."""
+def _enter(request: ClientRequest, session: OpenSession, notices: list[str]) -> None:
+    """Let a client that knows the session's id by now hear its commands, what it lacks, and what happens in it."""
     if not request.client.answers_only:
         request.client.send(session.subscribers.line(schema.AvailableCommands(available_commands=list(COMMANDS))))
+    session.subscribers.notify([schema.Notice.of(each) for each in notices], only=request.client)
     session.subscribers.join(request.client)
 
 
@@ -160,5 +171,9 @@ async def _change(
 
 
 def _tell_options(context: MethodContext, session: OpenSession) -> None:
-    options = responses.config_options(session, context.registry.settings)
-    session.subscribers.tell([schema.ConfigOptions(config_options=options)])
+    settings = context.registry.settings
+    session.subscribers.tell_each(
+        lambda client: schema.ConfigOptions(
+            config_options=responses.config_options(session, settings, client.capabilities)
+        )
+    )

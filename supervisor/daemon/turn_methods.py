@@ -35,14 +35,19 @@ _READ: Final = "read_file"
 COMMANDS: Final = (
     schema.AvailableCommand(name="tools", description="What the agent may use in this session."),
     schema.AvailableCommand(name="status", description="Where the session stands: profile, model, root, workers."),
-    schema.AvailableCommand(name="rules", description="The rules that count here; `/rules revoke N` revokes one."),
-    schema.AvailableCommand(name="budget", description="What the budgets still hold; `/budget turn 500000 tokens`."),
+    schema.AvailableCommand(
+        name="rules",
+        description="The rules that count here; `/rules revoke N` revokes one.",
+        input=schema.CommandInput(hint="revoke N"),
+    ),
+    schema.AvailableCommand(
+        name="budget",
+        description="What the budgets still hold; `/budget turn 500000 tokens`.",
+        input=schema.CommandInput(hint="turn 500000 tokens"),
+    ),
     schema.AvailableCommand(name="go", description="Let a suspended turn go on, or end its wait."),
     schema.AvailableCommand(name="undo", description="Take back the last change that a tool has made."),
 )
-
-
-_WITH_WORDS: Final = ("/rules", "/budget")
 
 
 @method("session/prompt", schema.PromptParams, schema.PromptResult, starts=True)
@@ -63,8 +68,7 @@ async def _prompt(context: MethodContext, request: ClientRequest, params: schema
     if (
         session.attended
         and not attached
-        and name in (f"/{command.name}" for command in COMMANDS)
-        and (not words or name in _WITH_WORDS)
+        and any(name == f"/{each.name}" and (each.input or not words) for each in COMMANDS)
     ):
         return await _command(context, request, session, name[1:], words)
     schema_asked = (params.meta or {}).get(extensions.ANSWER_SCHEMA)

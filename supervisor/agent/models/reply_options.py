@@ -17,6 +17,8 @@ DEFAULT: Final = "default"
 """Stands for no choice."""
 OPTIONS: Final[Mapping[str, str]] = {"effort": "Effort", "max_tokens": "Longest reply", "temperature": "Temperature"}
 """The options by name, as people read them."""
+SWITCH: Final = "thinking"
+"""The effort as a yes or a no, where a model can do without thinking."""
 _USUAL: Final = 8_192
 _USUAL_THINKING: Final = 32_000
 """Tokens of a reply that are asked for where nobody chose: room for an answer, and for thinking before it."""
@@ -68,14 +70,33 @@ def request_options(facts: ModelFacts, chosen: Mapping[str, str]) -> ModelOption
     usual: Effort = ""
     wanted = (chosen.get("effort", ""), facts.effort)
     effort = next((each for want in wanted if want for each in efforts if each == want), usual)
-    thinks = facts.thinks if not effort else effort != "none"
-    longest = int(chosen.get("max_tokens", facts.reply_tokens or (_USUAL_THINKING if thinks else _USUAL)))
+    usual_length = _USUAL_THINKING if _thinks(facts, effort) else _USUAL
+    longest = int(chosen.get("max_tokens", facts.reply_tokens or usual_length))
     temperature = chosen.get("temperature")
     return ModelOptions(
         max_tokens=min(longest, facts.max_tokens),
         effort=effort,
         temperature=facts.temperature if temperature is None else float(temperature),
     )
+
+
+def thinks(facts: ModelFacts, chosen: Mapping[str, str]) -> bool:
+    """Say whether a model thinks before it answers, by what was `chosen` in the session."""
+    return _thinks(facts, request_options(facts, chosen).effort)
+
+
+def _thinks(facts: ModelFacts, effort: Effort) -> bool:
+    return effort != "none" if effort else facts.thinks
+
+
+def effort_switched(facts: ModelFacts, chosen: Mapping[str, str], on: bool) -> str:
+    """Return the effort to choose so that a model thinks, or does not: as it is, its default, or the middle one."""
+    if on == thinks(facts, chosen):
+        return chosen.get("effort", DEFAULT)
+    if not on:
+        return "none"
+    efforts = [each for each in facts.efforts if each != "none"]
+    return DEFAULT if thinks(facts, {}) else efforts[len(efforts) // 2]
 
 
 def _is_number(value: str) -> bool:

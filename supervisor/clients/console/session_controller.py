@@ -116,7 +116,7 @@ class SessionController(SessionLink):
             self.say(f"The {option} is {value} now.")
         await self.follow(None)
 
-    def _opened(self, fresh: SessionState, options: list[schema.ConfigOption] | None, *, clear: bool) -> None:
+    def _opened(self, fresh: SessionState, options: list[schema.Option] | None, *, clear: bool) -> None:
         self.state = fresh
         if clear:
             self.screen.clear()

@@ -111,10 +111,12 @@ class SessionState:
         """Return a configuration option."""
         return next((option for option in self.options if option.id == name), None)
 
-    def chosen(self, options: Sequence[schema.ConfigOption]) -> None:
+    def chosen(self, options: Sequence[schema.Option]) -> None:
         """Take note of the options, and of what they say about the session."""
-        self.options = list(options)
-        named = {option.id: option.current_value for option in options if option.id in ("model", "mode", "profile")}
+        self.options = [option for option in options if isinstance(option, schema.ConfigOption)]
+        named = {
+            option.id: option.current_value for option in self.options if option.id in ("model", "mode", "profile")
+        }
         self.facts = msgspec.structs.replace(self.facts, **named)
 
     def sent(self, text: str) -> ShownPrompt:

@@ -70,7 +70,7 @@ class PendingApproval:
 
     async def _ask(self, client: Connection, done: Callable[[], None]) -> None:
         """Take a client's answer; call `done` where it has none, and the question stays for others."""
-        forms = client.shows_forms and not client.knows_extensions
+        forms = client.capabilities.has("elicitation", "form") and not client.knows_extensions
         form = approval_options.form(self._request, _schema_of(self._request.tool)) if forms else None
         options = approval_options.options(self._request, forms=form is not None)
         response = await client.send_request("session/request_permission", self._params(options))

@@ -83,12 +83,6 @@ class Connection:
         return (self.capabilities.meta or {}).get(extensions.ANSWERS_ONLY) is True
 
     @property
-    def shows_forms(self) -> bool:
-        """Whether the client can show a form (`elicitation/create`)."""
-        elicitation = self.capabilities.elicitation
-        return isinstance(elicitation, dict) and isinstance(elicitation.get("form"), dict)
-
-    @property
     def name(self) -> str:
         """What the client calls itself."""
         return self.client.name if self.client else "a client"

@@ -49,6 +49,7 @@ def started(call: CallStarted, root: str, status: ToolStatus) -> ToolCall:
     return ToolCall(
         tool_call_id=call.call,
         title=title_of(call.tool, effective(call)),
+        name=one_line(call.tool, _TITLE),
         kind=_kind(call.tool),
         status=status,
         content=_changes(call.tool, where, arguments),
@@ -162,7 +163,8 @@ def decision(fact: CallDecided) -> extensions.Decided:
 
 def unannounced(call: CallEnded) -> ToolCall:
     """Return a call that is first heard of by its end: it was cut, or not wanted any more."""
-    return ToolCall(tool_call_id=call.call, title=one_line(call.tool, _TITLE), kind=_kind(call.tool))
+    title = one_line(call.tool, _TITLE)
+    return ToolCall(tool_call_id=call.call, title=title, name=title, kind=_kind(call.tool))
 
 
 def ended(

@@ -5,7 +5,7 @@ later; it waits as long as somebody could answer, or nobody is there at all.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import trio
@@ -34,6 +34,7 @@ from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from supervisor.tools.outcomes import failed
 
 _TITLE: Final = 100
+_NOTICE: Final = 600
 
 
 class Subscribers:
@@ -96,6 +97,19 @@ class Subscribers:
             for client in listening:
                 client.send(line)
 
+    def tell_each(self, update_for: Callable[[Connection], schema.Update]) -> None:
+        """Send every client an update of its own."""
+        for client in self.clients:
+            if not client.answers_only:
+                client.send(self.line(update_for(client)))
+
+    def notify(self, notices: Sequence[schema.Notice], *, only: Connection | None = None) -> None:
+        """Send notices to clients; our own are told otherwise."""
+        for client in [only] if only else self.clients:
+            if not (client.knows_extensions or client.answers_only):
+                for notice in notices:
+                    client.send(self.line(notice))
+
     def line(self, update: schema.Update) -> bytes:
         """Return an update of this session as a line."""
         return jsonrpc.notification("session/update", schema.SessionUpdate(session_id=self.session_id, update=update))
@@ -108,7 +122,9 @@ class Subscribers:
                 self._tell_state()
                 return
             case Retrying(attempt=attempt, kind=kind, message=message, delay=delay):
-                self._tell_state(retry=f"{kind}: {message} Asked again in {delay:.1f} s, attempt {attempt + 1}.")
+                again = f"Asked again in {delay:.1f} s, attempt {attempt + 1}"
+                self._tell_state(retry=f"{kind}: {message} {again}.")
+                self.notify([schema.Notice.of(f"{again}: {kind}: {one_line(message, _NOTICE)}")])
             case TurnStarted(text=text):
                 self.projection.apply(event)
                 self.title = self.title or one_line(text, _TITLE)

@@ -369,6 +369,27 @@ async def test_a_new_session_is_named_before_anything_is_heard_of_it(editor: Edi
     answered = editor.position(lambda message: message.get("result", {}).get("sessionId") == session)
     heard = [n for n, message in enumerate(editor.said) if message.get("params", {}).get("sessionId") == session]
     assert answered < min(heard)
+    [told] = editor.updates(session, "available_commands_update")
+    hints = {each["name"]: each["input"]["hint"] for each in told["availableCommands"] if "input" in each}
+    assert hints == {"rules": "revoke N", "budget": "turn 500000 tokens"}
+
+
+@in_an_editor
+async def test_what_a_session_lacks_and_why_it_waits_are_notices_that_are_not_told_again(
+    editor: Editor, cwd: Path, tmp_path: Path
+) -> None:
+    model = scripted(tmp_path / "script.jsonl", {"fault": "overloaded", "times": 1, "text": "At last."})
+    server = sdk.McpServerStdio(name="m", command="/bin/m", args=[], env=[])
+    meta: dict[str, Any] = {extensions.OPTIONS: {"model": model}}
+    session = (await editor.agent.new_session(cwd=str(cwd), mcp_servers=[server], **meta)).session_id
+    await editor.prompt(session, "hello")
+    told = [(each["severity"], each["title"]) for each in editor.updates(session, "notice")]
+    assert told == [("warning", "MCP servers are ignored"), ("warning", "Asked again in 0.0 s, attempt 2")]
+    assert editor.updates(session, "notice")[1]["description"] == "overloaded: scripted fault"
+    editor.said.clear()
+    await editor.agent.load_session(session_id=session, cwd=str(cwd))
+    assert editor.text(session) == "At last."
+    assert editor.updates(session, "notice") == []
 
 
 @in_an_editor
@@ -395,6 +416,7 @@ async def test_a_turn_is_heard_as_it_happens_and_whole_before_its_answer(
     ]
     [started] = editor.updates(session, "tool_call")
     assert (started["title"], started["kind"], started["status"]) == ("read_file a.txt", "read", "in_progress")
+    assert started["name"] == "read_file"
     assert started["rawInput"] == {"path": "a.txt"}
     assert started["locations"] == [{"path": str(cwd / "a.txt")}]
     [ended] = editor.updates(session, "tool_call_update")

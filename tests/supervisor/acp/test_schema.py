@@ -29,6 +29,7 @@ MODES = schema.Modes(
     available_modes=[schema.Mode(id="vault", name="vault", description="read_file"), schema.Mode(id="x", name="x")],
 )
 LOGIN = schema.TerminalAuth(id="login", name="Log in", description="In a terminal.", args=["login"])
+SWITCH = schema.SwitchOption(id="thinking", name="Thinking", category="model_config", current_value=True)
 CALL: dict[str, Any] = {
     "tool_call_id": "call_1",
     "title": "read_file a.txt",
@@ -69,10 +70,13 @@ UPDATES: dict[str, schema.Update] = {
     "tool call with arguments that are no JSON": schema.ToolCall(tool_call_id="c", title="x", raw_input='{"path": '),
     "tool call update": schema.ToolCallUpdate(**CALL, status="failed", raw_output={"error": {"kind": "not_found"}}),
     "commands": schema.AvailableCommands(
-        available_commands=[schema.AvailableCommand(name="tools", description="What.")]
+        available_commands=[
+            schema.AvailableCommand(name="tools", description="What."),
+            schema.AvailableCommand(name="rules", description="How.", input=schema.CommandInput(hint="revoke N")),
+        ]
     ),
     "mode": schema.CurrentMode(current_mode_id="vault"),
-    "options": schema.ConfigOptions(config_options=[OPTION]),
+    "options": schema.ConfigOptions(config_options=[OPTION, SWITCH]),
     "session info": schema.SessionInfoUpdate(title="hi"),
     "usage": schema.UsageUpdate(used=10, size=200_000, cost=schema.Cost(amount=0.25, currency="USD")),
     "a plan": schema.Plan(
@@ -155,6 +159,35 @@ SENT: dict[str, tuple[Any, Any]] = {
 }
 
 
+NEWER: dict[str, tuple[schema.Update, dict[str, Any]]] = {
+    "notice": (
+        schema.Notice.of("IT LACKS SOMETHING: there is none: why."),
+        {
+            "sessionUpdate": "notice",
+            "severity": "warning",
+            "title": "IT LACKS SOMETHING",
+            "description": "there is none: why.",
+        },
+    ),
+    "notice without more": (
+        schema.Notice.of("It lacks something."),
+        {"sessionUpdate": "notice", "severity": "warning", "title": "It lacks something."},
+    ),
+    "a call's name": (
+        schema.ToolCall(tool_call_id="c", title="read_file a.txt", name="read_file"),
+        {"sessionUpdate": "tool_call", "toolCallId": "c", "title": "read_file a.txt", "name": "read_file"},
+    ),
+}
+"""What is newer than the SDK, as the specification has it."""
+
+
+@pytest.mark.parametrize(("value", "sent"), NEWER.values(), ids=list(NEWER))
+def test_what_the_sdk_does_not_know_yet_is_as_the_specification_has_it(
+    value: schema.Update, sent: dict[str, Any]
+) -> None:
+    assert json.loads(msgspec.json.encode(value)) == sent
+
+
 @pytest.mark.parametrize(("value", "model"), SENT.values(), ids=list(SENT))
 def test_the_sdk_reads_exactly_what_we_send(value: Any, model: Any) -> None:
     sent = msgspec.json.encode(value)
@@ -190,6 +223,9 @@ ABLE = sdk.ClientCapabilities(
     fs=sdk.FileSystemCapabilities(read_text_file=True, write_text_file=True),
     terminal=True,
     auth=sdk.AuthCapabilities(terminal=True),
+    session=sdk.ClientSessionCapabilities(
+        config_options=sdk.SessionConfigOptionsCapabilities(boolean=sdk.BooleanConfigOptionCapabilities())
+    ),
     elicitation=sdk.ElicitationCapabilities(form=sdk.ElicitationFormCapabilities()),
     field_meta={extensions.CLIENT: True},
 )
@@ -211,7 +247,10 @@ HEARD: dict[str, tuple[BaseModel, msgspec.Struct]] = {
         schema.InitializeParams(
             protocol_version=1,
             client_capabilities=schema.ClientCapabilities(
-                auth={"terminal": True}, elicitation={"form": {}}, meta={extensions.CLIENT: True}
+                auth={"terminal": True},
+                elicitation={"form": {}},
+                session={"configOptions": {"boolean": {}}},
+                meta={extensions.CLIENT: True},
             ),
             client_info=schema.Implementation(**EDITOR),
         ),
@@ -243,6 +282,10 @@ HEARD: dict[str, tuple[BaseModel, msgspec.Struct]] = {
         session_id="s",
         config_id="model",
         value="offline",
+    ),
+    "session/set_config_option, a switch": (
+        sdk.SetSessionConfigOptionBooleanRequest(session_id="s", config_id="thinking", type="boolean", value=True),
+        schema.SetOptionParams(session_id="s", config_id="thinking", value=True),
     ),
     "session/prompt": (
         sdk.PromptRequest(session_id="s", prompt=[sdk.TextContentBlock(type="text", text="hi")]),
@@ -319,6 +362,7 @@ def structs(value: Any) -> Iterator[type]:
 
 def test_every_shape_of_the_protocol_is_in_one_of_the_tables() -> None:
     checked = {each for value, _ in SENT.values() for each in structs(value)}
+    checked |= {each for value, _ in NEWER.values() for each in structs(value)}
     checked |= {each for _, means in HEARD.values() for each in structs(means)}
     shapes = {
         each

@@ -27,12 +27,12 @@ def daemon(home: Path, tmp_path: Path, server: MessagesServer) -> Iterator[Daemo
         yield daemon
 
 
-def choose(client: Lines, session: str, option: str, value: str) -> dict[str, str]:
+def choose(client: Lines, session: str, option: str, value: str | bool) -> dict[str, Any]:
     params = {"sessionId": session, "configId": option, "value": value}
     return current(client.request("session/set_config_option", params))
 
 
-def current(result: dict[str, Any]) -> dict[str, str]:
+def current(result: dict[str, Any]) -> dict[str, Any]:
     return {each["id"]: each["currentValue"] for each in result["configOptions"]}
 
 
@@ -105,6 +105,29 @@ def test_what_cannot_be_chosen_is_refused_and_nothing_is_recorded(
         params = {"sessionId": session, "configId": option, "value": value}
         assert words in client.refused("session/set_config_option", params)["message"]
     assert daemon.facts_of(session, OptionChosen) == []
+
+
+def test_a_client_that_can_show_a_switch_has_one_for_thinking(
+    daemon: DaemonProcess, server: MessagesServer, root: Path
+) -> None:
+    able: dict[str, Any] = {"session": {"configOptions": {"boolean": {}}}}
+    with daemon.client() as other, daemon.client() as client:
+        client.request("initialize", {"protocolVersion": 1, "clientCapabilities": able})
+        session = client.new_session(root, model=HAIKU)
+        assert "thinking" not in current(other.load(session))
+        seen = []
+        choices: list[tuple[str, str | bool]]
+        choices = [("thinking", False), ("thinking", False), ("thinking", True), ("effort", "high")]
+        for option, value in choices:
+            now = choose(client, session, option, value)
+            client.prompt(session, "one")
+            seen.append((now["thinking"], now["effort"], server.requests[-1].body["thinking"]["type"]))
+        assert choose(client, session, "thinking", True)["effort"] == "high"
+        assert "thinking" not in choose(client, session, "model", "offline")
+        for option, wrong in [("thinking", True), ("thinking", "on"), ("mode", True)]:
+            client.refused("session/set_config_option", {"sessionId": session, "configId": option, "value": wrong})
+    off, on = (False, "none", "disabled"), (True, "default", "adaptive")
+    assert seen == [off, off, on, (True, "high", "adaptive")]
 
 
 def test_a_session_of_single_calls_has_no_options(daemon: DaemonProcess, root: Path) -> None:

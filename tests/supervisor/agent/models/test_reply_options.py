@@ -7,7 +7,7 @@ import pytest
 
 from supervisor.agent.models.model import ModelOptions
 from supervisor.agent.models.model_facts import ModelFacts, model_facts
-from supervisor.agent.models.reply_options import checked_choice, request_options, suggested
+from supervisor.agent.models.reply_options import checked_choice, effort_switched, request_options, suggested, thinks
 from supervisor.config.config_keys import Config
 from supervisor.config.model_keys import ModelConfig
 from supervisor.config.settings import Settings
@@ -52,6 +52,27 @@ def test_the_session_s_choice_wins_over_the_configured_one(
     own: dict[str, Any], chosen: dict[str, str], expected: ModelOptions
 ) -> None:
     assert request_options(facts(**own), chosen) == expected
+
+
+SWITCHES: Final = [
+    # a model, what is configured and chosen, whether it thinks; the effort that switches that off, and on again
+    (HAIKU, "", "", True, "none", "default"),
+    (HAIKU, "", "low", True, "none", "low"),
+    (HAIKU, "none", "", False, "default", "high"),
+    (HAIKU, "none", "low", True, "none", "low"),
+    ("claude-haiku-4-5", "", "", False, "default", "high"),
+]
+
+
+@pytest.mark.parametrize(("name", "own", "chosen", "thinking", "off", "on"), SWITCHES)
+def test_a_switch_changes_as_little_as_it_must(
+    name: str, own: Any, chosen: str, thinking: bool, off: str, on: str
+) -> None:
+    known, choice = facts(name, effort=own), {"effort": chosen} if chosen else {}
+    assert thinks(known, choice) is thinking
+    assert effort_switched(known, choice, False) == off
+    assert effort_switched(known, choice, True) == on
+    assert thinks(known, {"effort": on}) or on == "default"
 
 
 def test_there_is_room_to_think_where_a_model_does() -> None:

@@ -22,7 +22,7 @@ from supervisor.daemon.process.listener import listening
 from tests.supervisor.command import HANG_GUARD
 
 SESSION: Final = "20260101-000000-abcdef"
-OPTIONS: Final = [
+OPTIONS: Final[list[schema.Option]] = [
     schema.ConfigOption(
         id=name,
         name=name.title(),
