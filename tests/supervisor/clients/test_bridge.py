@@ -182,4 +182,5 @@ PROTECTIONS = (
     *("landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "seccomp", "unshare", "setns", "mount"),
     *("clone3", "openat2", "pidfd_open", "memfd_create", "pivot_root"),
 )
-ABLE = b'1, "clientCapabilities": {"auth": {"terminal": true}}}'
+ABLE = b'1, "clientCapabilities": {"terminal": true, "_meta": {"terminal_output": true, "terminal-auth": true}}}'
+"""What the protocol's registry says that it can do, when it tries an agent."""
