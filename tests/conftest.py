@@ -35,6 +35,7 @@ TIERS: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
         "story": (
             "story",
             *("faults/test_daemon.py", "faults/test_disk.py", "supervisor/acp/test_python_sdk.py", "test_soak.py"),
+            "supervisor/acp/test_typescript_sdk.py",
             *("supervisor/cli/test_main.py", "supervisor/clients/batch", "supervisor/clients/test_call.py"),
             *("supervisor/clients/test_repositories.py", "supervisor/doctor/test_checks.py"),
             *("supervisor/journal/test_journal.py", "supervisor/journal/test_journal_crash.py"),

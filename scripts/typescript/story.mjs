@@ -81,7 +81,7 @@ const STEPS = {
   "initialize: who the agent is and what it can do": async (agent, story) => {
     const told = await agent.request(methods.agent.initialize, {
       protocolVersion: PROTOCOL_VERSION,
-      clientCapabilities: { elicitation: { form: {} } },
+      clientCapabilities: { auth: { terminal: true }, elicitation: { form: {} } },
       clientInfo: { name: "an editor", version: "1" },
     });
     assert.equal(told.protocolVersion, PROTOCOL_VERSION);
@@ -93,6 +93,7 @@ const STEPS = {
       "list",
       "resume",
     ]);
+    assert.deepEqual(told.authMethods.map((each) => [each.type, each.args]), [["terminal", ["login"]]]);
     story.daemon = told._meta["_strongroom/daemon"].pid;
   },
   "authenticate: nothing is missing": async (agent) => {
@@ -104,7 +105,10 @@ const STEPS = {
     assert.equal(opened.modes.currentModeId, "edits");
     assert.equal(opened.configOptions.find((each) => each.id === "model").currentValue, "offline");
     assert.match(opened._meta["_strongroom/session"].notices.join(), /NO LANGUAGE MODEL/);
-    await until(() => of(story.session, "available_commands_update").length);
+    await until(() => of(story.session, "notice").length);
+    assert.equal(of(story.session, "notice")[0].title, "NO LANGUAGE MODEL");
+    const [{ availableCommands }] = of(story.session, "available_commands_update");
+    assert.equal(availableCommands.find((each) => each.name === "rules").input.hint, "revoke N");
   },
   "session/prompt: everything is heard before the answer": async (agent, { session }) => {
     const before = answers;
@@ -114,6 +118,7 @@ const STEPS = {
     assert.match(said(session), /hello/);
     const [call] = of(session, "tool_call");
     assert.deepEqual([call.title, call.kind, call.rawInput], ["read_file a.txt", "read", { path: "a.txt" }]);
+    assert.equal(call.name, "read_file");
     assert.equal(of(session, "tool_call_update").at(-1).status, "completed");
   },
   "session/request_permission: allowed": async (agent, { session }) => {
@@ -122,7 +127,8 @@ const STEPS = {
     assert.equal(readFileSync(note("b.txt"), "utf8"), "new");
     const { toolCall, options } = asked.at(-1);
     assert.deepEqual(toolCall.rawInput, { path: "b.txt", content: "new" });
-    assert.deepEqual(toolCall.content, [{ type: "diff", path: note("b.txt"), newText: "new" }]);
+    const differences = toolCall.content.filter((each) => each.type === "diff");
+    assert.deepEqual(differences, [{ type: "diff", path: note("b.txt"), newText: "new" }]);
     assert.deepEqual(options.map((each) => each.optionId), ["allow_once", "edit", "reject_once"]);
   },
   "session/request_permission: rejected, closed, and an option that was not offered": async (agent, { session }) => {
