@@ -555,6 +555,57 @@ def test_an_answer_that_makes_no_sense_is_a_no(client: Lines, cwd: Path, answer:
     assert not (cwd / "b.txt").exists()
 
 
+ORDERS: Final = {
+    "no, then yes": ("no yes", []),
+    "yes, then no": ("yes no", ["b.txt"]),
+    "yes, twice": ("yes yes", ["b.txt"]),
+    "yes under an id that nobody has": ("stray no", []),
+    "yes after the cancel": ("cancel yes", []),
+    "yes to the question of a turn that is over": ("cancel again yes-before no", []),
+    "no to that, and yes to this": ("cancel again no-before yes", ["b.txt"]),
+    "a form filled in twice": ("edit c.txt d.txt", ["c.txt"]),
+    "a form filled in after the cancel": ("edit cancel c.txt", []),
+    "yes while the form is open": ("edit yes close", []),
+    "no while the form is open": ("edit no c.txt", ["c.txt"]),
+}
+"""Answers in the order in which they come, and what is written then."""
+
+
+@pytest.mark.parametrize(("order", "written"), ORDERS.values(), ids=list(ORDERS))
+def test_of_answers_that_come_late_or_twice_only_one_that_is_awaited_counts(
+    daemon: DaemonProcess, cwd: Path, order: str, written: list[str]
+) -> None:
+    with daemon.client(elicitation={"form": {}}) as client:
+        session = client.new_session(cwd)
+        prompt = client.begin_prompt(session, "write b.txt: new")
+        asked = [client.until(ASK)]
+        form: dict[str, Any] = {}
+        for step in order.split():
+            match step:
+                case "yes" | "no":
+                    client.choose(asked[-1], {"yes": "allow_once", "no": "reject_once"}[step])
+                case "yes-before" | "no-before":
+                    client.choose(asked[0], {"yes-before": "allow_once", "no-before": "reject_once"}[step])
+                case "stray":
+                    client.allow({"id": "ask-9999"})
+                case "edit":
+                    client.choose(asked[-1], "edit")
+                    form = client.until("elicitation/create")
+                case "close":
+                    client.reply(form, {"action": "cancel"})
+                case "cancel":
+                    client.notify("session/cancel", {"sessionId": session})
+                case "again":
+                    assert client.result(prompt)["stopReason"] == "cancelled"
+                    prompt = client.begin_prompt(session, "write b.txt: new")
+                    asked.append(client.until(ASK))
+                case path:
+                    client.reply(form, {"action": "accept", "content": {"path": path, "content": "new"}})
+        client.result(prompt)
+        client.status()  # what came late has arrived
+        assert sorted(path.name for path in cwd.iterdir()) == ["a.txt", *written]
+
+
 @in_an_editor
 async def test_a_person_may_edit_a_call_in_a_form(
     editor: Editor, daemon: DaemonProcess, session: str, cwd: Path
