@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from supervisor.agent.models.model import CONTENTS, Block
-from supervisor.journal.facts import CallEnded, CallStarted, effective
+from supervisor.journal.facts import CallEnded, CallStarted, TurnEnded, effective
 from supervisor.journal.kept_content import KeptContent
 from supervisor.rules.modes import MODES
 from supervisor.rules.rule import Mode
@@ -43,6 +43,17 @@ def typed_block(started: CallStarted, ended: CallEnded) -> Block:
     call |= {"note": ended.note} if ended.note else {}
     said = "(Meanwhile the person ran this themselves, with your tools; it is no request, but tells you what they saw: "
     return {"type": "text", "text": f"{said}{msgspec.json.encode(call).decode()})"}
+
+
+def ending_block(end: TurnEnded, cut: str) -> Block:
+    """Return what stands for the answer of a turn that got none: what people have read of it, marked as `cut`."""
+    why = end.kind or end.status
+    if not cut:
+        return {"type": "text", "text": f"(This turn ended without an answer: {why}.)"}
+    return {
+        "type": "text",
+        "text": f"{cut.rstrip()}\n\n(This reply was cut here: {why}. So far the person has read it.)",
+    }
 
 
 def result_block(fact: CallEnded, notice: str = "") -> Block:

@@ -28,8 +28,8 @@ from supervisor.agent.turn_steps import TurnSteps
 from supervisor.errors import JournalError, ModelError
 from supervisor.journal.facts import (
     BudgetChanged,
-    CallEnded,
     Fact,
+    Replied,
     SessionChanged,
     Source,
     TurnEnded,
@@ -234,15 +234,17 @@ class Conversation:
             end = TurnEnded(self.transcript.turn, "error", "", kind="internal", message=message)
         except BaseException:  # cancelled, alone or in a group
             if self._leave_turn_open:
+                await self._record(*self._requester.cut())
                 raise
             last = self._unfinished(_CANCELLED, "cancelled")
             await self._end_turn(turn, last, TurnEnded(self.transcript.turn, "cancelled", "", kind="cancelled"))
             raise
         return await self._end_turn(turn, last, end)
 
-    def _unfinished(self, why: str, otherwise: ErrorKind) -> list[CallEnded]:
-        """Return an end for every call that has none, with what it had printed."""
-        return [self._partial_output.completed(end) for end in self.transcript.unfinished(why, otherwise)]
+    def _unfinished(self, why: str, otherwise: ErrorKind) -> list[Fact]:
+        """Return an end for a reply that is cut, and for every call that has none, with what it had printed."""
+        calls = [self._partial_output.completed(end) for end in self.transcript.unfinished(why, otherwise)]
+        return [*self._requester.cut(), *calls]
 
     async def _end_turn(self, turn: Turn, last: Sequence[Fact], end: TurnEnded) -> TurnEnded:
         """Record the last facts of a turn; return its end, with what the person is to know."""
@@ -272,5 +274,7 @@ class Conversation:
         for fact in facts:
             self.transcript.apply(fact)
             self.allowance.count(fact)
+            if isinstance(fact, Replied):
+                self._requester.shown.take()
         for fact in facts:
             self.show(fact)

@@ -4,8 +4,7 @@ Rule: whatever happened, the messages are valid for the Messages API: roles alte
 by exactly one tool_result in the next message, ids are unique, nothing is empty. The live conversation and one
 that is opened again after a crash go through the same fold, so they cannot differ.
 
-Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, FaultsAllowed, ModelRetried, OptionChosen, RuleRevoked,
-SessionDeleted.
+Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, FaultsAllowed, OptionChosen, RuleRevoked, SessionDeleted.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +13,15 @@ from typing import Any
 import msgspec
 
 from supervisor.agent.answer_schema import refusal_block, schema_block
-from supervisor.agent.blocks import content_block, holds_contents, mode_block, result_block, typed_block, undone_block
+from supervisor.agent.blocks import (
+    content_block,
+    ending_block,
+    holds_contents,
+    mode_block,
+    result_block,
+    typed_block,
+    undone_block,
+)
 from supervisor.agent.detour import Detour
 from supervisor.agent.input_bound import MeasuredInput, measured_by
 from supervisor.agent.loop_counter import LoopCounter
@@ -29,8 +36,10 @@ from supervisor.journal.facts import (
     ContentsRefused,
     Fact,
     ModeChanged,
+    ModelRetried,
     ModelSwitched,
     Replied,
+    ReplyCut,
     ReplyOrigin,
     SessionChanged,
     SessionOpened,
@@ -103,11 +112,11 @@ class Transcript:
         """What the model has been shown, for the policy."""
         self.unavailable: dict[str, tuple[str, ...]] = {}
         """Tools that the model was told it cannot have for now, by the category whose workers have failed."""
-        self._inputs: dict[str, Any] = {}
         self.ids: set[str] = set()
         """Every call's id, so that none is used twice."""
-        self._awaited, self._results = list[str](), dict[str, Block]()
+        self._awaited, self._results, self._inputs = list[str](), dict[str, Block](), dict[str, Any]()
         self._mode = self._told_mode = UNKNOWN.mode
+        self._cut = ""  # what people have read of a reply that never came to its end
         self._undone, self._typed = dict[str, None](), list[Block]()  # by the person, until the model is told
         for fact in facts:
             self.apply(fact)
@@ -120,7 +129,7 @@ class Transcript:
             case TurnStarted():
                 self._answer_lost_calls()
                 self.turn, self.open_turn, self.replies, self.resumed, self.results = fact.turn, fact, 0, 0, 0
-                self.rejected, self.questioned, self.refused = 0, False, 0
+                self.rejected, self.questioned, self.refused, self._cut = 0, False, 0, ""
                 self.suspended, self.loops = None, LoopCounter()
                 self.detour.since = 0.0
                 self._leave_detour()
@@ -137,7 +146,7 @@ class Transcript:
                 self._say("user", [{"type": "text", "text": f"({availability_notice(fact)})"}])
             case SessionChanged() | SessionOpened() | ModeChanged():
                 self._set_up(fact)
-            case Replied():
+            case Replied() | ReplyCut() | ModelRetried():
                 self._replied(fact)
             case CallStarted() | CallDecided() | CallEnded():
                 self._call(fact)
@@ -287,8 +296,12 @@ class Transcript:
             end = TurnEnded(self.turn, "cancelled", "", kind="cancelled", message="The turn was ended while suspended.")
         return [*self.unfinished(STOPPED, "cancelled"), end]
 
-    def _replied(self, fact: Replied) -> None:
+    def _replied(self, fact: Replied | ReplyCut | ModelRetried) -> None:
+        if not isinstance(fact, Replied):
+            self._cut = fact.text if fact.text.strip() else self._cut
+            return
         self._answer_lost_calls()
+        self._cut = ""
         self.step += 1
         self.replies += 1
         self.resumed = 0
@@ -324,9 +337,9 @@ class Transcript:
         self.decided.clear()
         if fact.status == "error" and fact.kind not in _AFTER_A_REPLY and asked:
             self.step += 1
-        if self.messages and self.messages[-1]["role"] == "user":
-            ending = f"(This turn ended without an answer: {fact.kind or fact.status}.)"
-            self._say("assistant", [{"type": "text", "text": ending}])
+        if self._cut or (self.messages and self.messages[-1]["role"] == "user"):
+            self._say("assistant", [ending_block(fact, self._cut)])
+            self._cut = ""
 
     def _say(self, role: str, content: list[Block]) -> None:
         if not self.messages and role == "assistant":

@@ -206,6 +206,17 @@ class ModelRetried(_TurnFact, frozen=True):
     kind: str
     message: str
     delay: float
+    text: str = ""
+    """What was shown of the reply that failed, and of its thinking."""
+    thinking: str = ""
+
+
+class ReplyCut(_TurnFact, frozen=True):
+    """No more comes of a reply of which people have read something; the model sees its text where no other followed."""
+
+    step: int
+    text: str
+    thinking: str = ""
 
 
 class ContentsRefused(_TurnFact, frozen=True):
@@ -423,6 +434,7 @@ Fact = (
     | BudgetReserved
     | BudgetChanged
     | ModelRetried
+    | ReplyCut
     | ContentsRefused
     | ToolsChanged
     | Replied

@@ -7,7 +7,7 @@ It is saved beside the journal (`saved_fold`). What is saved was folded from row
 one: its digest stands for all of them.
 
 Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, ContentsRefused, FaultsAllowed, ModeChanged, ModelRetried,
-ModelSwitched, OptionChosen, RuleRevoked, SessionOpened, ToolsChanged, TurnQuestioned.
+ModelSwitched, OptionChosen, ReplyCut, RuleRevoked, SessionOpened, ToolsChanged, TurnQuestioned.
 """
 
 import time

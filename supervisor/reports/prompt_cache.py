@@ -4,7 +4,7 @@ Rule: a fold over a session's facts with their times. All that a request before 
 what was not is a miss, and its cause is what happened in between. A server that tells nothing of a cache has no misses.
 
 Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallDecided, CallEnded, CallStarted, FaultsAllowed,
-ModeChanged, ModelRetried, ModelSwitched, RuleRevoked, SessionDeleted, TurnEnded, TurnQuestioned, TurnResumed,
+ModeChanged, ModelRetried, ModelSwitched, ReplyCut, RuleRevoked, SessionDeleted, TurnEnded, TurnQuestioned, TurnResumed,
 TurnSuspended, Unreadable.
 """
 

@@ -4,8 +4,8 @@ Rule: rules and journal are only read, except by `revoke`. A command whose effec
 never judged as if they were all.
 
 Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallEnded, ContentsRefused, FaultsAllowed, ModeChanged,
-ModelRetried, ModelSwitched, OptionChosen, Replied, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened,
-ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted, TurnSuspended, Unreadable.
+ModelRetried, ModelSwitched, OptionChosen, Replied, ReplyCut, RuleRevoked, SessionChanged, SessionDeleted,
+SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted, TurnSuspended, Unreadable.
 """
 
 import datetime as dt

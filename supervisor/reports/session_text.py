@@ -29,6 +29,7 @@ from supervisor.journal.facts import (
     ModelSwitched,
     OptionChosen,
     Replied,
+    ReplyCut,
     RuleRevoked,
     SessionChanged,
     SessionDeleted,
@@ -79,8 +80,8 @@ def session_text(entries: Sequence[JournalEntry], page: ReportPage) -> str:
             case TurnStarted():
                 lines += ["", *_prefixed("> ", "\n".join(f"[{described(each)}]" for each in fact.contents))]
                 lines += _prefixed("> ", fact.text)
-            case Replied():
-                lines += _prefixed("  ", message_text(fact.content).strip())
+            case Replied() | ReplyCut() | ModelRetried():
+                lines += _reply_lines(fact)
             case CallStarted():
                 running[fact.call] = _call_lines(fact, running.get(fact.call, []))
             case CallDecided():
@@ -95,6 +96,14 @@ def session_text(entries: Sequence[JournalEntry], page: ReportPage) -> str:
     if Transcript(entry.fact for entry in entries).open_turn is not None:
         lines.append("(open: this turn has no end)")
     return "\n".join(lines)
+
+
+def _reply_lines(fact: Replied | ReplyCut | ModelRetried) -> list[str]:
+    """Return what was shown of a reply, whole or not."""
+    if isinstance(fact, Replied):
+        return _prefixed("  ", message_text(fact.content).strip())
+    cut = [*_prefixed("  ", fact.text.strip()), "(the reply was cut here)"] if fact.text else []
+    return [*cut, *(f"({note})" for note in _notes(fact))]
 
 
 def _notes(fact: Fact) -> list[str]:

@@ -3,8 +3,8 @@
 Rule: reading changes nothing, and the account is a pure function of a session's entries.
 
 Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, ContentsRefused, FaultsAllowed, ModeChanged, ModelRetried,
-ModelSwitched, OptionChosen, RuleRevoked, SessionDeleted, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed,
-TurnSuspended, Unreadable.
+ModelSwitched, OptionChosen, ReplyCut, RuleRevoked, SessionDeleted, ToolsChanged, TurnEnded, TurnQuestioned,
+TurnResumed, TurnSuspended, Unreadable.
 """
 
 from collections.abc import Callable, Sequence

@@ -5,8 +5,8 @@ which brings back what it took away. Unless an undo is named, it is passed over:
 before, not the first undo.
 
 Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, ContentsRefused, FaultsAllowed, ModeChanged, ModelRetried,
-ModelSwitched, OptionChosen, Replied, RuleRevoked, SessionDeleted, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed,
-TurnStarted, TurnSuspended, Unreadable.
+ModelSwitched, OptionChosen, Replied, ReplyCut, RuleRevoked, SessionDeleted, ToolsChanged, TurnEnded, TurnQuestioned,
+TurnResumed, TurnStarted, TurnSuspended, Unreadable.
 """
 
 from collections.abc import Callable, Mapping, Sequence

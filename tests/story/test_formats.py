@@ -135,6 +135,30 @@ def test_a_turn_that_was_killed_before_the_next_request_makes_the_same_one(
     assert [each.origin.provider for each in facts if isinstance(each, Replied) and each.origin] == [name, name]
 
 
+def half(done: str) -> str:
+    """Return a reply up to its only text."""
+    return f"{done[: done.index(chr(10), done.index('Done.'))]}\n\n"
+
+
+def test_a_reply_that_was_cut_is_known_to_a_model_of_any_format(
+    servers: Mapping[str, ScriptServer], home: Path, tmp_path: Path, root: Path
+) -> None:
+    with DaemonProcess(home, tmp_path) as daemon, daemon.client() as client:
+        for name, form in FORMATS.items():
+            servers[name].add(form.calling, {"sse": half(form.done), "then": "hang"}, form.done)
+            session = client.new_session(root, model=f"{name}/{form.model}", profile="project")
+            prompt = client.begin_prompt(session, "Read both.")
+            while "Done." not in client.messages(session).values():
+                client.heard.append(client.read())
+            client.notify("session/cancel", {"sessionId": session})
+            assert client.result(prompt)["stopReason"] == "cancelled"
+            assert client.prompt(session, "Go on.")["stopReason"] == "end_turn"
+            assert [request.refused for request in asked(servers[name])] == [None] * 3
+            last = json.dumps(asked(servers[name])[-1].body)
+            assert last.index("This reply was cut here: cancelled.") < last.index("Go on.")
+            assert fault_in_facts(daemon.sessions[session]) is None
+
+
 REFUSALS: Final[Mapping[str, tuple[int, str]]] = {
     "messages": (400, "messages.0.content.0.image.source.base64.data: Image format not supported"),
     "chat": (400, "At most 0 image(s) may be provided in one request."),

@@ -3,7 +3,7 @@
 Rule: an item that was started is resumed only with the same prompts, schema, root, profile, model and mode.
 
 Facts ignored: BudgetChanged, BudgetReserved, CallDecided, CallEnded, CallStarted, ContentsRefused, FaultsAllowed,
-ModeChanged, ModelRetried, ModelSwitched, OptionChosen, Replied, RuleRevoked, SessionChanged, SessionDeleted,
+ModeChanged, ModelRetried, ModelSwitched, OptionChosen, Replied, ReplyCut, RuleRevoked, SessionChanged, SessionDeleted,
 ToolsChanged, TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
 """
 

@@ -34,6 +34,7 @@ from supervisor.journal.facts import (
     ModelRetried,
     ModelSwitched,
     Replied,
+    ReplyCut,
     SessionChanged,
     SessionOpened,
     ToolsChanged,
@@ -129,9 +130,8 @@ class Projection:
             case ThoughtDelta(text=text):
                 self._thought = True
                 return [schema.AgentThoughtChunk.of(text, self.message_id)]
-            case Retrying():  # what was said cannot be taken back: what comes now is another message
-                self._attempt += 1
-                self._clear_reply()
+            case Retrying() | ReplyCut():  # what was said cannot be taken back: what comes now is another message
+                self._next_attempt()
                 return []
             case CallOutput():
                 return self._output_of(event.call, event.text)
@@ -174,9 +174,9 @@ class Projection:
                 updates: list[schema.Update] = self.of_prompt(fact)
             case Replied():
                 updates = [*self._said(fact), *self._by_another(fact)]
-            case ModelRetried():
-                self._attempt += 1
-                updates = []
+            case ModelRetried() | ReplyCut():
+                updates = list(self._cut_here(fact))
+                self._next_attempt()
             case _:
                 updates = list(self._of_call(fact))
         self.apply(fact)
@@ -220,6 +220,10 @@ class Projection:
         self._decided.clear()
         self._started.clear()
 
+    def _next_attempt(self) -> None:
+        self._attempt += 1
+        self._clear_reply()
+
     def _clear_reply(self) -> None:
         self._pieces.clear()
         self._thought = False
@@ -248,6 +252,14 @@ class Projection:
             if text.strip():
                 told.append(_SAID[kind].of(text, self.message_id))
         return told
+
+    def _cut_here(self, fact: ModelRetried | ReplyCut) -> Iterator[schema.Update]:
+        """Yield what was told of a reply of which no more has come; who was there then knows that."""
+        if fact.thinking:
+            yield schema.AgentThoughtChunk.of(fact.thinking, self.message_id)
+        if fact.text:
+            yield schema.AgentMessageChunk.of(fact.text, self.message_id)
+            yield schema.AgentThoughtChunk.of("\n\n(The reply was cut here.)\n", f"{self.message_id}-cut")
 
     def _count(self, usage: dict[str, int]) -> None:
         used = sum(usage.get(name, 0) for name in COUNTED)

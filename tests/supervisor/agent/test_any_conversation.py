@@ -16,7 +16,7 @@ import trio
 
 from supervisor.agent.conversation import Conversation
 from supervisor.agent.models.immediate import ImmediateModel
-from supervisor.agent.models.model import ModelRequest, Progress, Reply, Retrying, ToolUse
+from supervisor.agent.models.model import ModelRequest, Progress, Reply, Retrying, TextDelta, ThoughtDelta, ToolUse
 from supervisor.agent.transcript import Transcript
 from supervisor.errors import ModelError
 from supervisor.journal.facts import CallEnded, CallStarted
@@ -71,8 +71,11 @@ class AnyModel(ImmediateModel):
     async def reply(self, request: ModelRequest, show: Callable[[Progress], None]) -> Reply:
         self.asked += 1
         self._judge(request)
-        await self.chance.trouble()
         dice = self.chance.dice
+        for _ in range(dice.randrange(3)):
+            words = dice.choice(WORDS)
+            show(TextDelta(words) if self.chance.one_in(2) else ThoughtDelta(words))
+        await self.chance.trouble()
         if self.chance.one_in(8):
             show(Retrying(1, "overloaded", "wait", 0.0))
         if self.chance.one_in(10):

@@ -11,10 +11,19 @@ import trio
 import trio.testing
 
 from supervisor.agent.models.immediate import ImmediateModel
-from supervisor.agent.models.model import Model, ModelRequest, Progress, Reply, Retrying, TextDelta
+from supervisor.agent.models.model import (
+    Model,
+    ModelRequest,
+    Progress,
+    Reply,
+    Retrying,
+    TextDelta,
+    ThoughtDelta,
+    message_text,
+)
 from supervisor.agent.transcript import Transcript
 from supervisor.agent.turn import Event, State
-from supervisor.errors import ConfigError, JournalError
+from supervisor.errors import ConfigError, JournalError, ModelError
 from supervisor.journal.database import encoded
 from supervisor.journal.facts import (
     CallDecided,
@@ -23,6 +32,7 @@ from supervisor.journal.facts import (
     Fact,
     ModelRetried,
     Replied,
+    ReplyCut,
     SessionOpened,
     TurnEnded,
     TurnQuestioned,
@@ -327,25 +337,85 @@ async def test_a_retry_that_cannot_be_recorded_ends_the_turn(bench: Bench, tmp_p
 
 
 class Slow(ImmediateModel):
-    """A model that never answers."""
+    """A model that shows something and never comes to an end, or fails."""
 
-    def __init__(self) -> None:
+    def __init__(self, *shown: Progress, error: ModelError | None = None) -> None:
         self.name = "slow"
         self.asked = trio.Event()
+        self._shown = shown
+        self._error = error
 
     async def reply(self, _request: ModelRequest, show: Callable[[Progress], None]) -> Reply:
-        show(TextDelta("I am th"))
+        for each in self._shown:
+            show(each)
         self.asked.set()
+        if self._error is not None:
+            raise self._error
         await trio.sleep_forever()
         raise AssertionError
 
 
-async def test_a_turn_cancelled_while_the_model_talks_keeps_none_of_it(bench: Bench) -> None:
-    model = Slow()
+HALF: Final = (ThoughtDelta("Hm."), TextDelta("I am "), TextDelta("th"))
+MARKED: Final = "I am th\n\n(This reply was cut here: {}. So far the person has read it.)"
+AGAIN: Final = Retrying(1, "overloaded", "wait", 0.0)
+
+
+def said(session: Session) -> str:
+    """Return what the model is shown of its last reply."""
+    return message_text(session.conversation.transcript.messages[-1]["content"])
+
+
+@pytest.mark.parametrize(
+    ("shown", "recorded", "answer"),
+    [
+        pytest.param(HALF, [ReplyCut(1, 0, "I am th", "Hm.")], MARKED.format("cancelled"), id="in mid-sentence"),
+        pytest.param((), [], "(This turn ended without an answer: cancelled.)", id="before the first word"),
+        pytest.param(
+            (*HALF, AGAIN),
+            [ModelRetried(1, 1, "overloaded", "wait", 0.0, "I am th", "Hm.")],
+            MARKED.format("cancelled"),
+            id="before the first word of another try",
+        ),
+    ],
+)
+async def test_of_a_turn_that_is_cancelled_what_was_shown_is_kept(
+    bench: Bench, shown: Sequence[Progress], recorded: list[Fact], answer: str
+) -> None:
+    model = Slow(*shown)
     session = bench.session(model)
     await cancelled_at(session, model.asked)
-    assert kinds(bench.facts(session)) == ["SessionOpened", "TurnStarted", "TurnEnded"]
+    assert bench.facts(session)[2:-1] == recorded
+    assert said(session) == answer
     assert fault_in_facts(bench.facts(session)) is None
+    assert Transcript(bench.facts(session)).messages == session.conversation.transcript.messages
+
+
+async def test_a_reply_that_is_recorded_is_not_cut_in_the_next_turn(bench: Bench, tmp_path: Path) -> None:
+    session = await ran(bench, tmp_path, YES)
+    session.conversation.model = model = Slow()
+    await cancelled_at(session, model.asked)
+    assert kinds(bench.facts(session))[2:] == ["Replied", "TurnEnded", "TurnStarted", "TurnEnded"]
+
+
+async def test_of_a_reply_that_fails_what_was_shown_is_kept(bench: Bench) -> None:
+    session = bench.session(Slow(*HALF, error=ModelError("stream_truncated", "no more")))
+    with trio.fail_after(HANG_GUARD):
+        end = await session.conversation.run_turn("go")
+    assert bench.facts(session)[2:] == [ReplyCut(1, 0, "I am th", "Hm."), end]
+    assert said(session) == MARKED.format("stream_truncated")
+
+
+async def test_of_a_turn_that_is_left_open_it_is_kept_and_asked_for_again(bench: Bench, tmp_path: Path) -> None:
+    model = Slow(*HALF)
+    left = bench.session(model)
+    left.conversation.leave_open()
+    await cancelled_at(left, model.asked)
+    assert bench.facts(left)[2:] == [ReplyCut(1, 0, "I am th", "Hm.")]
+    session = bench.session(scripted(tmp_path, YES), session=left.id)
+    with trio.fail_after(HANG_GUARD):
+        await session.conversation.resume()
+    assert kinds(bench.facts(session))[2:] == ["ReplyCut", "TurnResumed", "Replied", "TurnEnded"]
+    assert [message["content"][0]["text"] for message in session.conversation.transcript.messages] == ["go", "yes"]
 
 
 # asked -------------------------------------------------------------------------------------------------------

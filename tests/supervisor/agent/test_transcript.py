@@ -11,7 +11,9 @@ from supervisor.journal.facts import (
     CallEnded,
     CallStarted,
     Fact,
+    ModelRetried,
     Replied,
+    ReplyCut,
     TurnEnded,
     TurnResumed,
     TurnStarted,
@@ -57,6 +59,7 @@ def error(kind: str, turn: int = 1) -> TurnEnded:
 
 
 CANCELLED: Final = TurnEnded(1, "cancelled", "", kind="cancelled")
+RETRIED: Final = ModelRetried(1, 1, "overloaded", "later", 0.0)
 
 
 Shown = tuple[str, list[dict[str, Any]]]
@@ -68,6 +71,14 @@ def from_user(*content: dict[str, Any]) -> Shown:
 
 def from_model(*content: dict[str, Any]) -> Shown:
     return "assistant", list(content)
+
+
+def cut(words: str, turn: int = 1) -> ReplyCut:
+    return ReplyCut(turn, 0, words, "Hm.")
+
+
+def cut_answer(words: str, kind: str) -> dict[str, Any]:
+    return text(f"{words}\n\n(This reply was cut here: {kind}. So far the person has read it.)")
 
 
 def no_answer(kind: str) -> Shown:
@@ -107,6 +118,31 @@ FOLDS: Final[dict[str, Row]] = {
         [PAUSED, error("interrupted"), asked("again", 2)],
         [from_model(text("first")), AGAIN],
     ),
+    "a reply that was cut as the turn was cancelled": (
+        [cut("Half a sen "), CANCELLED, asked("again", 2)],
+        [from_model(cut_answer("Half a sen", "cancelled")), AGAIN],
+    ),
+    "one that was cut after its tools": (
+        [replied(use("a")), did("a"), cut("Half"), error("stream_truncated")],
+        [from_model(use("a")), from_user(result("a", "text")), from_model(cut_answer("Half", "stream_truncated"))],
+    ),
+    "one that was cut in a pause": (
+        [PAUSED, cut("Half"), CANCELLED, asked("again", 2)],
+        [from_model(text("first"), cut_answer("Half", "cancelled")), AGAIN],
+    ),
+    "one that was asked for again, and cancelled before its first word": (
+        [msgspec.structs.replace(RETRIED, text="Half"), RETRIED, CANCELLED],
+        [from_model(cut_answer("Half", "cancelled"))],
+    ),
+    "one of which nothing but thinking was seen": ([cut(" \n"), CANCELLED], [no_answer("cancelled")]),
+    "one that came after all": (
+        [cut("Half"), TurnResumed(1), replied(text("whole")), done()],
+        [from_model(text("whole"))],
+    ),
+    "one that was refused in the end": (
+        [cut("Half"), TurnResumed(1), replied(text("no"), stop_reason="refusal"), error("refusal")],
+        [no_answer("refusal")],
+    ),
 }
 """What follows upon a line of the person, and what follows upon its message."""
 
@@ -115,6 +151,11 @@ FOLDS: Final[dict[str, Row]] = {
 def test_facts_fold_into_messages(facts: list[Fact], messages: list[Shown]) -> None:
     found = Transcript([asked(), *facts]).messages
     assert [(message["role"], message["content"]) for message in found] == [HELLO, *messages]
+
+
+def test_what_was_shown_in_one_turn_is_no_answer_to_the_next() -> None:
+    last = Transcript([asked(), cut("Half"), Unreadable("?"), asked("again", 2), CANCELLED]).messages[-1]
+    assert (last["role"], last["content"]) == no_answer("cancelled")
 
 
 def test_an_empty_line_is_told_as_such() -> None:

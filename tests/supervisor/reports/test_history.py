@@ -17,8 +17,10 @@ from supervisor.journal.facts import (
     CallEnded,
     CallStarted,
     Fact,
+    ModelRetried,
     OptionChosen,
     Replied,
+    ReplyCut,
     ReplyOrigin,
     SessionChanged,
     SessionDeleted,
@@ -290,6 +292,16 @@ def test_no_words_of_a_person_or_a_profile_pass_for_strongrooms(journal: Journal
     changed = SessionChanged(FORGERY, FORGERY, Context("/y\n> forged"), ())
     lines = told(journal, settings, SPOKEN[0], spoken, CallEnded(1, FORGERY, "x", True, ""), changed)
     assert own_words("\n".join(lines)) == ["session", "root", "*", "(from", "(and"]
+
+
+def test_a_reply_that_was_cut_is_told_as_far_as_it_was_shown(journal: Journal, settings: Settings) -> None:
+    again = ModelRetried(1, 1, "overloaded", "later", 0.0, "The an")
+    cut = ReplyCut(1, 0, f"The answer is {FORGERY}", "Hm.")
+    lines = told(journal, settings, SPOKEN[0], again, cut, TurnEnded(1, "cancelled", "", kind="cancelled"))
+    assert lines[2:4] == ["  The an", "(the reply was cut here)"]
+    assert lines[4] == "(asked the model again after overloaded: later)"
+    assert lines[5].startswith("  The answer is x")
+    assert own_words("\n".join(lines[6:])) == ["(the", "(turn"]
 
 
 # sessions ----------------------------------------------------------------------------------------------------

@@ -1,11 +1,12 @@
 """What happened looks the same to who was there and to who loads it later: the same messages, under the same ids."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import pytest
 
 from supervisor.acp.schema import (
@@ -34,9 +35,11 @@ from supervisor.journal.facts import (
     Fact,
     ModelRetried,
     Replied,
+    ReplyCut,
     SessionChanged,
     ToolsChanged,
     TurnEnded,
+    TurnResumed,
     TurnStarted,
 )
 from supervisor.journal.kept_content import KeptContent
@@ -89,6 +92,25 @@ def projection() -> Projection:
     return Projection(of_default)
 
 
+CUT: Final = ReplyCut(1, 0, "Half a sen", "Hm.")
+
+
+def test_half_a_sentence_is_loaded_as_it_was_told_and_says_that_it_was_cut(projection: Projection) -> None:
+    first, delta, end, _ = CANCELLED
+    live = told(projection, first, ThoughtDelta("Hm."), delta, CUT, end)
+    later = loaded(TurnStarted(1, "one"), CUT, TurnEnded(1, "cancelled", "", kind="cancelled"))
+    assert messages(live) == messages(later) == [("turn-1-step-0", "Half a sen")]
+    assert parts(later)[0] == ("AgentThoughtChunk", "Hm.")
+    assert parts(later)[-1] == ("AgentThoughtChunk", "\n\n(The reply was cut here.)\n")
+
+
+def test_what_comes_after_a_reply_that_was_cut_is_another_message(projection: Projection) -> None:
+    facts: list[Fact] = [CUT, TurnResumed(1), replied(1, "Whole."), TurnEnded(1, "ok", "Whole.")]
+    expected = [("turn-1-step-0", "Half a sen"), ("turn-1-step-0-2", "Whole.")]
+    assert messages(told(projection, TurnStarted(1, "one"), TextDelta("Half a sen"), *facts)) == expected
+    assert messages(loaded(TurnStarted(1, "one"), *facts)) == expected
+
+
 def test_half_a_sentence_ends_with_its_turn(projection: Projection) -> None:
     assert messages(told(projection, *CANCELLED)) == [("turn-1-step-0", "Half a sen")]
     assert projection.partial == ""
@@ -117,14 +139,25 @@ TRIES: Final[dict[str, list[Retrying | TextDelta]]] = {
 }
 
 
+def retried(tries: Sequence[Event]) -> Iterator[ModelRetried]:
+    """Yield the facts of a request that is made again, with what each try had shown."""
+    text = ""
+    for each in tries:
+        if isinstance(each, TextDelta):
+            text = each.text
+        elif each is RETRY:
+            yield msgspec.structs.replace(RETRIED, text=text)
+            text = ""
+
+
 @pytest.mark.parametrize("tries", TRIES.values(), ids=TRIES)
 def test_a_message_has_the_same_id_when_it_is_loaded(tries: list[Retrying | TextDelta]) -> None:
     first, last = TurnStarted(1, "go"), TurnEnded(1, "ok", "Done.")
     events: list[Event] = [first, *tries, replied(1, "Done."), last]
-    facts: list[Fact] = [first, *(RETRIED for each in tries if each is RETRY), replied(1, "Done."), last]
+    facts: list[Fact] = [first, *retried(tries), replied(1, "Done."), last]
     again: list[Fact] = [TurnStarted(2, "again"), replied(2, "Yes."), TurnEnded(2, "ok", "Yes.")]
     live = messages(told(Projection(of_default), *events, *again))
-    assert live[-2:] == messages(loaded(*facts, *again))
+    assert live == messages(loaded(*facts, *again))
     assert len({number for number, _ in live}) == len(live)
 
 

@@ -10,7 +10,7 @@ import pytest
 from supervisor.acp import extensions
 from supervisor.journal.facts import CallEnded, Replied, SessionDeleted, TurnEnded, TurnStarted
 from tests.daemon_process import ASK, DaemonProcess, Lines, named, release, scripted
-from tests.messages_server import MessagesServer, start, text_block
+from tests.messages_server import MessagesServer, reply, start, text_block
 from tests.supervisor.command import wait_until
 from tests.supervisor.histories import ASKING, call, fault_in_facts, opening_fact
 
@@ -202,13 +202,13 @@ def test_a_message_that_came_after_retries_has_the_same_id_when_it_is_loaded(
         assert said == asker.messages(session)
 
 
-def test_half_a_sentence_of_a_cancelled_turn_is_not_said_in_the_next_one(
+def test_half_a_sentence_of_a_cancelled_turn_is_said_once_and_known_to_the_model_as_cut(
     home: Path, tmp_path: Path, root: Path
 ) -> None:
     half = {"sse": start() + text_block(0, "Half a sen"), "then": "hang"}
     nothing = {"sse": start(), "then": "hang"}
     with ExitStack() as stack:
-        server = stack.enter_context(MessagesServer([half, nothing]))
+        server = stack.enter_context(MessagesServer([half, nothing, reply("tence.")]))
         environment = {"ANTHROPIC_API_KEY": "sk-test", "ANTHROPIC_BASE_URL": server.url}
         daemon = stack.enter_context(DaemonProcess(home, tmp_path, **environment))
         owner, other = (stack.enter_context(daemon.client()) for _ in range(2))
@@ -222,9 +222,18 @@ def test_half_a_sentence_of_a_cancelled_turn_is_not_said_in_the_next_one(
         while kinds(owner, session).count("session_info_update") < 2:  # the turn has begun
             owner.heard.append(owner.read())
         other.load(session)
-        assert list(other.messages(session).values()) == ["one", "two"]
+        assert list(other.messages(session).values()) == ["one", "Half a sen", "two"]
         owner.notify("session/cancel", {"sessionId": session})
         assert owner.answer(prompt)["result"]["stopReason"] == "cancelled"
+        daemon.crash()
+        daemon.start()
+        with daemon.client() as later:
+            later.load(session)
+            assert list(later.messages(session).values()) == ["one", "Half a sen", "two"]
+            assert later.prompt(session, "go on")["stopReason"] == "end_turn"
+        assert [each.refused for each in server.requests] == [None] * 3
+        _, cut, *_ = server.requests[-1].body["messages"]
+        assert cut["content"][0]["text"].startswith("Half a sen\n\n(This reply was cut here: cancelled.")
 
 
 # --- models and workers -----------------------------------------------------------------------------------------------
