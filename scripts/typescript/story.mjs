@@ -93,7 +93,7 @@ const STEPS = {
       "list",
       "resume",
     ]);
-    assert.deepEqual(told.authMethods.map((each) => [each.type, each.args]), [["terminal", ["login"]]]);
+    for (const { type, args } of told.authMethods) assert.deepEqual([type, args], ["terminal", ["login"]]);
     story.daemon = told._meta["_strongroom/daemon"].pid;
   },
   "authenticate: nothing is missing": async (agent) => {

@@ -50,10 +50,7 @@ class _CommandGroup(click.Group):
         own = {option for each in self.get_params(ctx) for option in each.opts}
         verbose = itertools.takewhile(lambda each: each == "--verbose" or set(each[1:]) == {"v"}, args)
         at = len([*verbose])
-        if args[at : at + 2] == [
-            "acp",
-            "login",
-        ]:  # editors add the one to the other: they know no other command of ours
+        if args[at : at + 2] == ["acp", "login"]:  # an editor knows no other command, and adds what logs in to that
             del args[at]
         if args[at:] and (any(map(str.isspace, args[at])) or (args[at].startswith("-") and args[at] not in own)):
             args.insert(at, "prompt" if self._has_prompt(ctx, args[at:]) else "console")
