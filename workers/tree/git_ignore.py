@@ -18,7 +18,7 @@ from workers.tree.root import closing, open_beneath
 _LARGEST: Final = 2**20
 """Bytes of one list of patterns; of a larger one nothing is taken."""
 _GIT: Final = ".git"
-_LOOKS: Final = 64
+_LOOKS: Final = 8
 """Names that are looked for in an index as it is; for more of them it is read once, which takes as long."""
 
 Place = tuple[str, ...]

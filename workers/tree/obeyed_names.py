@@ -27,6 +27,9 @@ UNKNOWN: Final = "programs take settings from names that begin with a dot, and t
 _REMEMBERED: Final = 2**14
 """Names whose rows are remembered: directories come again and again."""
 
+_DIRECTORIES: Final = 2**10
+"""Paths of directories, the same."""
+
 _IGNORED: Final = (
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
@@ -94,6 +97,7 @@ class NameTable:
         self._starts = tuple(first for _, first, _ in self._wild if first)
         self._ends = tuple(rest for _, first, rest in self._wild if not first)
         self._named = lru_cache(_REMEMBERED)(self._find)
+        self._around = lru_cache(_DIRECTORIES)(self._above)
 
     def rows(self) -> Iterator[ObeyedName]:
         """Yield all of them."""
@@ -101,10 +105,14 @@ class NameTable:
 
     def each(self, parts: Sequence[str]) -> list[ObeyedName | None]:
         """Return the row that says most of each component of a path; None where there is none."""
-        rows = [self._at(parts, at) for at in range(len(parts))]
+        rows = [*self._around(tuple(parts[:-1])), self._at(parts, len(parts) - 1)]
         if len(parts) <= _SHALLOW and not any(rows) and _shadows([folded(part) for part in parts]):
             rows[-1] = _SHADOW
         return rows
+
+    def _above(self, directory: Sequence[str]) -> Sequence[ObeyedName | None]:
+        """Return the row of each component of a path that something lies in."""
+        return [self._at((*directory, ""), at) for at in range(len(directory))]
 
     def _at(self, parts: Sequence[str], at: int) -> ObeyedName | None:
         found = [row for row in self._named(parts[at]) if _fits(row, parts, at)]

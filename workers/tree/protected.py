@@ -70,6 +70,9 @@ class Protection(NamedTuple):
         return self.reason if self.level in {"refused", "asked"} else ""
 
 
+_FREE: Final = Protection()
+
+
 def refuse_protected(path: str, parts: Sequence[str], configs: GitConfigs | None = None) -> None:
     """Check every component of a path that is to be written, and what `configs` name.
 
@@ -161,6 +164,8 @@ def protection_of(path: str, there: Callable[[str], bool], configs: GitConfigs |
 
 
 def _protection(rows: Sequence[ObeyedName | None]) -> Protection:
+    if not any(rows):
+        return _FREE
     row = max(reversed(rows), key=rank)  # of several that say as much the innermost
     if row is None or not row.level:
         return Protection()
