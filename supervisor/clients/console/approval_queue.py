@@ -9,16 +9,11 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Final, Protocol
-
-from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition
+from typing import Final, NamedTuple, Protocol
 
 from supervisor.acp import extensions
 from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.clients.console.answer_guard import BEAT_S, BURST_S, TYPIST_S, AnswerGuard
-from supervisor.clients.console.application import size
 from supervisor.clients.console.approval_form import (
     ApprovalForm,
     WiderApproval,
@@ -61,11 +56,50 @@ class Line(Protocol):
         """Type a text into it."""
 
 
+class Field(Protocol):
+    """A text that the person edits, wherever it is shown."""
+
+    @property
+    def text(self) -> str:
+        """The text as it stands there."""
+
+    def put(self, text: str, at: int = 0) -> None:
+        """Show another text, with the cursor before its character `at`."""
+
+    def insert_text(self, data: str) -> None:
+        """Type a text into it."""
+
+
+class Fields(NamedTuple):
+    """The box, the line for the reason of a no, and that for a rule that the person edits before it is made.
+
+    The box can be edited where the queue says so (`editable`), which is told of each edit (`engage`).
+    """
+
+    box: Field
+    reason: Field
+    rule: Field
+
+
+class ScreenSize(Protocol):
+    """How large a screen is."""
+
+    @property
+    def columns(self) -> int:
+        """Its columns."""
+
+    @property
+    def rows(self) -> int:
+        """Its rows."""
+
+
 class ApprovalQueue:
     """The questions, and the box that shows the first.
 
     Args:
         line: has the keyboard as long as something stands in it.
+        fields: for the first question's texts.
+        size: tells the columns in which the box is, its frame included, and the rows of the screen.
         go_to: sends the keys to "line", "review", "confirm", "rule" or "reason", and draws; `drawn` says how that went.
         pages: gives what a question is about, to be shown page by page; None for nothing. The text is what the box
             has no room for.
@@ -76,23 +110,18 @@ class ApprovalQueue:
     def __init__(
         self,
         line: Line,
+        fields: Fields,
+        size: Callable[[], ScreenSize],
         go_to: Callable[[str], None],
         pages: Callable[[PermissionPrompt, str], ProposalPages | None],
         clock: Callable[[], float] = time.monotonic,
         later: Callable[[float, Callable[[], None]], object] | None = None,
     ) -> None:
-        self.box = Buffer(
-            multiline=True,
-            read_only=Condition(lambda: not (self._form and self._form.request.editable)),
-            on_text_changed=self._engage,
-            on_cursor_position_changed=self._engage,
-        )
-        self.reason = Buffer(multiline=False)
-        self.rule = Buffer(multiline=False)
-        """A rule that the person edits before it is made."""
+        self.box, self.reason, self.rule = fields
         self.problem = ""
         """Why the text cannot run so, or not yet."""
         self._line = line
+        self._size = size
         self._mode = "line"
         self._send_keys = go_to
         self._pages_of = pages
@@ -120,6 +149,11 @@ class ApprovalQueue:
         return self._form is not None
 
     @property
+    def editable(self) -> bool:
+        """Whether the person may change the text in the box."""
+        return self._form is not None and self._form.request.editable
+
+    @property
     def _typed_yes(self) -> str:
         """Why Enter alone is no yes, but "y"; empty where it is one."""
         return self._wants_yes or (self._pages.unread if self._pages is not None else "")
@@ -127,7 +161,11 @@ class ApprovalQueue:
     @property
     def rows(self) -> int:
         """How many rows of the screen the box may take: few where a difference is what is asked about."""
-        return _BRIEF if self._form is not None and self._form.brief and not self._engaged else size().rows // 2
+        return _BRIEF if self._form is not None and self._form.brief and not self._engaged else self._half
+
+    @property
+    def _half(self) -> int:
+        return self._size().rows // 2
 
     # --- keys -----------------------------------------------------------------------------------------------------
 
@@ -152,7 +190,7 @@ class ApprovalQueue:
             if typist:
                 guard.typed(self._clock())
             return
-        if form.request.editable and (self._engaged or (guard.is_readable() and not guard.is_typist() and not pasted)):
+        if self.editable and (self._engaged or (guard.is_readable() and not guard.is_typist() and not pasted)):
             self.box.insert_text(self._early + text)
             self._early = ""
         else:
@@ -193,7 +231,7 @@ class ApprovalQueue:
             self._if_meant(self._confirmed)
         elif said.lower() == "e" and rule is not None and self._guard.answers():
             text = self._confirmations[0].rule or editable(rule)
-            self.rule.set_document(Document(text, len(text)))
+            self.rule.put(text, len(text))
             self._go_to("rule")
 
     def edit_rule(self, text: str) -> None:
@@ -280,8 +318,9 @@ class ApprovalQueue:
         if self._form is None:
             return ""
         request = self._form.request
-        text, lines = self.box.text, self.box.document.line_count
-        long = f"{lines} lines" if lines >= _LONG else "" if _fits(text) else f"{len(text)} characters"
+        text = self.box.text
+        lines = text.count("\n") + 1
+        long = f"{lines} lines" if lines >= _LONG else "" if self._fits(text) else f"{len(text)} characters"
         label = self._form.label
         parts = [request.tool, label, long, request.reason if label else ""]
         waiting = f" (1 of {len(self._questions)})" if len(self._questions) > 1 else ""
@@ -357,6 +396,10 @@ class ApprovalQueue:
         self._engaged = True
         self._go_to("review")
 
+    def engage(self) -> None:
+        """Take note that the person edits the box: from here on letters change its text."""
+        self._engaged = True
+
     def _confirm_next(self) -> None:
         self._mode = "confirm"
         self.read_anew()
@@ -400,13 +443,13 @@ class ApprovalQueue:
         question = self._questions[0]
         self._form = ApprovalForm(question.request)
         self._wants_yes = typed_yes(question.request, question.params.tool_call.kind)
-        rows = size().rows
         first_seen = question.request.stage in ("call", "direct")
-        unread = first_seen and (self._form.is_escaped or not _fits(self._form.text))
+        unread = first_seen and (self._form.is_escaped or not self._fits(self._form.text))
         self._pages = self._pages_of(question, self._form.to_read if unread else "")
         self._engaged, self._early, self._has_room = False, "", True
         if self._pages is not None:
-            self._pages.first(max(_LEAST, rows - _BESIDES - min(_needed(self._form.text), self.rows)))
+            box = min(self._needed(self._form.text), self.rows)
+            self._pages.first(max(_LEAST, self._size().rows - _BESIDES - box))
         self._fill()
         self._engaged = False
         self.read_anew()
@@ -417,24 +460,19 @@ class ApprovalQueue:
     def _fill(self) -> None:
         assert self._form is not None
         text = self._form.text
-        self.box.set_document(Document(text, len(text) if _needed(text) <= self.rows else 0), bypass_readonly=True)
-
-    def _engage(self, _box: Buffer) -> None:
-        self._engaged = True
+        self.box.put(text, len(text) if self._needed(text) <= self.rows else 0)
 
     def _close(self) -> None:
         self._form, self._pages, self.problem, self._confirmations = None, None, "", []
-        self.reason.reset()
-        self.rule.reset()
+        self.reason.put("")
+        self.rule.put("")
         self._go_to("line")
         self._next()
 
+    def _fits(self, text: str) -> bool:
+        """Return whether the box can show a text at once; one that it cannot is shown from its beginning."""
+        return self._needed(text) <= self._half
 
-def _fits(text: str) -> bool:
-    """Return whether the box can show a text at once; one that it cannot is shown from its beginning."""
-    return _needed(text) <= size().rows // 2
-
-
-def _needed(text: str) -> int:
-    """Return the rows that a text takes in the box."""
-    return rows_of(text.split("\n"), size().columns - _FRAME)
+    def _needed(self, text: str) -> int:
+        """Return the rows that a text takes in the box."""
+        return rows_of(text.split("\n"), self._size().columns - _FRAME)

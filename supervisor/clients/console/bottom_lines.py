@@ -1,8 +1,7 @@
-"""The terminal's bottom lines: their texts, the clock that redraws them, and their layout for prompt_toolkit.
+"""The terminal's bottom lines: their layout for prompt_toolkit.
 
-Rule: texts are taken from the controller and the scrollback at each drawing; the only state is the time of the last
-change, and where keys go. Lines are not padded to the right edge without need, for a terminal that is made narrower
-breaks full lines in two.
+Rule: texts are taken from the session and the scrollback at each drawing; the only state is where keys go. Lines are
+not padded to the right edge without need, for a terminal that is made narrower breaks full lines in two.
 
     a blank line
     the answer's unfinished part
@@ -14,12 +13,11 @@ breaks full lines in two.
     the bar
 """
 
-import asyncio
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
 from prompt_toolkit.layout.containers import AnyContainer, ConditionalContainer, HSplit, VerticalAlign, VSplit, Window
@@ -33,12 +31,11 @@ from supervisor.clients.console.application import size
 from supervisor.clients.console.approval_queue import ApprovalQueue
 from supervisor.clients.console.input_line import InputLine
 from supervisor.clients.console.scrollback import Scrollback
-from supervisor.clients.console.session_controller import SessionController
-from supervisor.clients.console.session_state import IDLE, SUSPENDED
+from supervisor.clients.console.session_state import RUNNING, SessionState
+from supervisor.clients.console.turn_status import TurnStatus
 from supervisor.display.escape import visible
 from supervisor.display.fragments import Fragments
 
-_TICK: Final = 0.1
 _BELOW: Final = 6
 """Rows that the unfinished part of an answer leaves to the rest."""
 _OUTPUT_ROWS: Final = 8
@@ -68,96 +65,17 @@ STYLE: Final[dict[str, str]] = {
 }
 
 
-class BottomStatus:
-    """The bottom lines.
-
-    Args:
-        draw: lets them be drawn again.
-    """
-
-    def __init__(self, controller: SessionController, scrollback: Scrollback, draw: Callable[[], None]) -> None:
-        self._controller = controller
-        self._scrollback = scrollback
-        self._draw = draw
-        self._since = time.monotonic()
-        self._state = ("", False, "")
-        self._begun: float | None = None
-        self._took = 0.0
-        """When the turn began, if one runs; and how long the last one took."""
-        self._tick_at: asyncio.TimerHandle | None = None
-
-    def refresh(self) -> None:
-        """Take note that something has changed."""
-        state = (self._controller.state.turn_state, self._controller.cancelling, self._controller.session)
-        if state != self._state:
-            if state[-1] != self._state[-1]:
-                self._begun, self._took = None, 0.0
-            self._state, self._since = state, time.monotonic()
-            self._time_turn()
-        if self._tick_at is None:
-            self._tick()
-
-    def elapsed(self) -> float:
-        """Return for how many seconds the turn goes on, or how long the last one took; 0 where there was none."""
-        return self._took if self._begun is None else time.monotonic() - self._begun
-
-    def _time_turn(self) -> None:
-        """Take note of a turn's begin or end."""
-        runs = self._controller.state.turn_state not in (IDLE, "Done")
-        if self._begun is not None and not runs:
-            self._took = self._since - self._begun
-            self._begun = None
-        elif self._begun is None and runs:
-            self._begun = self._since
-
-    def _tick(self) -> None:
-        """Let the clock run while something is waited for."""
-        self._tick_at = None
-        if self.progress():
-            self._tick_at = asyncio.get_running_loop().call_later(_TICK, self._tick)
-            self._draw()
-
-    def tail(self) -> str:
-        """Return what is not finished: the answer's last block, or what a command writes."""
-        rows = max(1, size().rows - _BELOW)
-        tail = self._scrollback.tail(rows)
-        if tail:
-            return tail
-        state = self._controller.state
-        running = [call for call in state.running if call.output]
-        if running and state.turn_state == "Executing":
-            lines = visible(running[-1].output).rstrip("\n").split("\n")
-            return "\n".join(f"  {line}" for line in lines[-min(rows, _OUTPUT_ROWS) :])
-        return ""
-
-    def progress(self) -> Fragments:
-        """Return the line of what is going on."""
-        controller = self._controller
-        if not controller.session:
-            return []
-        seconds = time.monotonic() - self._since
-        columns, cancelling = size().columns - 1, controller.cancelling
-        return status_bar.progress(controller.state, columns, seconds, time.time(), cancelling=cancelling)
-
-    def bar(self, mode: str, *, leaving: bool, asked: bool, waiting: int) -> Fragments:
-        """Return the bar, for keys that go to `mode`; `asked`: a question waits for its answer; so do lines."""
-        controller = self._controller
-        hints = "leaving" if leaving else "cancelling" if controller.cancelling else ""
-        if not hints and mode in ("reason", "confirm", "rule"):
-            hints = mode
-        elif not hints and asked:
-            hints = "ReviewAction" if mode == "review" else "asked"
-        elif not hints and controller.state.waits:
-            hints = "waits"
-        status = "" if controller.session else "Connecting"
-        if not status and controller.state.turn_state == IDLE and controller.state.suspended is not None:
-            status, hints = status_bar.ASKS, hints or SUSPENDED
-        elif asked:
-            status = status_bar.ASKS
-        columns = size().columns - 1
-        return status_bar.bar(
-            controller.state, columns, status=status, hints=hints, waiting=waiting, seconds=self.elapsed()
-        )
+def unfinished(scrollback: Scrollback, state: SessionState) -> str:
+    """Return what is not finished: the answer's last block, or what a command writes."""
+    rows = max(1, size().rows - _BELOW)
+    tail = scrollback.tail(rows)
+    if tail:
+        return tail
+    running = [call for call in state.running if call.output]
+    if running and state.turn_state == RUNNING:
+        lines = visible(running[-1].output).rstrip("\n").split("\n")
+        return "\n".join(f"  {line}" for line in lines[-min(rows, _OUTPUT_ROWS) :])
+    return ""
 
 
 class Drawn:
@@ -165,36 +83,51 @@ class Drawn:
 
     Args:
         line: where the person types.
-        approvals: have the box.
-        status: gives the texts, at each drawing.
+        approvals: say what is asked.
+        boxes: hold the texts of a question: the box, the reason of a no, and a rule.
+        status: says what goes on.
+        tail: gives what is not finished, at each drawing.
         leaving: says whether the next Ctrl-C leaves.
     """
 
     def __init__(
-        self, line: InputLine, approvals: ApprovalQueue, status: BottomStatus, leaving: Callable[[], bool]
+        self,
+        line: InputLine,
+        approvals: ApprovalQueue,
+        boxes: Sequence[Buffer],
+        status: TurnStatus,
+        tail: Callable[[], str],
+        leaving: Callable[[], bool],
     ) -> None:
         self.mode = "line"
         """"line", "review", "confirm", "rule" or "reason": what the keys go to."""
 
         def queued() -> Fragments:
-            return status_bar.queued(line.ahead, size().columns - 1, 1 if approvals.waits else _QUEUED)
+            return status_bar.queued(line.lines.ahead, _columns(), 1 if approvals.waits else _QUEUED)
+
+        def progress() -> Fragments:
+            return status.progress(_columns())
+
+        def bar() -> Fragments:
+            waiting = len(line.lines.ahead)
+            return status.bar(_columns(), self.mode, leaving=leaving(), asked=approvals.waits, waiting=waiting)
 
         found = SearchBufferControl(ignore_case=True)
         sought = BufferControl(line, search_buffer_control=found, preview_search=True)
         typed, search = _input(sought, "> "), _input(found, "search: ")
-        box = _input(BufferControl(approvals.box), "", lambda: approvals.rows)
-        reason = _input(BufferControl(approvals.reason), "why? ")
+        box = _input(BufferControl(boxes[0]), "", lambda: approvals.rows)
+        reason = _input(BufferControl(boxes[1]), "why? ")
         confirmation = FormattedTextControl(
             lambda: [("class:bold class:yellow", approvals.confirmation(size().columns))], focusable=True
         )
         confirm = Window(confirmation, dont_extend_height=True, wrap_lines=True)
-        rule = _input(BufferControl(approvals.rule), "rule: ")
+        rule = _input(BufferControl(boxes[2]), "rule: ")
         self._windows = {"line": typed, "review": box, "confirm": confirm, "reason": reason, "rule": rule}
         pieces: list[AnyContainer] = [
             Window(height=1),
-            _shown(lambda: bool(status.tail()), _text(lambda: ANSI(status.tail()))),
-            _shown(lambda: bool(status.progress()) and not approvals.waits, _text(lambda: toned(status.progress()))),
-            _shown(lambda: bool(line.ahead), _text(lambda: toned(queued()))),
+            _shown(lambda: bool(tail()), _text(lambda: ANSI(tail()))),
+            _shown(lambda: bool(progress()) and not approvals.waits, _text(lambda: toned(progress()))),
+            _shown(lambda: bool(line.lines.ahead), _text(lambda: toned(queued()))),
             _shown(lambda: approvals.waits and self.mode != "reason", _boxed(box, approvals)),
             _shown(lambda: self.mode == "confirm", confirm),
             _shown(lambda: self.mode == "line", typed),
@@ -202,9 +135,7 @@ class Drawn:
             _shown(lambda: self.mode == "reason", reason),
             _shown(lambda: self.mode == "rule", rule),
             CompletionsMenu(max_height=_MENU, scroll_offset=1),
-            _text(
-                lambda: toned(status.bar(self.mode, leaving=leaving(), asked=approvals.waits, waiting=len(line.ahead)))
-            ),
+            _text(lambda: toned(bar())),
         ]
         self.layout = Layout(HSplit(pieces, align=VerticalAlign.TOP), focused_element=typed)
 
@@ -226,6 +157,11 @@ class Drawn:
     def searches(self) -> bool:
         """Return whether keys go to a search in what was typed before."""
         return self.layout.is_searching
+
+
+def _columns() -> int:
+    """Return the columns of a line that is not broken where the terminal is made a little narrower."""
+    return size().columns - 1
 
 
 def toned(fragments: Fragments) -> StyleAndTextTuples:

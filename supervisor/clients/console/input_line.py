@@ -1,18 +1,12 @@
-"""The input line: what is typed, what was typed before, and the lines that wait for the end of what runs.
+"""The input line of the console, for prompt_toolkit: what is typed, what was typed before, and what Tab offers.
 
-Rule: waiting lines are sent as they were typed, one after the other. They go back to the person where a turn fails or
-is cancelled, and so does, after its turn, a line that was set aside for a question. The history of all sessions is a
-file of JSON strings, one a line, oldest first; it is its owner's alone, and never longer than twice the cap. It cannot
-stop the console: lines that cannot be read or written are left out.
+Rule: adapters for prompt_toolkit only.
 """
 
 import asyncio
-import os
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable
 from pathlib import Path
-from typing import Final, NamedTuple
 
-import msgspec
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import ThreadedCompleter
 from prompt_toolkit.document import Document
@@ -21,22 +15,9 @@ from prompt_toolkit.history import History
 
 from supervisor.clients.console.completion import Completions
 from supervisor.clients.console.daemon_link import in_thread
-from supervisor.clients.console.folded_pastes import FoldedPastes
 from supervisor.clients.console.session_controller import SessionController
-from supervisor.errors import StrongroomError
-from supervisor.system.safe_files import own_file, read_bytes
-
-CAP: Final = 1000
-"""Lines that are kept."""
-_LONGEST: Final = 10_000
-"""Characters; what is longer was pasted, and is not remembered."""
-
-
-class WaitingLine(NamedTuple):
-    """A line that waits; one that was set `aside` for a question is not sent, but the person's again."""
-
-    text: str
-    aside: bool
+from supervisor.clients.console.typed_history import append, load
+from supervisor.clients.console.waiting_lines import WaitingLines
 
 
 class InputLine(Buffer):
@@ -55,74 +36,29 @@ class InputLine(Buffer):
             multiline=True,
             on_text_changed=lambda _: typed(),
         )
-        self._pastes = FoldedPastes()
-        self.ahead: list[WaitingLine] = []
-        """The lines that wait, in the order in which they were typed."""
+        self.lines = WaitingLines(self)
+        """The line as a whole, and those that wait."""
 
     def is_choosing(self) -> bool:
         """Return whether Enter takes a completion, and does not send the line yet."""
         state = self.complete_state
         return state is not None and state.current_completion is not None and not self.text.startswith("/")
 
-    def taken(self) -> str:
-        """Return what is typed, with all that was pasted, and begin a line."""
-        self.unfold()
-        line = self.text
-        if line.strip():
-            self.append_to_history()
-        self.reset()
-        return line
+    def put(self, text: str) -> None:
+        """Show another text, with the cursor at its end."""
+        self.set_document(Document(text, len(text)))
 
-    def paste(self, text: str) -> None:
-        """Type what was pasted."""
-        self.insert_text(self._pastes.folded(text.replace("\r\n", "\n").replace("\r", "\n")))
-
-    def unfold(self) -> None:
-        """Show all that was pasted."""
-        whole = self._pastes.unfolded(self.text)
-        if whole != self.text:
-            self.set_document(Document(whole, len(whole)))
+    def remember(self) -> None:
+        """Keep what is typed, to be found again."""
+        self.append_to_history()
 
     def ends_in_paste(self) -> bool:
         """Return whether the word of a paste stands before the cursor."""
-        return bool(self._pastes.length_before(self.document.text_before_cursor))
+        return bool(self.lines.paste_before(self.document.text_before_cursor))
 
     def delete_paste(self) -> None:
         """Delete that word."""
-        self.delete_before_cursor(self._pastes.length_before(self.document.text_before_cursor))
-
-    def wait(self, *, aside: bool = False) -> None:
-        """Let what is typed wait."""
-        line = self.text
-        if not aside:
-            self.taken()
-        if line.strip():
-            self.ahead.append(WaitingLine(line, aside))
-        self.reset()
-
-    def next(self) -> str:
-        """Return the first line that is to be sent; "" where there is none. Those set aside are the person's again."""
-        waiting = [line for line in self.ahead if not line.aside]
-        self._hand_back([line for line in self.ahead if line.aside])
-        first, self.ahead = waiting[:1], waiting[1:]
-        return self._pastes.unfolded(first[0].text) if first else ""
-
-    def reclaim(self) -> None:
-        """Put the last line that waits before what is typed."""
-        *rest, last = self.ahead
-        self._hand_back([last])
-        self.ahead = rest
-
-    def hand_back(self) -> None:
-        """Put all lines that wait before what is typed."""
-        self._hand_back(self.ahead)
-        self.ahead = []
-
-    def _hand_back(self, lines: Sequence[WaitingLine]) -> None:
-        if lines:
-            text = "\n".join([*(line.text for line in lines), *([self.text] if self.text else [])])
-            self.text = text
-            self.cursor_position = len(text)
+        self.delete_before_cursor(self.lines.paste_before(self.document.text_before_cursor))
 
 
 class LineOrSearch:
@@ -143,7 +79,7 @@ class LineOrSearch:
 
     def insert_text(self, data: str) -> None:
         """Type a text into it."""
-        self._line.paste(data)
+        self._line.lines.paste(data)
 
 
 class Remembered(History):
@@ -169,42 +105,3 @@ class Remembered(History):
     def store_string(self, string: str) -> None:
         """Remember a line."""
         append(self._path, string)
-
-
-def load(path: Path) -> list[str]:
-    """Return what was typed, oldest first."""
-    try:
-        lines = read_bytes(path).splitlines()
-    except OSError:
-        return []
-    found = []
-    for line in lines[-CAP:]:
-        try:
-            found.append(msgspec.json.decode(line, type=str))
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            continue
-    return found
-
-
-def append(path: Path, text: str) -> None:
-    """Remember a line; now and then, forget the oldest."""
-    if len(text) > _LONGEST:
-        return
-    try:
-        descriptor = own_file(path, os.O_RDWR | os.O_APPEND)
-        with open(descriptor, "r+b") as file:
-            file.write(msgspec.json.encode(text) + b"\n")
-            file.flush()
-            file.seek(0)
-            lines = file.read().splitlines(keepends=True)
-        if len(lines) > 2 * CAP:
-            _replace(path, b"".join(lines[-CAP:]))
-    except (OSError, StrongroomError, UnicodeError):
-        return
-
-
-def _replace(path: Path, content: bytes) -> None:
-    beside = path.with_name(f"{path.name}.{os.getpid()}")
-    with open(own_file(beside, os.O_WRONLY | os.O_TRUNC), "wb") as file:
-        file.write(content)
-    beside.replace(path)

@@ -14,6 +14,7 @@ from prompt_toolkit.keys import Keys
 from supervisor.acp import extensions
 from supervisor.clients.console.approval_queue import ApprovalQueue
 from supervisor.clients.console.input_line import InputLine
+from supervisor.clients.console.key_actions import KeyActions
 
 _WIDER: Final[tuple[tuple[str, extensions.Scope | None], ...]] = (("s", "session"), ("a", "always"), ("u", None))
 """Keys that, with Alt, say yes to more than what is shown."""
@@ -26,32 +27,16 @@ class Target(Protocol):
     def mode(self) -> str:
         """Return what the keys go to."""
 
-    def escapes(self) -> bool:
-        """Return whether Escape in the line is of use."""
-
     def enter(self) -> None:
         """Send, run, or reject: what is typed is ready."""
-
-    def escape(self) -> None:
-        """Leave, reject, or interrupt."""
 
     def edit(self) -> None:
         """Let the person's own editor have the line."""
 
-    def interrupt(self) -> None:
-        """Clear, cancel, or leave."""
 
-    def leave(self) -> None:
-        """Go."""
-
-    def next_mode(self) -> None:
-        """Ask about other changes than now."""
-
-    def expand(self) -> None:
-        """Show what is asked about, or the last call, in full."""
-
-
-def bindings(target: Target, line: InputLine, approvals: ApprovalQueue, suspend: Callable[[], None]) -> KeyBindings:
+def bindings(
+    target: Target, actions: KeyActions, line: InputLine, approvals: ApprovalQueue, suspend: Callable[[], None]
+) -> KeyBindings:
     """Return the console's own keys."""
     keys = KeyBindings()
     typing = Condition(lambda: target.mode() == "line") & ~is_searching
@@ -62,15 +47,15 @@ def bindings(target: Target, line: InputLine, approvals: ApprovalQueue, suspend:
     rows: list[tuple[Callable[[], None], tuple[str, ...], Filter]] = [
         (target.enter, ("enter",), ~is_searching),
         (approvals.edit, ("tab",), reviewing),
-        (target.escape, ("escape",), ~is_searching & (~typing | (commands & Condition(target.escapes)))),
-        (line.reclaim, ("up",), empty & Condition(lambda: bool(line.ahead))),
+        (actions.escape, ("escape",), ~is_searching & (~typing | (commands & Condition(actions.escapes)))),
+        (line.lines.reclaim, ("up",), empty & Condition(lambda: bool(line.lines.ahead))),
         (target.edit, ("c-g",), typing),
         (line.delete_paste, ("backspace",), typing & Condition(line.ends_in_paste)),
-        (target.interrupt, ("c-c",), ~is_searching),
-        (target.interrupt, (Keys.SIGINT,), _ALWAYS),
-        (target.leave, ("c-d",), empty),
-        (target.expand, ("c-o",), _ALWAYS),
-        (target.next_mode, ("s-tab",), ~has_completions),
+        (actions.interrupt, ("c-c",), ~is_searching),
+        (actions.interrupt, (Keys.SIGINT,), _ALWAYS),
+        (actions.leave, ("c-d",), empty),
+        (actions.expand, ("c-o",), _ALWAYS),
+        (actions.next_mode, ("s-tab",), ~has_completions),
         (partial(approvals.turn, forward=True), ("pagedown",), asked),
         (partial(approvals.turn, forward=False), ("pageup",), asked),
         (suspend, ("c-z",), _ALWAYS),
@@ -95,7 +80,7 @@ def _bind_text(keys: KeyBindings, line: InputLine, typing: Filter) -> None:
 
     @keys.add(Keys.BracketedPaste, filter=typing)
     def _(event: KeyPressEvent) -> None:
-        line.paste(event.data)
+        line.lines.paste(event.data)
 
     # Alt with a key that does nothing is no Escape
     keys.add("escape", Keys.Any, filter=typing & ~vi_mode)(lambda _event: None)

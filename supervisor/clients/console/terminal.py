@@ -7,43 +7,34 @@ for good is written just before the next drawing, above the bottom lines.
 import asyncio
 import signal
 import time
-from collections.abc import Coroutine
 from concurrent.futures import Future
 from functools import cached_property, partial
-from typing import Any, Final
+from typing import Final
 
 from prompt_toolkit.application import run_in_terminal
-from prompt_toolkit.document import Document as TypedText
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
 from supervisor.clients.connection.link_events import PermissionPrompt
-from supervisor.clients.console import status_bar, styled_text
 from supervisor.clients.console.application import BottomLines, TerminalInput, TerminalOutput, size
-from supervisor.clients.console.approval_queue import ApprovalQueue
-from supervisor.clients.console.attention import LONG_S, Attention
-from supervisor.clients.console.bottom_lines import STYLE, BottomStatus, Drawn
+from supervisor.clients.console.approval_fields import edited_texts
+from supervisor.clients.console.approval_queue import ApprovalQueue, Fields
+from supervisor.clients.console.attention import Attention
+from supervisor.clients.console.bottom_lines import STYLE, Drawn, unfinished
 from supervisor.clients.console.daemon_link import Connecting, in_thread
 from supervisor.clients.console.external_editor import edited, editor_of
 from supervisor.clients.console.input_line import InputLine, LineOrSearch
+from supervisor.clients.console.key_actions import KeyActions
 from supervisor.clients.console.keys import bindings
 from supervisor.clients.console.markdown_stream import MarkdownRenderer
 from supervisor.clients.console.options import ConsoleOptions
 from supervisor.clients.console.proposal_pages import ProposalPages
 from supervisor.clients.console.scrollback import Scrollback
 from supervisor.clients.console.session_controller import SessionController
-from supervisor.clients.console.shown import Item, Note, Said, ShownPrompt
-from supervisor.clients.console.slash_commands import (
-    Leave,
-    execute,
-    is_command,
-    is_sent,
-    leaves,
-    runs_meanwhile,
-    while_waiting,
-)
+from supervisor.clients.console.shown import Item, Note, Said
+from supervisor.clients.console.turn_status import TurnStatus
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 
@@ -66,33 +57,36 @@ class Terminal:
         self._colour = options.colour
         self._controller = SessionController(settings, options, connecting, self)
         self._scrollback = Scrollback(self._renderer, self.width, colour=options.colour)
-        self._bottom = BottomStatus(self._controller, self._scrollback, self._draw)
-        self._leaving = False
+        self._status = TurnStatus(self._controller, self.draw)
         self._advance_at: asyncio.TimerHandle | None = None
         self._pause = _ADVANCE
-        self._work: asyncio.Task[None] | None = None
-        self._switching: asyncio.Task[None] | None = None
-        self._failure: BaseException | None = None
+        self._editing: asyncio.Task[None] | None = None
         self._line = InputLine(self._controller, settings.home / "console-history", self._typed)
         begun = LineOrSearch(self._line, self._is_searching)
-        self._approvals = ApprovalQueue(begun, self._go_to, self._propose)
-        self._drawn = Drawn(self._line, self._approvals, self._bottom, lambda: self._leaving)
+        boxes = edited_texts(lambda: self._approvals)
+        self._approvals = ApprovalQueue(begun, Fields(*boxes), size, self._go_to, self._propose)
+        self._drawn = Drawn(
+            self._line, self._approvals, boxes, self._status, self._unfinished, lambda: self._actions.leaving
+        )
         output = TerminalOutput()
         self._attention = Attention(output.at_once, settings.variable("TERM"), wanted=options.colour)
         output.reports_focus = self._attention.told
+        self._actions = KeyActions(
+            self._controller, self._line.lines, self._approvals, self._status, self._attention, self
+        )
         self._app = BottomLines(
             layout=self._drawn.layout,
             style=Style.from_dict(STYLE),
             erase_when_done=True,
             color_depth=ColorDepth.DEPTH_4_BIT if options.colour else ColorDepth.DEPTH_1_BIT,
-            input=TerminalInput(self._focus),
+            input=TerminalInput(lambda has: self._actions.focus(has=has)),
             output=output,
             before_render=lambda _: self._write(),
             after_render=lambda _: self._approvals.drawn(whole=self._drawn.is_whole()),
         )
         self._app.reappears = self._approvals.read_anew
         self._app.ttimeoutlen = self._app.timeoutlen = _ESCAPE
-        self._app.key_bindings = bindings(self, self._line, self._approvals, self._app.suspend)
+        self._app.key_bindings = bindings(self, self._actions, self._line, self._approvals, self._app.suspend)
         self._app.key_processor.before_key_press += lambda _: self._approvals.pressed()
         self._app.key_processor.after_key_press += lambda _: self._searched()
         self._settings = settings
@@ -105,19 +99,20 @@ class Terminal:
         """Run until the person leaves; return the exit code."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self.leave)
+            loop.add_signal_handler(number, self._actions.leave)
         self._app.obey_signals()
-        loop.set_exception_handler(lambda _, bug: self._fail(bug.get("exception") or RuntimeError(bug["message"])))
+        fail = self._actions.fail
+        loop.set_exception_handler(lambda _, bug: fail(bug.get("exception") or RuntimeError(bug["message"])))
         loop.call_later(_SOON, lambda: self._markdown)
         try:
-            await self._app.run_async(pre_run=lambda: self._start(self._controller.open()), set_exception_handler=False)
+            begin = partial(self._actions.start, self._controller.open())
+            await self._app.run_async(pre_run=begin, set_exception_handler=False)
         finally:
-            if self._work is not None:
-                self._work.cancel()
+            self._actions.stop()
             self._controller.close()
             self._attention.end()
-        if self._failure is not None:
-            raise self._failure
+        if self._actions.failure is not None:
+            raise self._actions.failure
         return 0
 
     @cached_property
@@ -134,38 +129,6 @@ class Terminal:
     def _renderer(self) -> MarkdownRenderer:
         return self._markdown.result()
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        self._work = asyncio.get_running_loop().create_task(work)
-        self._work.add_done_callback(self._ended)
-
-    def _ended(self, work: "asyncio.Task[None]") -> None:
-        if work.cancelled():  # for another, or at the end
-            return
-        self._work = None
-        error = work.exception()
-        if isinstance(error, Leave):
-            self.leave()
-        elif error is not None:
-            self._fail(error)
-        else:
-            self.refresh()
-
-    def _fail(self, error: BaseException) -> None:
-        """Take note of what went wrong, and leave: the terminal must not stay as it is."""
-        self._failure = self._failure or error
-        self.leave()
-
-    def leave(self) -> None:
-        """Go; a turn that runs goes on in the daemon."""
-        controller = self._controller
-        if self._is_open():
-            if self._busy() and controller.session and not controller.cancelling and self._failure is None:
-                self.show(Note("The turn goes on in the daemon; `strongroom console --continue` shows it."))
-            self._app.exit()
-
-    def _is_open(self) -> bool:
-        return self._app.is_running and not self._app.is_done
-
     # --- what is shown --------------------------------------------------------------------------------------------
 
     def width(self) -> int:
@@ -176,7 +139,7 @@ class Terminal:
         """Show something for good, above the bottom lines."""
         self._scrollback.show(item)
         if not isinstance(item, Said):
-            self._draw()
+            self.draw()
         elif self._advance_at is None:
             self._advance_at = asyncio.get_running_loop().call_later(self._pause, self._advance)
 
@@ -185,10 +148,14 @@ class Terminal:
         self._scrollback.advance()
         self._advance_at = None
         self._pause = max(_ADVANCE, (time.monotonic() - begun) * _SHARE)
-        self._draw()
+        self.draw()
 
-    def _draw(self) -> None:
+    def draw(self) -> None:
+        """Draw the bottom lines again, soon."""
         self._app.invalidate()
+
+    def _unfinished(self) -> str:
+        return unfinished(self._scrollback, self._controller.state)
 
     def drop_unfinished(self) -> int:
         """Forget what of the answer is not in the scrollback; return how many characters are."""
@@ -197,28 +164,23 @@ class Terminal:
     def clear(self) -> None:
         """Begin on an empty screen."""
         self._scrollback.clear()
-        self._draw()
+        self.draw()
 
     def refresh(self) -> None:
-        """Draw the bottom lines again; where nothing runs any more, send the next line that waits."""
-        if self._line.ahead and self._is_open() and not self._busy() and (line := self._line.next()):
-            self._send(line)
-        self._bottom.refresh()
-        self._attention.title(status_bar.title(self._controller.state, asked=self._approvals.waits))
-        self._draw()
+        """Draw the bottom lines again, and send what waits."""
+        self._actions.refresh()
 
     def turn_ended(self, *, ok: bool) -> None:
-        """Give lines that wait back to the person where it ended in another way than they could expect."""
-        if not ok:
-            self._line.hand_back()
-        if self._bottom.elapsed() >= LONG_S and not self._line.ahead:
-            self._attention.call("The turn has ended.")
+        """Note that a turn goes no further."""
+        self._actions.turn_ended(ok=ok)
 
-    def _focus(self, has: bool) -> None:
-        """Take note of the window's focus; a question can be read from when it has that."""
-        self._attention.focus(has=has)
-        if has and self._approvals.waits:
-            self._approvals.read_anew()
+    def is_open(self) -> bool:
+        """Return whether the person has not left yet."""
+        return self._app.is_running and not self._app.is_done
+
+    def exit(self) -> None:
+        """Leave the terminal."""
+        self._app.exit()
 
     def _write(self) -> None:
         """Write what is new above the bottom lines; they are drawn again right after it."""
@@ -241,7 +203,7 @@ class Terminal:
         vi = self._settings.config.console.keys == "vi" and mode == "line"
         self._app.editing_mode = EditingMode.VI if vi else EditingMode.EMACS
         self._drawn.focus(mode)
-        self._draw()
+        self.draw()
 
     def _is_searching(self) -> bool:
         return self._drawn.searches()
@@ -252,72 +214,21 @@ class Terminal:
         if before and not self._searches:
             self._approvals.line_changed()
 
-    def escapes(self) -> bool:
-        """Return whether Escape in the line is of use: it interrupts a turn, or leaves where nothing is typed."""
-        return self._works() if self._controller.session and self._busy() else not self._line.text
-
-    def _works(self) -> bool:
-        """Return whether a turn runs, or waits, in which nothing is asked."""
-        state = self._controller.state
-        runs = state.waits or state.turn_state in _WORKING
-        return bool(self._controller.session) and runs and not self._approvals.waits
-
-    def _busy(self) -> bool:
-        """Return whether something is being done, by whomever."""
-        return self._work is not None or self._controller.state.turn_state not in _QUIET
-
     def _typed(self) -> None:
-        self._leaving = False
-        self._approvals.line_changed()
+        self._actions.typed()
 
     def enter(self) -> None:
-        """Send the line, run the call as it stands in the box, or reject it with the reason that was typed."""
+        """Send the line, or answer, unless Enter takes what Tab offered."""
         self._app.vi_state.input_mode = InputMode.INSERT
-        match self._drawn.mode:
-            case "line" if self._line.is_choosing():
-                self._line.complete_state = None
-            case "line" if not self._busy():
-                self._send(self._line.taken())
-            case "line" if self._controller.state.waits and self._line.text.startswith("/"):
-                self._obey(self._line.taken())
-            case "line" if self._approvals.waits:
-                self._line.wait(aside=True)
-                self._approvals.line_changed()
-            case "line" if self._works() and runs_meanwhile(self._controller, self._line.text):
-                self._obey(self._line.taken())
-            case "line":
-                self._line.wait()
-                self._draw()
-            case "review":
-                self._approvals.enter()
-            case "reason":
-                self._approvals.reject(self._approvals.reason.text)
-            case "rule":
-                self._approvals.edit_rule(self._approvals.rule.text)
-
-    def _send(self, line: str) -> None:
-        self._leaving = False
-        if is_command(line):
-            if not is_sent(self._controller, line):
-                self.show(ShownPrompt(line))
-            self._start(execute(self._controller, line))
-        elif line.strip():
-            self._start(self._controller.prompt(line))
-
-    def _obey(self, line: str) -> None:
-        """Run a command while a turn waits or runs: beside what follows it, or in place of that."""
-        if not leaves(line):
-            self._switching = asyncio.get_running_loop().create_task(while_waiting(self._controller, line))
-            return
-        if self._work is not None:
-            self._work.cancel()
-        self._line.hand_back()
-        self._send(line)
+        if self._drawn.mode == "line" and self._line.is_choosing():
+            self._line.complete_state = None
+        else:
+            self._actions.enter()
 
     def edit(self) -> None:
         """Let the person's own editor have the line; what waits for an answer can be read after that."""
-        self._line.unfold()
-        self._switching = asyncio.get_running_loop().create_task(self._edit())
+        self._line.lines.unfold()
+        self._editing = asyncio.get_running_loop().create_task(self._edit())
 
     async def _edit(self) -> None:
         try:
@@ -326,55 +237,12 @@ class Terminal:
         except ConfigError as error:
             self.show(Note(str(error), "error"))
         else:
-            self._line.set_document(TypedText(text, len(text)))
+            self._line.put(text)
         self._approvals.read_anew()
-
-    def escape(self) -> None:
-        """Leave, reject, or interrupt the turn; while a question waits that has not the keys, do nothing."""
-        match self._drawn.mode:
-            case "line" if self._works():
-                self._controller.cancel()
-            case "line":
-                self.leave()
-            case "review":
-                self._approvals.escape()
-            case "confirm":
-                self._approvals.confirm("n")
-            case "reason":
-                self._approvals.reject("")
-            case "rule":
-                self._approvals.edit_rule("")
-
-    def interrupt(self) -> None:
-        """Clear the line, cancel the turn, or leave, when pressed a second time."""
-        if self._controller.session and self._controller.state.turn_state not in _QUIET:
-            if self._controller.cancelling:
-                self.leave()
-            else:
-                self._controller.cancel()
-        elif self._line.ahead:
-            self._line.hand_back()
-        elif self._line.text:
-            self._line.reset()
-        elif self._leaving:
-            self.leave()
-        else:
-            self._leaving = True
-
-    def next_mode(self) -> None:
-        """Ask about other changes than now; a turn that runs goes on meanwhile."""
-        if self._controller.session:
-            self._switching = asyncio.get_running_loop().create_task(self._controller.switch_mode())
-
-    def expand(self) -> None:
-        """Show what is asked about, or what the model thinks or did last, in full."""
-        if not self._approvals.expand() and (newest := self._controller.state.newest) is not None:
-            self.show(styled_text.full_document(newest))
 
     def request_approval(self, question: PermissionPrompt) -> None:
         """Let the person decide, after the questions that wait."""
-        self._approvals.request_approval(question)
-        self._attention.call(f"{question.request.tool} waits for your answer.")
+        self._actions.request_approval(question)
 
     def withdraw_approval(self, question: PermissionPrompt | None) -> None:
         """Forget a question; None: all of them."""

@@ -8,7 +8,9 @@ from typing import Any, Final
 
 from supervisor.acp import extensions, schema
 from supervisor.clients.connection.link_events import PermissionPrompt
-from supervisor.clients.console.approval_queue import ApprovalQueue
+from supervisor.clients.console.application import size
+from supervisor.clients.console.approval_fields import edited_texts
+from supervisor.clients.console.approval_queue import ApprovalQueue, Fields
 from supervisor.clients.console.proposal_pages import ProposalPages
 
 PROTECTED: Final = extensions.ProposedEffects([extensions.ChangedName(".git/config", "modified", protected="git")])
@@ -38,7 +40,8 @@ class Typist:
         self._order = itertools.count()
         self._numbers = itertools.count(1)
         self._due: list[tuple[float, int, Callable[[], None]]] = []
-        self.queue = ApprovalQueue(self, self._go_to, self._pages, lambda: self.now, self._later)
+        fields = Fields(*edited_texts(lambda: self.queue))
+        self.queue = ApprovalQueue(self, fields, size, self._go_to, self._pages, lambda: self.now, self._later)
 
         self._acts: dict[str, Callable[[], object]] = {
             "Enter": self.queue.enter,
