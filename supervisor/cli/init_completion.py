@@ -15,7 +15,6 @@ def init(directory: str) -> None:
     \b
       strongroom init ~/notes
     """
-    from supervisor.agent.models.providers import rows
     from supervisor.clients.init import set_up
     from supervisor.config.config_keys import VAULT
     from supervisor.display.escape import visible
@@ -26,8 +25,7 @@ def init(directory: str) -> None:
     root = visible(str(next(each.path for each in made if each.path.name == VAULT)))
     put("\nNext:")
     put("  strongroom doctor                  try every protection on this machine")
-    for key in filter(None, (provider.key for provider in rows())):
-        put(f"  export {key + '=...':27} or do without: the offline model needs no key")
+    put("  strongroom login                   keep the key of a model's provider; the offline model needs none")
     here = any(each.new and each.what == "the configuration" for each in made)
     put("  strongroom" if here else f"  strongroom console --root {root}")
 

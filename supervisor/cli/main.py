@@ -22,6 +22,7 @@ _MODULES: Final = (
     "batch_call",
     "console_acp_daemon",
     "init_completion",
+    "login_logout",
     "models",
     "prompt",
     "sessions_history_why_verify",

@@ -157,6 +157,14 @@ def complete_models(_context: click.Context) -> _Words:
 
 
 @_completing
+def complete_key_takers(_context: click.Context) -> _Words:
+    """Offer the providers that take a key."""
+    from supervisor.clients.login import key_lines, keys_of
+
+    return dict(key_lines(keys_of(settings())))
+
+
+@_completing
 def _sessions(_context: click.Context) -> _Words:
     from supervisor.journal.facts import SessionOpened
     from supervisor.journal.journal import open_journal

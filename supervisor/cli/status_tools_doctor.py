@@ -153,6 +153,12 @@ def doctor(as_json: bool, model: str | None, root: str | None) -> int:
         if root is not None:
             raise
         here, problem = load(read=False), str(error)
+    from supervisor.agent.models.key_choice import with_keys
+
+    try:
+        here = with_keys(here, here.environment)
+    except ConfigError as error:
+        problem = problem or str(error)
     if root is not None:
         from supervisor.doctor.programs import check_programs
 

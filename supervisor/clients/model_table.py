@@ -9,13 +9,14 @@ from typing import Any, Final
 
 import msgspec
 
+from supervisor.agent.models.key_choice import KeySource, source_of, with_keys
 from supervisor.agent.models.model_catalog import entries
 from supervisor.agent.models.model_facts import ModelFacts, model_facts
 from supervisor.agent.models.provider import Provider
-from supervisor.agent.models.providers import own_providers, rows
+from supervisor.agent.models.providers import known_providers
 from supervisor.agent.models.server import server_at
 from supervisor.agent.models.server_limits import NOTHING_LEARNED
-from supervisor.agent.models.server_listing import ServerListing, address, server_listings
+from supervisor.agent.models.server_listing import ServerListing, server_listings
 from supervisor.config.model_keys import Price
 from supervisor.config.settings import Settings
 from supervisor.display.columns import table, wrapped
@@ -43,6 +44,8 @@ class ProviderModels(msgspec.Struct, frozen=True):
     available: bool
     missing: str
     """What to set, a sentence; empty where it can be used."""
+    key: KeySource
+    """Where its key comes from."""
     server: str
     """Where it is asked; empty for one without a server."""
     problem: str
@@ -51,23 +54,28 @@ class ProviderModels(msgspec.Struct, frozen=True):
 
 
 def available_models(settings: Settings) -> list[ProviderModels]:
-    """Return all providers, having asked the servers of those that can be used."""
-    known = [*own_providers(settings), *rows()]
+    """Return all providers, having asked the servers of those that can be used.
+
+    Raises:
+        ConfigError: the file of the kept keys cannot be used.
+    """
+    settings = with_keys(settings, settings.environment)
+    known = known_providers(settings)
     listings = server_listings(known, settings)
     return [_provider(row, listings.get(row.label), settings) for row in known]
 
 
 def _provider(row: Provider, listing: ServerListing | None, settings: Settings) -> ProviderModels:
     available = row.is_available(settings)
-    needs = " or ".join(filter(None, (row.key, row.server)))
     try:
-        shown = server_at(address(row, settings)).shown if row.format is not None else ""
+        shown = server_at(row.address(settings)).shown if row.format is not None else ""
     except ConfigError:  # its listing says why
         shown = ""
     return ProviderModels(
         name=row.label,
         available=available,
-        missing="" if available else f"Set {needs}.",
+        missing="" if available else f"No key: {row.key_advice}.",
+        key=source_of(row, settings),
         server=shown,
         problem=listing.problem if listing is not None else "",
         models=tuple(_models(row, listing or _NO_ANSWER, settings)) if available else (),
@@ -95,7 +103,7 @@ def as_json(providers: Sequence[ProviderModels]) -> dict[str, Any]:
     return {
         "providers": [
             {
-                **{name: getattr(each, name) for name in ("name", "available", "missing", "server", "problem")},
+                **{name: getattr(each, name) for name in ("name", "available", "missing", "key", "server", "problem")},
                 "models": [_model_json(model) for model in each.models],
             }
             for each in providers
@@ -137,7 +145,8 @@ def model_lines(providers: Sequence[ProviderModels], columns: int) -> list[str]:
     lines: list[str] = []
     for each in providers:
         if each.available:
-            lines += ["", visible(" at ".join(filter(None, (each.name, each.server))))]
+            kept = " with the key that was kept" if each.key == "kept" else ""
+            lines += ["", visible(" at ".join(filter(None, (each.name, each.server))) + kept)]
             if each.problem:
                 lines += wrapped(f"its models are not listed: {visible(each.problem)}", columns, _INDENT)
             if each.models:

@@ -195,7 +195,7 @@ class ProviderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str,
         Meta(
             pattern=f"{_ENVIRONMENT_NAME}|^$",
-            description="The environment variable that holds its key; none is sent without it.",
+            description="The environment variable that holds its key, where `strongroom login NAME` keeps none.",
             examples=["GATEWAY_KEY"],
         ),
     ] = ""
@@ -277,7 +277,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: Annotated[
         str | None,
         Meta(
-            description="The model where none is named. Keys are taken from the environment, never from a file.",
+            description="The model where none is named. Keys do not stand here: `strongroom login` keeps them.",
             examples=[DEFAULT_MODEL],
         ),
     ] = None

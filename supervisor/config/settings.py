@@ -22,6 +22,8 @@ from workers.wire.messages import Inputs
 _NOTHING: Final = rb"(?:[ \t]*(?:#[\t -~]*)?(?:\r?\n|\Z))*"
 """A text without a key, for which nothing needs to be imported that knows the keys."""
 _NO_TRAITS: Final = ProfileTraits()
+ProviderIdentity = tuple[str, str]
+"""What tells a provider from others of its name: its label and the address that is its own."""
 LOGIN: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 """What of the person's environment a command that runs unconfined may be given."""
 _PERSON: Final = (
@@ -57,6 +59,8 @@ class Settings:
     """The variables that said where things are kept: with the same ones, another process finds the same home."""
     login: tuple[tuple[str, str], ...] = ()
     """What of the person's environment a command that runs unconfined is given."""
+    keys: Mapping[ProviderIdentity, str] = field(default_factory=dict, repr=False, compare=False)
+    """The keys that count in place of those of the environment; "" is none (`supervisor.agent.models.key_choice`)."""
 
     def __post_init__(self) -> None:
         for name, default in (("socket", "daemon.sock"), ("logs", "logs")):
@@ -92,6 +96,11 @@ class Settings:
     def rules_file(self) -> Path:
         """The file of the rules that people made with approvals."""
         return self.home / "rules.json"
+
+    @property
+    def keys_file(self) -> Path:
+        """The file of the keys that `strongroom login` keeps."""
+        return self.home / "keys.json"
 
     @property
     def lock(self) -> Path:

@@ -38,5 +38,5 @@ async def _check(
     profile = from_options("/", options).profile(registry.settings, options.profile)
     name = registry.model_name(options.model)
     if not options.modelless:
-        name = registry.resources.model(name).name
+        name = registry.resources.models.open(name).name
     return extensions.SessionCheck(profile=profile.name, root=profile.root, model=name)

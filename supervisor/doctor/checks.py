@@ -51,6 +51,8 @@ def run_checks(
     libraries = [*core, *trying]
     results = [*_system(), *check_libraries(libraries), *places, *registries.results()]
     results += explain_missing_libraries(tried, libraries)
+    if not without:
+        results.append(check_turn(settings))
     if model is not None and without:
         results.append(CheckResult("model", "missing", f"no model can be used without {without}", "See above."))
     elif model == "":
@@ -110,6 +112,8 @@ def check_environment(foreign: str) -> Iterator[CheckResult]:
         yield CheckResult("environment", "degraded", foreign, ADVICE)
 
 
+_MODELS: Final = "`strongroom models` lists what can be used; set `model` in the configuration."
+_OFFLINE: Final = "Until then the offline model answers, which is no language model."
 _MEANS: Final = "The kernel limits each process (rlimits), but not all processes of a worker together."
 _ROOT: Final = (
     "For root the number of processes is not limited: without namespaces, a search worker may start any number."
@@ -150,11 +154,27 @@ def check_cgroup(found: CgroupInfo, *, runs: bool, root: bool) -> CheckResult:
     return CheckResult("cgroups", "ok", detail)
 
 
+def check_turn(settings: Settings) -> CheckResult:
+    """Say what a turn would lack: a model of that name, or a key for it. Nobody is asked."""
+    from supervisor.agent.models.key_choice import SOURCES, source_of
+    from supervisor.agent.models.providers import provider_of
+
+    name = settings.config.model or DEFAULT_MODEL
+    row = provider_of(name, settings)
+    if row is None:
+        return CheckResult("turn", "degraded", f"there is no model {name!r}", f"{_MODELS} {_OFFLINE}")
+    if not row.is_available(settings):
+        return CheckResult("turn", "degraded", f"the model {name} has no key", f"{row.key_advice}. {_OFFLINE}")
+    key = SOURCES[source_of(row, settings)] if row.key else "it needs no key"
+    return CheckResult("turn", "ok", f"{name} is asked, {key}; --model asks its server whether that is right")
+
+
 def check_models(settings: Settings) -> list[CheckResult]:
     """Ask the server of each provider that has a key or a server of its own set, else the default model's."""
     from supervisor.agent.models.providers import provider_of, rows
+    from supervisor.agent.models.server_check import checked
 
     chosen = [row for row in rows() if row.key_in(settings) or settings.variable(row.server)]
     default = provider_of(DEFAULT_MODEL)
-    checked = chosen or ([default] if default is not None else [])
-    return [CheckResult("model", *row.check(settings)) for row in checked if row.check is not None]
+    asked = chosen or ([default] if default is not None else [])
+    return [CheckResult("model", *checked(row, settings)[:3]) for row in asked if row.format is not None]

@@ -7,13 +7,10 @@ not as it was written, none of its rules counts. Rules of older versions, which 
 """
 
 import datetime as dt
-import fcntl
 import hashlib
 import logging
-import os
 import secrets
-from collections.abc import Callable, Container, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Container
 from pathlib import Path
 from typing import Final, Literal
 
@@ -21,7 +18,7 @@ import msgspec
 
 from supervisor.errors import ConfigError
 from supervisor.rules.rule import Rule, problem_of
-from supervisor.system.safe_files import own_file, read_bytes, replace_file
+from supervisor.system.safe_files import locked_for_change, read_bytes, replace_file
 
 _LIMIT: Final = 2**20
 """Bytes of the file: more than anybody has said yes to."""
@@ -130,7 +127,7 @@ class RuleStore:
         """
         if problem := problem_of(rule):
             raise ConfigError(f"This cannot be a rule: {problem}")
-        with self._locked():
+        with locked_for_change(self._path):
             now = self._now()
             old = [each for each in self._read().rules if each.scope == "always" or each.rule.counts(now.date())]
             made = now.strftime("%Y-%m-%d %H:%M:%SZ")
@@ -150,7 +147,7 @@ class RuleStore:
             return each.scope == "always" or each.session != session
 
         if not all(map(lasts, self._read().rules)):
-            with self._locked():
+            with locked_for_change(self._path):
                 self._write(_File(tuple(filter(lasts, self._read().rules))))
 
     def revoke(self, wanted: str) -> StoredRule:
@@ -160,7 +157,7 @@ class RuleStore:
             ConfigError: there is none with that id, the file is damaged, or it cannot be written.
         """
         self._find(wanted)  # without a lock, which would need a place to be
-        with self._locked():
+        with locked_for_change(self._path):
             gone = self._find(wanted)
             self._write(_File(tuple(each for each in self._read().rules if each.id != wanted)))
         return gone
@@ -192,16 +189,6 @@ class RuleStore:
             f"{self._path} cannot be used, and no rule in it counts: {why.rstrip('.')}. Repair it, or move it away to "
             "begin without such rules."
         )
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Keep other processes from changing the file; the lock ends with the process, however that ends."""
-        lock = own_file(self._path.with_suffix(".lock"), os.O_RDWR)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(lock)
 
     def _write(self, content: _File) -> None:
         data = msgspec.json.format(msgspec.json.encode(content.sealed())) + b"\n"

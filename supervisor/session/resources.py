@@ -7,30 +7,21 @@ nothing hides one around a yield. Whoever owns them owns the process: what worke
 import logging
 import os
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
 import trio
 
-from supervisor.agent.fallbacks import Fallbacks
 from supervisor.agent.ledger import Ledger
-from supervisor.agent.models.model import Model
-from supervisor.agent.models.model_facts import ModelFacts, model_facts
-from supervisor.agent.models.model_opening import learn_limits, opened_model
-from supervisor.agent.models.providers import provider_of
-from supervisor.agent.models.request_window import RequestWindow
-from supervisor.agent.models.server_limits import NOTHING_LEARNED, LearningModel, ServerLimits
 from supervisor.broker.broker import Broker
 from supervisor.categories.media import MediaConfig
 from supervisor.categories.restore import UndoConfig
 from supervisor.categories.shell import ShellConfig, package_caches
 from supervisor.categories.web import WebConfig
-from supervisor.config.config_keys import DEFAULT_MODEL
 from supervisor.config.fault_plan import FaultPlan, RunningFaultPlan
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
-from supervisor.errors import ModelError
 from supervisor.journal.agent_files import AgentFiles
 from supervisor.journal.contents import ContentStore
 from supervisor.journal.facts import FaultsAllowed
@@ -45,6 +36,7 @@ from supervisor.pool.worker_cap import WorkerCap
 from supervisor.pool.worker_template import WorkerTemplate
 from supervisor.rules.store import RuleStore
 from supervisor.session.child_specs import child_spec
+from supervisor.session.shared_models import SharedModels
 from supervisor.session.surveys import Surveys
 from supervisor.system.descendants import Orphans
 from supervisor.tools.catalog import SANDBOXED, category_tools, offers
@@ -56,10 +48,6 @@ from workers import kernel
 _log: Final = logging.getLogger("strongroom.daemon")
 
 _SET_DUMPABLE: Final = 4
-_PATIENCE_S: Final = 5.0
-"""Seconds that a server may ask for a wait which needs no fact."""
-_CLOSE_TIMEOUT: Final = 1.0
-"""Seconds that the models' connections have to close."""
 
 
 def prepare_process() -> Orphans:
@@ -127,16 +115,10 @@ class SessionResources:
         """What is open for sessions from now on, by what is found under the root's path, not by the path alone."""
         self._cap = WorkerCap(spares=spares)
         self._template = WorkerTemplate(worker_command(), orphans, started=template)
-        self._models: dict[tuple[str, int], Model] = {}
-        self._windows: dict[str, RequestWindow] = {}
-        """By the server's address."""
-        self._adopted: list[Model] = []
-        self._facts: dict[tuple[str, ServerLimits], ModelFacts] = {}
+        self.models = SharedModels(settings, nursery)
         self._agent_files = AgentFiles(journal.path)
-        self.ledger = Ledger(journal, price_of=lambda name: self.model_facts(name).prices)
+        self.ledger = Ledger(journal, price_of=lambda name: self.models.facts(name).prices)
         """The budgets that sessions share."""
-        self.fallbacks = Fallbacks(open=self.model)
-        """The models that are asked where one gives no reply."""
         self._surveys = Surveys()
         self.contents = ContentStore(settings.contents, settings.config.section(MediaConfig))
         """Images and documents that models were shown."""
@@ -147,9 +129,7 @@ class SessionResources:
         self.settings = settings
         self._surveys.forget()
         self.ledger.config = settings.config.budgets
-        self.ledger.waiting = self.fallbacks.config = settings.config.waiting
-        others = settings.config.fallbacks
-        self.fallbacks.names = (settings.config.model or DEFAULT_MODEL, *others) if others else ()
+        self.ledger.waiting = settings.config.waiting
         self._cap.most = settings.config.daemon.workers
         self._broker = Broker(settings.config.section(WebConfig))
         self.packs = PackStore(settings.packs, settings.config.section(UndoConfig))
@@ -173,8 +153,7 @@ class SessionResources:
         )
         """What decisions about changes, and undo, stand on."""
         self._current.clear()
-        self._models.clear()
-        self._facts.clear()
+        self.models.use_settings(settings)
 
     def pools(self, profile: Profile, since: Pools | None = None) -> Pools:
         """Return the workers on the directory that the profile's root is now; the same for every session there.
@@ -251,53 +230,9 @@ class SessionResources:
         if self._current.get(key) is each.pools:
             del self._current[key]
 
-    def model(self, name: str | None) -> Model:
-        """Return the model called `name` (default: the configured one), warmed up in the background.
-
-        The same for every session; a script that has changed since is read again.
-
-        Raises:
-            ConfigError: it cannot be used.
-        """
-        key = (name or "", _changed_at(name or ""))
-        if key not in self._models:
-            model = self._models[key] = opened_model(name, self.settings)
-            self._share_window(model)
-            self._adopted.append(model)
-            self._nursery.start_soon(_warm, model, self.settings)
-        return self._models[key]
-
-    def model_facts(self, name: str) -> ModelFacts:
-        """Return what holds of a model, with what its server has said of it so far. Safe in any thread."""
-        model = self._models.get((name, 0))
-        learned = model.learned if isinstance(model, LearningModel) else NOTHING_LEARNED
-        key = name, learned
-        if key not in self._facts:
-            self._facts[key] = model_facts(name, self.settings, learned)
-        return self._facts[key]
-
-    def _share_window(self, model: Model) -> None:
-        """Let all models of a server have the same window, and leave longer waits to the conversations."""
-        from supervisor.agent.models.remote_model import RemoteModel
-
-        model = getattr(model, "inner", model)  # of one whose tools are text
-        if isinstance(model, RemoteModel):
-            model.window = self._windows.setdefault(model.base_url, RequestWindow())
-            model.retries = replace(model.retries, patience=min(model.retries.patience, _PATIENCE_S))
-
-    async def close_unused_models(self, used: Iterable[Model | None]) -> None:
-        """Close the models that are neither in use nor what a name stands for now."""
-        kept = {id(model) for model in (*used, *self._models.values())}
-        for model in [each for each in self._adopted if id(each) not in kept]:
-            self._adopted.remove(model)
-            with trio.move_on_after(_CLOSE_TIMEOUT):
-                await model.aclose()
-
     async def close(self) -> None:
         """Close the models, then stop the workers of all roots at once, within the pools' bound."""
-        with trio.move_on_after(_CLOSE_TIMEOUT, shield=True):
-            for model in self._adopted:
-                await model.aclose()
+        await self.models.close()
         async with trio.open_nursery() as nursery:
             for each in reversed(self.opened):
                 nursery.start_soon(each.pools.close)
@@ -305,24 +240,3 @@ class SessionResources:
         self._current.clear()
         self._template.close()
         self._agent_files.close()
-
-
-async def _warm(model: Model, settings: Settings) -> None:
-    try:
-        await model.warm()
-        await learn_limits(model, settings)
-    except ModelError:
-        pass  # the first reply says it to somebody who listens
-    except Exception:  # noqa: BLE001 - a library's; it ends a turn, not the daemon
-        _log.exception("the model %s could not be warmed up", model.name)
-
-
-def _changed_at(name: str) -> int:
-    """Return when the file of a model that is one was last changed, in ns; 0 for every other model."""
-    row = provider_of(name)
-    if row is None or not row.is_file:
-        return 0
-    try:
-        return os.stat(name.removeprefix(row.prefix)).st_mtime_ns
-    except (OSError, ValueError):  # no such file, or a name that none can have
-        return 0

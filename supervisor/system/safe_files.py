@@ -3,7 +3,8 @@
 Rule: what belongs to somebody else, or may be written by others, is refused by name. At a name where anything may stand
 by now nobody is waited for, as the reader of a FIFO waits for its writer, and no device is touched. A lock belongs to
 the open file and not to the process (open file description locks, fcntl(2)), so two that one process opened exclude
-each other as well, and it ends with the last descriptor of the open file. Nobody waits for one.
+each other as well, and it ends with the last descriptor of the open file. Nobody
+waits for one, but who changes a file that others may be changing.
 """
 
 import errno
@@ -11,7 +12,8 @@ import fcntl
 import os
 import stat
 import struct
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -140,6 +142,21 @@ def replace_file(path: Path, data: bytes, *, durable: bool) -> None:
         os.replace(draft, path)
     if durable:
         sync_directory(path.parent)
+
+
+@contextmanager
+def locked_for_change(path: Path) -> Iterator[None]:
+    """Keep other processes from changing a file of ours, by a lock beside it that ends with the process.
+
+    Raises:
+        ConfigError: the lock is not ours, or cannot be opened.
+    """
+    lock = own_file(path.with_suffix(".lock"), os.O_RDWR)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
 
 
 def sync_directory(directory: Path) -> None:

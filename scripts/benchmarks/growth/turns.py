@@ -55,7 +55,7 @@ async def growth_turns(quick: bool) -> list[Figure]:
                         await model.warm()
                         limit, size = await _bare(core, url, root, times)
                         steps.append(Point(turns, await _turns(core, model, root, times), times, limit))  # noqa: B023
-                    offline.append(Point(turns, await _turns(core, core.model("offline"), root, times), times))  # noqa: B023
+                    offline.append(Point(turns, await _turns(core, core.models.open("offline"), root, times), times))  # noqa: B023
                     name = f"size of the request, {turns:,} turns"  # noqa: B023
                     requests.append(figure("conversation", name, size / 2**20, "MiB", 1))
 

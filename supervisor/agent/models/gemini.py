@@ -4,11 +4,9 @@ from functools import partial
 from typing import Final
 
 from supervisor.agent.models.model import Model
-from supervisor.agent.models.provider import Provider, ProviderCheck
+from supervisor.agent.models.provider import Provider
 from supervisor.agent.models.provider_model import provider_model
-from supervisor.agent.models.server_check import checked
 from supervisor.config.settings import Settings
-from supervisor.errors import ConfigError
 
 DEFAULT_BASE_URL: Final = "https://generativelanguage.googleapis.com"
 _KEY: Final = "GEMINI_API_KEY"
@@ -17,18 +15,11 @@ _SERVER: Final = "GEMINI_BASE_URL"
 
 
 def _open(name: str, settings: Settings) -> Model:
-    key, server = PROVIDER.key_in(settings), settings.variable(_SERVER)
-    if not key and not server:
-        raise ConfigError(f"The model {name!r} needs a key: set {_KEY}, or {_SERVER} for a server of your own.")
     from supervisor.agent.models.gemini_api import FORMAT
     from supervisor.agent.models.remote_model import RemoteModel
 
     make = partial(RemoteModel, wire=FORMAT)
-    return provider_model(PROVIDER, name, settings, server or DEFAULT_BASE_URL, make)
-
-
-def _check(settings: Settings) -> ProviderCheck:
-    return checked(PROVIDER, settings)
+    return provider_model(PROVIDER, name, settings, settings.variable(_SERVER) or DEFAULT_BASE_URL, make)
 
 
 PROVIDER: Final = Provider(
@@ -41,5 +32,4 @@ PROVIDER: Final = Provider(
     server=_SERVER,
     format="gemini",
     base_url=DEFAULT_BASE_URL,
-    check=_check,
 )

@@ -10,9 +10,8 @@ from functools import partial
 from typing import Final
 
 from supervisor.agent.models.model import Model
-from supervisor.agent.models.provider import Provider, ProviderCheck
+from supervisor.agent.models.provider import Provider
 from supervisor.agent.models.provider_model import provider_model
-from supervisor.agent.models.server_check import checked
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 
@@ -66,10 +65,6 @@ def _open(name: str, settings: Settings) -> Model:
     return provider_model(PROVIDER, name, settings, address, partial(remote_model, settings))
 
 
-def _check(settings: Settings) -> ProviderCheck:
-    return checked(PROVIDER, settings)
-
-
 PROVIDER: Final = Provider(
     prefix="ollama/",
     rest="...",
@@ -81,5 +76,4 @@ PROVIDER: Final = Provider(
     base_url=host_url(""),
     read_address=host_url,
     needs_key=False,
-    check=_check,
 )

@@ -9,11 +9,9 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from supervisor.agent.models.model import Model
-from supervisor.agent.models.provider import Provider, ProviderCheck
+from supervisor.agent.models.provider import Provider
 from supervisor.agent.models.provider_model import provider_model
-from supervisor.agent.models.server_check import checked
 from supervisor.config.settings import Settings
-from supervisor.errors import ConfigError
 
 DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"
 _KEY: Final = "OPENAI_API_KEY"
@@ -30,18 +28,11 @@ def _at_vendor(settings: Settings) -> bool:
 
 
 def _open(name: str, settings: Settings) -> Model:
-    key, vendor = settings.variable(_KEY), _at_vendor(settings)
-    if vendor and not key:
-        raise ConfigError(f"The model {name!r} needs a key: set {_KEY} (or {_SERVER} for a server of your own).")
     from supervisor.agent.models.own_providers import wire_format
     from supervisor.agent.models.remote_model import RemoteModel
 
-    make = partial(RemoteModel, wire=wire_format("responses" if vendor else "chat"))
+    make = partial(RemoteModel, wire=wire_format("responses" if _at_vendor(settings) else "chat"))
     return provider_model(PROVIDER, name, settings, settings.variable(_SERVER) or DEFAULT_BASE_URL, make)
-
-
-def _check(settings: Settings) -> ProviderCheck:
-    return checked(PROVIDER, settings)
 
 
 PROVIDER: Final = Provider(
@@ -53,5 +44,4 @@ PROVIDER: Final = Provider(
     speaks="Chat Completions",
     format="responses",
     base_url=DEFAULT_BASE_URL,
-    check=_check,
 )

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Final, cast
 
 from supervisor.agent.models.model import Model
 from supervisor.agent.models.provider import Provider
-from supervisor.agent.models.server import NO_KEY, configured
+from supervisor.agent.models.provider_model import provider_model
 from supervisor.config.config_keys import ProviderConfig
 from supervisor.config.settings import Settings
-from supervisor.errors import ConfigError
 
 if TYPE_CHECKING:
     from supervisor.agent.models.wire_format import WireFormat  # it needs trio
@@ -56,21 +55,6 @@ def _module(form: str) -> ModuleType:
 def _open(provider: str, config: ProviderConfig, name: str, settings: Settings) -> Model:
     from supervisor.agent.models.remote_model import RemoteModel
 
-    key = settings.variable(config.key_env)
-    if config.key_env and not key:
-        raise ConfigError(f"The model {name!r} needs a key: set {config.key_env}, as [providers.{provider}] names it.")
-    proxy, ca_file = configured(settings, config.ca_file)
     special = getattr(_module(config.format), "remote_model", None)
     make = partial(RemoteModel, wire=wire_format(config.format)) if special is None else partial(special, settings)
-    model: Model = make(
-        name,
-        key or NO_KEY,
-        config.base_url,
-        provider=provider,
-        served_as=name.removeprefix(f"{provider}/"),
-        key_variable=config.key_env,
-        headers=config.headers,
-        proxy=proxy,
-        ca_file=ca_file,
-    )
-    return model
+    return provider_model(row_of(provider, config), name, settings, config.base_url, make)

@@ -1,28 +1,19 @@
-"""The row of a model provider: the names of its models, what they need, and how they are opened and checked.
+"""The row of a model provider: the names of its models, what they need, and how they are opened.
 
 Rule: imports light, and not trio: clients and doctor read the rows.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Literal, NamedTuple
 
 import msgspec
 
 from supervisor.agent.models.model import Model
 from supervisor.config.config_keys import Format
-from supervisor.config.settings import Settings
-
-
-class ProviderCheck(NamedTuple):
-    """Answer to whether a provider can be used from here: what was found, and what to do about it."""
-
-    verdict: Literal["ok", "degraded", "missing"]
-    detail: str
-    advice: str = ""
+from supervisor.config.settings import ProviderIdentity, Settings
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
-    """The names of one provider's models, what they need, and how they are opened and checked."""
+    """The names of one provider's models, what they need, and how they are opened."""
 
     prefix: str
     """The beginning of its models' names; what follows is what the provider calls them."""
@@ -54,8 +45,6 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Certificates that are trusted for it besides; None for those of all."""
     needs_key: bool = True
     """It cannot be used without, unless the environment names a server of one's own."""
-    check: Callable[[Settings], ProviderCheck] | None = None
-    """Asks the provider's server whether it answers and takes the key, for `strongroom doctor --model`."""
     is_file: bool = False
     """What follows the prefix, and its colon, is the path of a file; the model is opened again when that changes."""
 
@@ -68,13 +57,34 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
         return bool(rest) == bool(self.rest) and "\n" not in rest
 
     def key_in(self, settings: Settings) -> str:
-        """Return the key that is set; "" for none."""
-        return settings.variable(self.key) or settings.variable(self.other_key)
+        """Return the key that counts; "" for none."""
+        chosen = settings.keys.get(self.identity)
+        return (settings.variable(self.key) or settings.variable(self.other_key)) if chosen is None else chosen
+
+    def address(self, settings: Settings) -> str:
+        """Return the address of its server.
+
+        Raises:
+            ConfigError: what the environment names is none.
+        """
+        named = settings.variable(self.server)
+        return self.read_address(named) if named else self.base_url
+
+    @property
+    def key_advice(self) -> str:
+        """What to do where it has no key, a clause."""
+        server = f" (or {self.server} for a server of your own)" if self.server else ""
+        return f"`strongroom login {self.label}` keeps one, or set {self.key}{server}"
 
     def is_available(self, settings: Settings) -> bool:
         """Say whether what it needs is set."""
         has_key = self.format is None or not self.needs_key or bool(self.key_in(settings))
         return has_key or bool(self.server and settings.variable(self.server))
+
+    @property
+    def identity(self) -> ProviderIdentity:
+        """What tells it from others of its name."""
+        return self.label, self.base_url
 
     @property
     def label(self) -> str:

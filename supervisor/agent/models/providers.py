@@ -29,13 +29,18 @@ def provider_of(name: str, settings: Settings | None = None) -> Provider | None:
 
     One that begins as a provider's and is none of its names belongs to nobody: no other server is asked in its place.
     """
-    known = rows() if settings is None else [*own_providers(settings), *rows()]
+    known = rows() if settings is None else known_providers(settings)
     found = next((row for row in known if row.answers_to(name)), None)
     if found is not None or settings is None or not name:
         return found
     if any(name.startswith(row.prefix) for row in known if row.prefix.endswith("/")):
         return None
     return next((row for row in known if row.any_name and settings.variable(row.server)), None)
+
+
+def known_providers(settings: Settings) -> Sequence[Provider]:
+    """Return the providers that the operator names, then those that come along."""
+    return [*own_providers(settings), *rows()]
 
 
 def own_providers(settings: Settings) -> Sequence[Provider]:
@@ -58,8 +63,9 @@ def secrets(settings: Settings) -> list[str]:
     """Return what no log may hold: the API keys that are set, and passwords in the addresses of servers and proxies."""
     from supervisor.agent.models.server import secrets_in
 
-    known = [*rows(), *own_providers(settings)]
-    keys = [key for row in known for name in (row.key, row.other_key) if (key := settings.variable(name))]
+    known = known_providers(settings)
+    keys = [*settings.keys.values()]
+    keys += [key for row in known for name in (row.key, row.other_key) if (key := settings.variable(name))]
     own = settings.config.providers.values()
     keys += [value for each in own for value in each.headers.values()]
     urls = [settings.config.network.proxy or "", *(settings.variable(row.server) for row in known if row.server)]

@@ -104,17 +104,11 @@ def server_listings(rows: Sequence[Provider], settings: Settings) -> dict[str, S
     return {row.label: found.get(row.label, silent) for row in asked}
 
 
-def address(row: Provider, settings: Settings) -> str:
-    """Return the address of a provider's server."""
-    named = settings.variable(row.server)
-    return row.read_address(named) if named else row.base_url
-
-
 def _listing(row: Provider, settings: Settings) -> ServerListing:
     assert row.format is not None
     form, key = LIST_FORMS[row.format], row.key_in(settings)
     try:
-        server = server_at(address(row, settings), *configured(settings, row.ca_file))
+        server = server_at(row.address(settings), *configured(settings, row.ca_file))
     except ConfigError as error:
         return ServerListing({}, str(error))
     try:

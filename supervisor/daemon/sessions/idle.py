@@ -64,7 +64,7 @@ class IdleCloser:
             if session.idle_for(now) > _SESSION_IDLE:
                 self._registry.forget(session)
         await self.stop_surplus()
-        await self._registry.resources.close_unused_models(
+        await self._registry.resources.models.close_unused(
             session.session.model for session in self._registry.sessions.values()
         )
 

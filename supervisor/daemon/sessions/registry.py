@@ -93,7 +93,7 @@ class SessionRegistry:
         degraded, cwd = self.settings.config.allow_degraded, opened_at.cwd
         attended, mode = options.attended, options.mode or "edits"
         begun = new_session(profile, model, options.origin, degraded=degraded, cwd=cwd, attended=attended, mode=mode)
-        projection = Projection(self.resources.model_facts, self.resources.contents)
+        projection = Projection(self.resources.models.facts, self.resources.contents)
         projection.apply(begun.opened)
         async with self._opening_right.alone(begun.id):
             await self._opening_right.lease(begun.id)
@@ -157,7 +157,7 @@ class SessionRegistry:
         )
         if profile is not None or not session.waiting:
             session.refuse_if_busy()  # something may have started meanwhile
-        opened = self.resources.model(model or session.model_name)
+        opened = self.resources.models.open(model or session.model_name)
         pools = self.resources.pools(using, session.session.pools)
         session.change(using, pools, opened, self.resources.services)
         session.go_on()
@@ -169,15 +169,15 @@ class SessionRegistry:
     def _model(self, name: str, *, must: bool) -> tuple[Model, str]:
         """Return a model; where it need not be that one and cannot be opened, the offline one, and why."""
         try:
-            return self.resources.model(name), ""
+            return self.resources.models.open(name), ""
         except ConfigError as error:
             if must:
                 raise
-            return self.resources.model("offline"), str(error)
+            return self.resources.models.open("offline"), str(error)
 
     async def _earlier(self, session_id: str) -> tuple[EarlierSession, Projection]:
         try:
-            earlier, projection = await self.reader.earlier(session_id, self.resources.model_facts)
+            earlier, projection = await self.reader.earlier(session_id, self.resources.models.facts)
             projection.contents = self.resources.contents
         except ConfigError as error:
             raise _not_found(session_id) from error
@@ -244,9 +244,9 @@ class SessionRegistry:
             approve=subscribers.request_approval if attended else None,
             max_steps=self.settings.config.max_steps,
             services=self.resources.services,
-            facts_of=self.resources.model_facts,
+            facts_of=self.resources.models.facts,
             ledger=self.resources.ledger,
-            fallbacks=self.resources.fallbacks,
+            fallbacks=self.resources.models.fallbacks(),
         )
         started = OpenSession(
             self._nursery, session, subscribers, opened_at, attended=attended, substituted=substituted

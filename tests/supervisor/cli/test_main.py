@@ -24,7 +24,7 @@ COMMANDS: Final = [
     *("console", "batch", "call", "acp", "daemon"),
     *("status", "tools", "doctor"),
     *("sessions", "history", "why", "rules", "verify"),
-    *("init", "completion"),
+    *("init", "completion", "login", "logout"),
 ]
 OK: Final = "read_file", '{"path": "a.txt"}'
 NOT_TEXT: Final = os.fsdecode(b"\xff")

@@ -25,8 +25,11 @@ def shown(here: Settings, columns: int = 200) -> str:
 
 def test_without_any_key_it_says_what_to_set() -> None:
     text = shown(settings({}, providers={"own": ProviderConfig("http://127.0.0.1:1", "chat", "OWN_KEY")}))
-    assert "anthropic: Set ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL." in text
-    assert "own: Set OWN_KEY." in text
+    assert (
+        "anthropic: No key: `strongroom login anthropic` keeps one, or set ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for"
+        in text
+    )
+    assert "own: No key: `strongroom login own` keeps one, or set OWN_KEY." in text
     assert "claude" not in text
     assert text.startswith("offline\n")
 
@@ -86,6 +89,6 @@ def test_json_has_the_same() -> None:
 def test_the_command_prints_them(home: Path, tmp_path: Path, arguments: list[str]) -> None:
     done = ForkedStrongroom(home, tmp_path).run(*arguments)
     assert (done.code, done.err) == (0, "")
-    assert "Set ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL." in done.out
+    assert "No key: `strongroom login anthropic` keeps one, or set ANTHROPIC_API_KEY" in done.out
     if "--json" in arguments:
         assert {each["name"] for each in json.loads(done.out)["providers"]} >= {"offline", "anthropic"}

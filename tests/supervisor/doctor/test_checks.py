@@ -14,7 +14,7 @@ import pytest
 
 from supervisor.config.settings import Settings, load
 from supervisor.daemon.process.lock import hold
-from supervisor.doctor.checks import check_cgroup, check_models, run_checks
+from supervisor.doctor.checks import check_cgroup, check_models, check_turn, run_checks
 from supervisor.doctor.places import check_places, check_socket, check_undo
 from supervisor.doctor.table import CheckResult, lines, summary
 from supervisor.doctor.workers import check_category
@@ -50,7 +50,8 @@ def test_all_is_well_here_and_every_door_was_tried(home: Path, tmp_path: Path) -
     assert (done.code, done.err) == (0, "")
     system = {"python", "kernel", "libraries", "configuration", "home", "journal", "socket", "undo", "cgroups"}
     assert system | {"shell: rehearsal"} | {f"{category} worker" for category in CATEGORIES} <= set(found)
-    assert {each.verdict for subject, each in found.items() if subject != "cgroups"} == {"ok"}
+    assert {each.verdict for subject, each in found.items() if subject not in {"cgroups", "turn"}} == {"ok"}
+    assert (found["turn"].verdict, found["turn"].detail) == ("degraded", "the model claude-haiku-5-5 has no key")
     doors = [subject for subject in found if subject.startswith("files: ")]
     assert len(doors) > 40
     assert "files: read a file outside" in doors
@@ -179,6 +180,23 @@ def test_a_daemon_whose_socket_is_gone_cannot_be_reached(other: str, settings: S
     assert finding.verdict == "missing"
     assert f"the daemon (pid {os.getpid()}) runs, but its socket {socket} is gone" in finding.detail
     assert f"kill {os.getpid()}" in finding.advice
+
+
+TURNS: Final[list[tuple[str, dict[str, str], str]]] = [
+    ("", {"ANTHROPIC_API_KEY": "k"}, "claude-haiku-5-5 is asked, with the key of this environment"),
+    ("", {"ANTHROPIC_BASE_URL": "http://h:1"}, "claude-haiku-5-5 is asked, without a key"),
+    ("model = 'offline'", {}, "offline is asked, it needs no key"),
+    ("model = 'openai/x'", {"ANTHROPIC_API_KEY": "k"}, "the model openai/x has no key"),
+    ("model = 'nonsense'", {"ANTHROPIC_API_KEY": "k"}, "there is no model 'nonsense'"),
+]
+
+
+@pytest.mark.parametrize(("config", "environment", "told"), TURNS)
+def test_what_a_turn_would_lack_is_told(config: str, environment: dict[str, str], told: str, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(config)
+    found = check_turn(load({"STRONGROOM_HOME": str(tmp_path), **environment}))
+    assert found.detail.startswith(told)
+    assert found.verdict == ("ok" if "is asked" in told else "degraded")
 
 
 STATUSES: Final = [(200, "ok"), (404, "ok"), (401, "missing"), (403, "missing"), (302, "degraded"), (529, "degraded")]

@@ -12,6 +12,7 @@ from supervisor.agent.models.gemini import PROVIDER
 from supervisor.agent.models.gemini_api import FORMAT
 from supervisor.agent.models.providers import open_model, secrets
 from supervisor.agent.models.remote_model import RemoteModel
+from supervisor.agent.models.server_check import checked
 from supervisor.config.config_keys import Config
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError, ModelErrorKind
@@ -339,7 +340,7 @@ def settings(**environment: str) -> Settings:
 @pytest.mark.parametrize("variable", ["GEMINI_API_KEY", "GOOGLE_API_KEY", "GEMINI_BASE_URL"])
 @pytest.mark.parametrize("name", ["gemini-3-flash", "gemini/gemini-3-flash"])
 def test_a_model_needs_a_key_or_a_server(name: str, variable: str) -> None:
-    with pytest.raises(ConfigError, match="set GEMINI_API_KEY"):
+    with pytest.raises(ConfigError, match="`strongroom login gemini` keeps one, or set GEMINI_API_KEY"):
         open_model(name, settings())
     model = open_model(name, settings(**{variable: "http://localhost:1"}))
     assert isinstance(model, RemoteModel)
@@ -348,9 +349,8 @@ def test_a_model_needs_a_key_or_a_server(name: str, variable: str) -> None:
 
 @pytest.mark.parametrize("variable", ["GEMINI_API_KEY", "GOOGLE_API_KEY"])
 def test_doctor_asks_the_server_with_either_key(variable: str) -> None:
-    assert PROVIDER.check is not None
     with GeminiServer() as server:
-        found = PROVIDER.check(settings(GEMINI_BASE_URL=server.url, **{variable: "k"}))
+        found = checked(PROVIDER, settings(GEMINI_BASE_URL=server.url, **{variable: "k"}))
     assert (found.verdict, [each.headers["x-goog-api-key"] for each in server.requests]) == ("ok", ["k"])
 
 

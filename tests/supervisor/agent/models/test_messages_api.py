@@ -24,6 +24,7 @@ from supervisor.agent.models.messages_api import messages_model
 from supervisor.agent.models.model import ModelOptions, ModelRequest, Progress, Reply, Retrying, TextDelta, ThoughtDelta
 from supervisor.agent.models.providers import secrets
 from supervisor.agent.models.retry import RetryPolicy
+from supervisor.agent.models.server_check import checked
 from supervisor.config.config_keys import NetworkConfig
 from supervisor.config.settings import load
 from supervisor.errors import ConfigError, ModelError
@@ -296,9 +297,7 @@ async def test_no_word_of_a_password_is_in_what_a_proxy_makes_of_it(scheme: str)
         settings = load(server)
         network = NetworkConfig(proxy=f"http://{CREDENTIALS}@{place}")
         settings = replace(settings, config=msgspec.structs.replace(settings.config, network=network))
-        check = PROVIDER.check
-        assert check is not None
-        found = await trio.to_thread.run_sync(check, settings)
+        found = await trio.to_thread.run_sync(checked, PROVIDER, settings)
     assert "CANARY" not in repr((found, caught, str(caught), settings.config))
     assert "host.invalid:8443" in found.detail
     assert [head.split()[:2] for head in proxy.heads] == (

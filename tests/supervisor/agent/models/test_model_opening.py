@@ -58,8 +58,8 @@ async def test_nothing_is_learned_from_who_does_not_say(name: str, status: int, 
 async def test_sessions_go_by_what_was_learned(resources: SessionResources) -> None:
     with listing_server(200, TOLD) as (url, _), trio.fail_after(HANG_GUARD):
         resources.use_settings(settings(url))
-        assert resources.model_facts("own/m").window == 32_768
-        resources.model("own/m")
-        while resources.model_facts("own/m").window != 8_192:
+        assert resources.models.facts("own/m").window == 32_768
+        resources.models.open("own/m")
+        while resources.models.facts("own/m").window != 8_192:
             await trio.lowlevel.checkpoint()
-    assert resources.model_facts("own/m").sources["window"] == "server"
+    assert resources.models.facts("own/m").sources["window"] == "server"

@@ -12,6 +12,7 @@ from supervisor.agent.models.ollama import PROVIDER, host_url
 from supervisor.agent.models.ollama_model import NO_LIMIT, ContextLimit, OllamaModel
 from supervisor.agent.models.providers import open_model
 from supervisor.agent.models.server import NO_KEY
+from supervisor.agent.models.server_check import checked
 from supervisor.agent.models.server_limits import ServerLimits
 from supervisor.config.config_keys import Config, ProviderConfig
 from supervisor.config.model_keys import ModelConfig
@@ -385,15 +386,13 @@ def test_what_is_no_address_is_refused_and_not_told(written: str) -> None:
     with pytest.raises(ConfigError, match="OLLAMA_HOST") as found:
         open_model("ollama/llama", settings)
     assert written not in str(found.value)
-    assert PROVIDER.check is not None
-    assert PROVIDER.check(settings).detail == str(found.value)
+    assert checked(PROVIDER, settings).detail == str(found.value)
 
 
 def test_doctor_asks_the_server_without_a_key() -> None:
-    assert PROVIDER.check is not None
     with OllamaServer() as server:
         at = {"OLLAMA_HOST": server.url.removeprefix("http://")}
-        found = PROVIDER.check(Settings(Config(), Path("/x/config.toml"), Path("/x"), at))
+        found = checked(PROVIDER, Settings(Config(), Path("/x/config.toml"), Path("/x"), at))
     assert (found.verdict, found.detail) == ("ok", f"{server.url} answers")
 
 

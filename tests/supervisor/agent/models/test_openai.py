@@ -48,7 +48,7 @@ def test_the_vendor_is_asked_for_responses_and_others_for_chat_completions(key: 
 
 @pytest.mark.parametrize("url", ["", "https://api.openai.com/v1"])
 def test_the_vendor_needs_a_key(url: str) -> None:
-    with pytest.raises(ConfigError, match="needs a key: set OPENAI_API_KEY"):
+    with pytest.raises(ConfigError, match="needs a key: `strongroom login openai` keeps one, or set OPENAI_API_KEY"):
         open_model("openai/gpt-x", settings(url=url))
 
 

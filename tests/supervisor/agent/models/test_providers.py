@@ -54,8 +54,8 @@ def test_the_default_of_all_is_a_model_of_the_api() -> None:
 
 
 REFUSED: Final = [
-    (None, {}, "needs a key: set ANTHROPIC_API_KEY"),
-    ("claude-x", {}, "or use --model offline"),
+    (None, {}, "needs a key: `strongroom login anthropic` keeps one, or set ANTHROPIC_API_KEY"),
+    ("claude-x", {}, "--model offline needs none"),
     ("gpt", {"key": "k"}, "No model 'gpt'"),
     ("Offline", {}, "No model 'Offline'"),
     ("offlinexyz", {}, "No model 'offlinexyz'"),

@@ -26,14 +26,18 @@ class Asked(list[tuple[str, dict[str, str]]]):
 
 
 @contextmanager
-def listing_server(status: int, body: str) -> Iterator[tuple[str, Asked]]:
-    """Yield the address of a server that answers everything so, and what it was asked."""
+def listing_server(status: int, body: str, only: str = "") -> Iterator[tuple[str, Asked]]:
+    """Yield the address of a server that answers everything so, and what it was asked.
+
+    With `only`, a key, it refuses requests whose headers do not end in that.
+    """
     asked = Asked()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
-            self.send_response(status)
+            known = any(value.endswith(only) for value in self.headers.values())
+            self.send_response(status if known or not only else 401)
             self.send_header("location", "http://127.0.0.1:1/")
             self.send_header("content-type", "application/json")
             self.end_headers()
