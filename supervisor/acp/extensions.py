@@ -17,6 +17,8 @@ CLIENT: Final = "_strongroom/client"
 """In clientCapabilities: true says that the client knows our notifications, and may answer with an edited input."""
 ANSWERS_ONLY: Final = "_strongroom/answers_only"
 """In clientCapabilities: true says that the client wants no updates of sessions, but what it is asked and answered."""
+KEY_VARIABLES: Final = "_strongroom/key_variables"
+"""In initialize's result: the names of the variables that the daemon takes as `ClientVariables.keys`."""
 EXTENSIONS: Final = "_strongroom/extensions"
 """In agentCapabilities: the methods and keys that there are."""
 DAEMON: Final = "_strongroom/daemon"
@@ -81,6 +83,7 @@ ANNOUNCED: Final = (
         REVIEW,
         OPTIONS,
         VARIABLES,
+        KEY_VARIABLES,
         TURN,
         CALL,
         SUSPENDED,
@@ -136,6 +139,11 @@ class ClientVariables(Object, frozen=True):
     """What a client tells of the person's environment."""
 
     variables: dict[str, str]
+    keys: dict[str, str] = msgspec.field(default_factory=dict)
+    """Of the variables that `KEY_VARIABLES` names: keys of models' providers, and their servers. Never recorded."""
+
+    def __repr__(self) -> str:
+        return f"ClientVariables({self.variables!r}, ...)"
 
 
 class SessionCheck(Object, frozen=True):

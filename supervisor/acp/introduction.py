@@ -1,19 +1,16 @@
 """The answer to `initialize`: who this agent is, what it can do, and how a person gives it a key.
 
 Rule: it needs no daemon, no key and no protection, so that an editor is told it also where nothing else can be had. A
-way to log in is named only where there is one, and to a client that can open a terminal for it.
+way to log in is named only to a client that can open a terminal for it.
 """
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import Any, Final
 
 from supervisor.acp import extensions, schema
 
 _ANNOUNCED: Final = "terminal-auth"
 """In `_meta`: what clients said that could do so before the capability had a name."""
-_COMMAND: Final = "supervisor.cli.login_logout"
-"""The module that has the command, by its name alone: this one stands below it."""
 _LOGIN: Final = schema.TerminalAuth(
     id="login",
     name="Log in",
@@ -43,7 +40,7 @@ def introduction(
             "_meta": {extensions.EXTENSIONS: methods},
         },
         agent_info=schema.Implementation(name="strongroom", title="Strongroom", version=version),
-        auth_methods=[_LOGIN] if _opens_terminals(client) and find_spec(_COMMAND) else [],
+        auth_methods=[_LOGIN] if _opens_terminals(client) else [],
         meta=meta,
     )
 

@@ -1,8 +1,9 @@
 """`strongroom acp`: the daemon on standard input and output, for editors.
 
 Rule: bytes go through unchanged, both ways; nothing else is ever written to standard output. Before the first of them
-the daemon is told where the editor's programs are. Either side may end it: when the editor says no more, what it asked
-is still answered; when the daemon closes, it is over. Where none can be started, it introduces the agent itself.
+the daemon is told where the editor's programs are, and which keys of models there are. Either side may end it: when the
+editor says no more, what it asked for is still answered; when the daemon closes, it is over. Where none can be
+started, it introduces the agent itself.
 """
 
 import os
@@ -18,7 +19,7 @@ from supervisor.acp.introduction import introduction
 from supervisor.acp.jsonrpc import LineBuffer, TooLong
 from supervisor.clients.connection.patience import version_notices, warn
 from supervisor.clients.connection.start import find, start
-from supervisor.config.settings import load
+from supervisor.config.settings import Settings, load
 from supervisor.daemon.process.lock import running
 from supervisor.errors import ConfigError, DaemonLost, StrongroomError
 from supervisor.version import VERSION
@@ -40,7 +41,7 @@ def run_bridge() -> int:
     try:
         settings = load()
         connection = find(settings) or start(settings)
-        told = extensions.ClientVariables(settings.person)
+        told = _variables(settings)
         found = running(settings)
     except StrongroomError as error:
         _refuse(error)
@@ -57,6 +58,13 @@ def run_bridge() -> int:
     if not silent.is_set():
         raise DaemonLost("The daemon has closed the connection.")
     return 0
+
+
+def _variables(settings: Settings) -> extensions.ClientVariables:
+    """Return what the daemon is told of the editor's environment: where programs are, and keys."""
+    from supervisor.agent.models.key_choice import told_keys
+
+    return extensions.ClientVariables(settings.person, told_keys(settings, settings.environment))
 
 
 def _listen(connection: socket.socket) -> bool:

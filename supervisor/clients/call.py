@@ -73,7 +73,7 @@ def open_calls(
     listener = approve_shown if approve else decline
     with connect_or_private(settings, listener, "call", starting=starting) as connected:
         connected.warn()
-        more = {"origin": "call", "attended": approve, "modelless": True, "variables": settings.person, "mode": mode}
+        more = {"origin": "call", "attended": approve, "modelless": True, "mode": mode}
         options = requests.options(profile, **more)
         params = schema.NewSessionParams(cwd=profile.root, meta={extensions.OPTIONS: options})
         result = connected.link.request("session/new", params, schema.NewSessionResult)

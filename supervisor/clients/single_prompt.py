@@ -120,7 +120,7 @@ def ask_once(settings: Settings, options: PromptOptions, starting: StartingPriva
     with connect_or_private(settings, listener.hear, "prompt", starting=starting) as connected:
         connected.warn()
         link = connected.link
-        listener.session = session = _opened(settings, link, options)
+        listener.session = session = _opened(link, options)
         with open_journal(settings.journal) as journal:
             before = journal.of_session(session)
             failure = _turn(link, listener, blocks, options.answer_schema)
@@ -131,17 +131,14 @@ def ask_once(settings: Settings, options: PromptOptions, starting: StartingPriva
     return _told(_result(session, entries, failure), denied, options.output, printers)
 
 
-def _opened(settings: Settings, link: Link, options: PromptOptions) -> str:
+def _opened(link: Link, options: PromptOptions) -> str:
     """Open the session, a new one or the one that is gone on with; return its id."""
     cwd = os.getcwd()
-    meta = {extensions.OPTIONS: requests.chosen_options(options, settings, origin="prompt", attended=False)}
+    meta = {extensions.OPTIONS: requests.chosen_options(options, origin="prompt", attended=False)}
     session = _earlier(link, options, cwd)
     if session is None:
-        try:
-            new = schema.NewSessionParams(cwd=cwd, meta=meta)
-            return link.request("session/new", new, schema.NewSessionResult).session_id
-        except ConfigError as error:
-            raise ConfigError(requests.explained(str(error), settings, link.daemon)) from error
+        new = schema.NewSessionParams(cwd=cwd, meta=meta)
+        return link.request("session/new", new, schema.NewSessionResult).session_id
     taken_up = schema.ReopenParams(session_id=session, cwd=cwd, meta=meta)
     facts = requests.session_facts(link.request("session/resume", taken_up, schema.SessionResult).meta, session)
     for option, value in requests.changes(options, facts):

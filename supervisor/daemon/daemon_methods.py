@@ -31,12 +31,12 @@ async def _why(context: MethodContext, _request: ClientRequest, params: extensio
 
 @method(extensions.CHECK_METHOD, extensions.SessionOptions, extensions.SessionCheck)
 async def _check(
-    context: MethodContext, _request: ClientRequest, params: extensions.SessionOptions
+    context: MethodContext, request: ClientRequest, params: extensions.SessionOptions
 ) -> extensions.SessionCheck:
     """Say what a session would be; nothing is recorded."""
     options, registry = checked_options(params), context.registry
     profile = from_options("/", options).profile(registry.settings, options.profile)
     name = registry.model_name(options.model)
     if not options.modelless:
-        name = registry.resources.models.open(name).name
+        name = registry.resources.models.open(name, request.client.keys).name
     return extensions.SessionCheck(profile=profile.name, root=profile.root, model=name)

@@ -10,8 +10,10 @@ from typing import Any, Final
 
 from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.acp.introduction import introduction
+from supervisor.agent.models.key_choice import told_keys, variable_names
 from supervisor.daemon import daemon_methods, rule_methods, session_methods, turn_methods
 from supervisor.daemon.method import Method, MethodContext, method
+from supervisor.daemon.process.logs import keep_out
 from supervisor.daemon.protocol.connection import ClientRequest, Connection, RequestError
 from supervisor.daemon.responses import decoded
 from supervisor.version import VERSION
@@ -43,7 +45,10 @@ def notify(context: MethodContext, client: Connection, notification: jsonrpc.Not
             session.cancel()
     elif notification.method == extensions.VARIABLES:
         told = jsonrpc.decoded(notification.params, extensions.ClientVariables)
-        client.variables = told.variables if isinstance(told, extensions.ClientVariables) else client.variables
+        if isinstance(told, extensions.ClientVariables):
+            client.variables = told.variables
+            client.keys = told_keys(context.registry.settings, told.keys)
+            keep_out(client.keys.values())
 
 
 @method("initialize", schema.InitializeParams, schema.InitializeResult)
@@ -53,8 +58,9 @@ async def _initialize(
     client = request.client
     client.client, client.initialized = params.client_info, True
     client.capabilities = params.client_capabilities or schema.ClientCapabilities()
-    about = context.about.daemon(context.registry.settings)
-    return introduction(VERSION, client.capabilities, _EXTENSIONS, {extensions.DAEMON: about})
+    settings = context.registry.settings
+    meta = {extensions.DAEMON: context.about.daemon(settings), extensions.KEY_VARIABLES: variable_names(settings)}
+    return introduction(VERSION, client.capabilities, _EXTENSIONS, meta)
 
 
 _MODULES: Final = (session_methods, turn_methods, rule_methods, daemon_methods)

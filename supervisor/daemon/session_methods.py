@@ -28,7 +28,7 @@ async def _new(
     context: MethodContext, request: ClientRequest, params: schema.NewSessionParams
 ) -> schema.NewSessionResult:
     options = session_options(params.meta, request.client.variables)
-    session, notices = await context.registry.open(absolute(params.cwd), options)
+    session, notices = await context.registry.open(absolute(params.cwd), options, request.client.keys)
     await settle_remains(context.registry, session.session.pools.root)
     if params.mcp_servers:
         notices.append("MCP servers are ignored: Strongroom runs only its own, confined tools.")
@@ -150,7 +150,8 @@ async def _reopened(
 ) -> tuple[OpenSession, list[str]]:
     absolute(params.cwd)
     options = session_options(params.meta, request.client.variables)
-    return await context.registry.reopen(checked_text(params.session_id, "sessionId"), options)
+    session_id = checked_text(params.session_id, "sessionId")
+    return await context.registry.reopen(session_id, options, request.client.keys)
 
 
 def _enter(request: ClientRequest, session: OpenSession, notices: list[str]) -> None:

@@ -91,6 +91,13 @@ class SharedModels:
         self._opened_last[name or ""] = self._models[key]
         return self._models[key]
 
+    def same_keys(self, told: Mapping[str, str], other: Mapping[str, str]) -> bool:
+        """Say whether the same keys count for two clients; so does one who cannot know."""
+        try:
+            return choice_of(with_keys(self._settings, told)) == choice_of(with_keys(self._settings, other))
+        except ConfigError:
+            return True
+
     def fallbacks(self, told: Mapping[str, str] = NOTHING_TOLD) -> Fallbacks:
         """Return the models that a session asks where its own gives no reply, with the keys that its client told."""
         return replace(self._fallbacks, open=partial(self.open, told=told))

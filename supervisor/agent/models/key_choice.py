@@ -20,6 +20,8 @@ from supervisor.errors import ConfigError
 
 NOTHING_TOLD: Final[Mapping[str, str]] = MappingProxyType({})
 
+_LONGEST: Final = 4096
+"""Characters of a key, or of an address."""
 KeyChoice = tuple[str, ...]
 """The keys that count, and the servers that the environment names; to be compared and not to be shown."""
 KeySource = Literal["environment", "kept", "none"]
@@ -42,6 +44,11 @@ def choice_of(settings: Settings) -> KeyChoice:
 def variable_names(settings: Settings) -> list[str]:
     """Return the variables that hold keys, and the addresses of servers that they go to."""
     return [name for row in known_providers(settings) for name in (row.key, row.other_key, row.server) if name]
+
+
+def told_keys(settings: Settings, told: Mapping[str, str]) -> dict[str, str]:
+    """Return what a client told, or what an environment holds, of `variable_names`; no value longer than a key."""
+    return {name: value for name in variable_names(settings) if 0 < len(value := told.get(name, "")) <= _LONGEST}
 
 
 def with_keys(settings: Settings, told: Mapping[str, str] = NOTHING_TOLD) -> Settings:

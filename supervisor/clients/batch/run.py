@@ -30,7 +30,7 @@ from supervisor.clients.connection.link_events import LinkEvent, decline
 from supervisor.clients.connection.start import ConnectedDaemon, connect_or_private
 from supervisor.config.settings import Settings
 from supervisor.display.clock_time import clock_time
-from supervisor.errors import ConfigError, DaemonLost, DaemonRefused
+from supervisor.errors import DaemonLost, DaemonRefused
 from supervisor.journal.journal import Journal, JournalEntry, open_journal
 from supervisor.journal.suspended import suspended_in
 
@@ -73,16 +73,14 @@ def run_batch(
     """
     with connect_or_private(settings, _BatchListener(note).hear, "batch", faults) as connected:
         connected.warn()
-        planned = _checked(settings, connected, planned)
+        planned = _checked(connected, planned)
         place = "-" if output is None else str(output.absolute())
         with closing(ResultPrinter(put) if output is None else OutputFile(output, resume=resume)) as file:
             open_items = [item for item in items if str(item.id) not in file.statuses]
             try:
                 with open_journal(settings.journal) as journal:
                     name, sessions = begin(journal, place, open_items, planned, resume=resume)
-                    batch = _Batch(
-                        connected.link, journal, file, planned, name, sessions, done, settings.person, budget
-                    )
+                    batch = _Batch(connected.link, journal, file, planned, name, sessions, done, budget)
                     batch.run(open_items, concurrency)
             except DaemonLost as error:
                 if output is None:
@@ -91,7 +89,7 @@ def run_batch(
             return [file.statuses[str(item.id)] for item in items]
 
 
-def _checked(settings: Settings, connected: ConnectedDaemon, planned: Plan) -> Plan:
+def _checked(connected: ConnectedDaemon, planned: Plan) -> Plan:
     """Return the plan with the names that the daemon's models really have.
 
     Raises:
@@ -99,19 +97,14 @@ def _checked(settings: Settings, connected: ConnectedDaemon, planned: Plan) -> P
     """
     names: dict[Use, str] = {}
     for using in dict.fromkeys(planned.values()):
-        try:
-            checked = connected.link.request(extensions.CHECK_METHOD, _options(using, {}), extensions.SessionCheck)
-        except ConfigError as error:
-            raise ConfigError(requests.explained(str(error), settings, connected.link.daemon)) from error
+        checked = connected.link.request(extensions.CHECK_METHOD, _options(using), extensions.SessionCheck)
         requests.same_root(using.profile, checked.root)
         names[using] = checked.model
     return {name: replace(using, model=names[using]) for name, using in planned.items()}
 
 
-def _options(
-    using: Use, person: dict[str, str], origin: str = "batch", budget: dict[str, float] | None = None
-) -> extensions.SessionOptions:
-    more = {"model": using.model, "mode": using.mode, "origin": origin, "attended": False, "variables": person}
+def _options(using: Use, origin: str = "batch", budget: dict[str, float] | None = None) -> extensions.SessionOptions:
+    more = {"model": using.model, "mode": using.mode, "origin": origin, "attended": False}
     return requests.options(using.profile, **more, batch_budget=budget)
 
 
@@ -147,7 +140,6 @@ class _Batch:
     name: str
     sessions: Mapping[str, str]
     done: Callable[[Result], None]
-    person: dict[str, str] = field(default_factory=dict)
     """Of the environment, for commands."""
     budget: dict[str, float] | None = None
     """In place of the configured one."""
@@ -231,7 +223,7 @@ class _Batch:
 
     def _open(self, using: Use, origin: str) -> str:
         """Open an item's session, the one that was begun or a new one; return its id."""
-        meta, root = {extensions.OPTIONS: _options(using, self.person, origin, self.budget)}, using.profile.root
+        meta, root = {extensions.OPTIONS: _options(using, origin, self.budget)}, using.profile.root
         session = self.sessions.get(origin)
         if session is None:
             new = schema.NewSessionParams(cwd=root, meta=meta)

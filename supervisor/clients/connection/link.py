@@ -6,6 +6,7 @@ reader: neither a message that it cannot understand nor a listener that fails.
 """
 
 import logging
+import os
 import socket
 import threading
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from supervisor.clients.connection.link_events import (
     decline,
 )
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused, JournalError, StrongroomError
+from supervisor.system import unix_socket
 
 _log: Final = logging.getLogger("strongroom.client")
 
@@ -45,6 +47,8 @@ class Link:
 
     def __init__(self, connection: socket.socket, listener: Listener) -> None:
         self.daemon: extensions.Daemon | None = None
+        self.key_variables: tuple[str, ...] = ()
+        """The names of variables whose values the daemon takes as keys."""
         self._socket = connection
         self._listener = listener
         self._sending = threading.Lock()
@@ -81,10 +85,17 @@ class Link:
         )
         result = decoded(wait(self.submit("initialize", params)), schema.InitializeResult)
         try:
-            self.daemon = msgspec.convert((result.meta or {})[extensions.DAEMON], extensions.Daemon)
+            meta = result.meta or {}
+            self.daemon = msgspec.convert(meta[extensions.DAEMON], extensions.Daemon)
+            self.key_variables = msgspec.convert(meta.get(extensions.KEY_VARIABLES) or (), tuple[str, ...])
         except (KeyError, msgspec.ValidationError) as error:
             raise DaemonRefused("What listens there is no daemon of Strongroom.", "bad_answer") from error
         return self.daemon
+
+    @property
+    def is_same_user(self) -> bool:
+        """Whether the process at the other end is one of this user, as the kernel says."""
+        return unix_socket.peer(self._socket).uid == os.geteuid()
 
     def request(self, method: str, params: Any, result: type[_T]) -> _T:
         """Send a request and wait for its answer.

@@ -39,7 +39,7 @@ _ASK: Final = "`strongroom daemon --stop` asks it to end"
 
 
 def introduce(link: Link, settings: Settings, client: str, patience: Patience, *, private: bool) -> tuple[str, ...]:
-    """Say who we are; return notes for the person about the daemon.
+    """Say who we are, and what holds of the person's environment; return notes for the person about the daemon.
 
     Raises:
         DaemonLost: it does not answer.
@@ -59,6 +59,9 @@ def introduce(link: Link, settings: Settings, client: str, patience: Patience, *
     daemon = link.introduce(client, VERSION, wait)
     if not private:
         _same_home(settings, daemon)
+    names = link.key_variables if link.is_same_user else ()
+    keys = {name: value for name in names if (value := settings.variable(name))}
+    link.notify(extensions.VARIABLES, extensions.ClientVariables(settings.person, keys))
     foreign = foreign_files()
     return (*version_notices(daemon.pid, daemon.version), *([f"{foreign} {ADVICE}"] if foreign else []))
 

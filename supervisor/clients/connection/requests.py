@@ -1,7 +1,6 @@
 """Requests and answers that several clients build and read in the same way. Pure.
 
-Rule: the daemon runs in another directory and environment than the person. Paths go to it absolute, and where it lacks
-what is set here, the person is told why.
+Rule: the daemon runs in another directory than the person. Paths go to it absolute.
 """
 
 import os
@@ -13,7 +12,6 @@ import msgspec
 
 from supervisor.acp import extensions, schema
 from supervisor.config.repositories import Names
-from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError, DaemonRefused
 
 if TYPE_CHECKING:
@@ -103,16 +101,10 @@ class Chosen(Protocol):
         """Which changes are asked about."""
 
 
-def chosen_options(chosen: Chosen, settings: Settings, **more: Any) -> extensions.SessionOptions:
+def chosen_options(chosen: Chosen, **more: Any) -> extensions.SessionOptions:
     """Return what asks for a session as it was chosen; `more` are other fields of it."""
     return extensions.SessionOptions(
-        profile=chosen.profile,
-        model=chosen.model,
-        root=chosen.root,
-        **chosen.names._asdict(),
-        mode=chosen.mode,
-        variables=settings.person,
-        **more,
+        profile=chosen.profile, model=chosen.model, root=chosen.root, **chosen.names._asdict(), mode=chosen.mode, **more
     )
 
 
@@ -170,19 +162,6 @@ def same_root(profile: "Profile", root: str) -> None:
             f"The daemon that runs has the profile {profile.name!r} on {root!r}, and here it is on {profile.root!r}: "
             "its configuration is another. `strongroom daemon --stop` ends it."
         )
-
-
-def explained(words: str, settings: Settings, daemon: extensions.Daemon | None) -> str:
-    """Return a message of the daemon, with the reason where it lacks a variable that is set here."""
-    from supervisor.agent.models.providers import rows
-
-    variables = [name for row in rows() for name in (row.key, row.server) if settings.variable(name)]
-    if daemon is None or daemon.private or not any(name in words for name in variables):
-        return words
-    return (
-        f"{words} The daemon that runs (pid {daemon.pid}) has the environment that it was started in, not this one; "
-        "`strongroom daemon --stop` ends it."
-    )
 
 
 def session_facts(meta: dict[str, Any] | None, session: str) -> extensions.SessionFacts:

@@ -84,7 +84,7 @@ class SessionController(SessionLink):
         await self.instead(partial(self._begin, like(self.state.facts, self.options), clear=True))
 
     async def _begin(self, chosen: ConsoleOptions, *, clear: bool) -> None:
-        wanted = requests.chosen_options(chosen, self._settings, origin="console")
+        wanted = requests.chosen_options(chosen, origin="console")
         params = schema.NewSessionParams(cwd=self.cwd, meta={extensions.OPTIONS: wanted})
         await self.link()
         fresh = self._loading = SessionState()
@@ -123,12 +123,11 @@ class SessionController(SessionLink):
         self.state.chosen(options or [])
         facts = self.state.facts
         self.say(f"Strongroom {VERSION}: {facts.profile} on {facts.root}, {facts.model}, mode {facts.mode}")
-        daemon = self._connected.link.daemon if self._connected is not None else None
         if self._left:
             self.say("The turn of the session before goes on in the daemon; /resume comes back to it.")
         self._left = False
         for notice in facts.notices:
-            self.screen.show(Note(requests.explained(notice, self._settings, daemon), "notice"))
+            self.screen.show(Note(notice, "notice"))
         self.screen.refresh()
 
     async def sessions(self, cwd: str | None = None, pages: int = 2) -> list[schema.SessionInfo]:

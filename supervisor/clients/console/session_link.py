@@ -172,10 +172,7 @@ class SessionLink:
             StrongroomError: as `Link.request`.
         """
         link = await self.link()
-        try:
-            return decoded(await asyncio.wrap_future(link.submit(method, params)), result)
-        except ConfigError as error:
-            raise ConfigError(requests.explained(str(error), self._settings, link.daemon)) from error
+        return decoded(await asyncio.wrap_future(link.submit(method, params)), result)
 
     # --- session ------------------------------------------------------------------------------------------------------
 
@@ -184,8 +181,7 @@ class SessionLink:
         link = await self.link() if self._connected is None else self._connected.link
         self._loading = fresh
         try:
-            meta = {extensions.OPTIONS: extensions.SessionOptions(variables=self._settings.person)}
-            params = schema.ReopenParams(session_id=fresh.facts.session_id, cwd=cwd, meta=meta)
+            params = schema.ReopenParams(session_id=fresh.facts.session_id, cwd=cwd)
             answer = await asyncio.wrap_future(link.submit("session/load", params))
             result = decoded(answer, schema.SessionResult)
         finally:

@@ -24,7 +24,7 @@ from supervisor.clients.repl.message_history import MessageHistory
 from supervisor.config.repositories import NO_NAMES, Names
 from supervisor.config.settings import Settings, load
 from supervisor.display.escape import visible
-from supervisor.errors import ConfigError, DaemonLost, DaemonRefused, StrongroomError
+from supervisor.errors import DaemonLost, DaemonRefused, StrongroomError
 
 Outcome = str | tuple[str, str]
 """"ok", or ("error", kind)."""
@@ -121,7 +121,6 @@ class Agent:
             model=requests.absolute_model(model) if model is not None else None,
             root=requests.absolute(root),
             origin=_CLIENT,
-            variables=self._settings.person,
             **names._asdict(),
         )
         self._history = MessageHistory()
@@ -196,19 +195,13 @@ class Agent:
 
     def _open(self) -> str:
         params = schema.NewSessionParams(cwd=os.getcwd(), meta={extensions.OPTIONS: self._options})
-        try:
-            result = self._link.request("session/new", params, schema.NewSessionResult)
-        except ConfigError as error:
-            raise ConfigError(self._explained(str(error))) from error
+        result = self._link.request("session/new", params, schema.NewSessionResult)
         self._notify(requests.session_facts(result.meta, result.session_id))
         return result.session_id
 
     def _notify(self, facts: extensions.SessionFacts) -> None:
         for notice in facts.notices:
-            put(f"({visible(self._explained(notice))})")
-
-    def _explained(self, words: str) -> str:
-        return requests.explained(words, self._settings, self._link.daemon)
+            put(f"({visible(notice)})")
 
     def _leave(self) -> None:
         try:

@@ -8,7 +8,7 @@ what we log ourselves.
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from logging.handlers import RotatingFileHandler
@@ -59,14 +59,14 @@ class LogFile(RotatingFileHandler):
 
 
 class _Formatter(logging.Formatter):
-    """Leaves the keys out of each line."""
+    """Leaves the keys out of each line; `keys` may grow."""
 
-    def __init__(self, keys: Sequence[str]) -> None:
+    def __init__(self, keys: Iterable[str]) -> None:
         super().__init__()
-        self._keys = keys
+        self.keys = dict.fromkeys(keys)
 
     def _without_keys(self, text: str) -> str:
-        for key in self._keys:
+        for key in tuple(self.keys):
             text = text.replace(key, "[key]")
         return text
 
@@ -127,6 +127,13 @@ def log_to_stderr(settings: Settings, level: int) -> None:
     _log_to(_people(level, _keys(settings)), level)
 
 
+def keep_out(keys: Iterable[str]) -> None:
+    """Keep keys out of the log from now on, which were not known when it began."""
+    for handler in logging.getLogger("strongroom").handlers:
+        if isinstance(handler.formatter, _Formatter):
+            handler.formatter.keys |= dict.fromkeys(_long_enough(keys))
+
+
 def _people(level: int, keys: Sequence[str]) -> list[logging.Handler]:
     if sys.stderr is None:
         return []
@@ -148,7 +155,11 @@ def _log_to(handlers: list[logging.Handler], level: int) -> None:
 
 
 def _keys(settings: Settings) -> list[str]:
-    return [secret for secret in secrets(settings) if len(secret) >= _KEY_LENGTH]
+    return _long_enough(secrets(settings))
+
+
+def _long_enough(keys: Iterable[str]) -> list[str]:
+    return [key for key in keys if len(key) >= _KEY_LENGTH]
 
 
 def _message(record: logging.LogRecord) -> str:

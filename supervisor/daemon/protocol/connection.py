@@ -58,6 +58,8 @@ class Connection:
         self.capabilities = schema.ClientCapabilities()
         self.variables: dict[str, str] | None = None
         """What it told of the person's environment, for all sessions that it opens."""
+        self.keys: dict[str, str] = {}
+        """Keys that it told, of the variables that hold some: for the sessions that it opens, and in memory alone."""
         self.initialized = False
         self.mute = False
         """It says no more, not even an answer, and still listens."""

@@ -1,7 +1,9 @@
 """The place a session was opened at, by which each profile finds its root."""
 
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 from supervisor.acp import extensions
@@ -26,6 +28,8 @@ class OpenedAt:
     """For a profile whose root is found by names."""
     person: tuple[tuple[str, str], ...] = ()
     """What the client told of the person's environment; where it told nothing, the daemon's own counts."""
+    keys: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """The keys that it told (`supervisor.agent.models.key_choice`)."""
 
     def default_profile(self, settings: Settings, origin: str) -> str | None:
         """Return the name of the profile where none is named: for people that of the place, else the configured one."""
@@ -71,11 +75,12 @@ class OpenedAt:
         return profile
 
 
-def from_options(cwd: str, options: extensions.SessionOptions) -> OpenedAt:
-    """Return the place that a client asks for."""
-    return OpenedAt(
-        cwd, options.root, Names(options.group, options.technology, options.environment), person_of(options)
-    )
+def from_options(
+    cwd: str, options: extensions.SessionOptions, keys: Mapping[str, str] = MappingProxyType({})
+) -> OpenedAt:
+    """Return the place that a client asks for, who told these `keys`."""
+    names = Names(options.group, options.technology, options.environment)
+    return OpenedAt(cwd, options.root, names, person_of(options), keys)
 
 
 def person_of(options: extensions.SessionOptions) -> tuple[tuple[str, str], ...]:

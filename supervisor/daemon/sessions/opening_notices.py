@@ -32,6 +32,10 @@ _KEEPS: Final = (
 )
 
 
+_KEEPS_KEY: Final = (
+    "THE KEY IS THAT of the client that opened this session, and not yours. To have yours, open a new session, or this "
+    "one again while no other client has it open and nothing runs."
+)
 _UNKNOWN_MODEL: Final = (
     "THE MODEL {name} IS NOT KNOWN: it is counted on for a context of {window} tokens and replies of {longest}, and "
     'what it costs is not counted. Set `window`, `max_tokens` and `prices` in [models."{name}"]; `strongroom models` '
@@ -39,10 +43,10 @@ _UNKNOWN_MODEL: Final = (
 )
 
 
-def opening_notices(substituted: str, session: Session, *, keeps: bool = False) -> list[str]:
+def opening_notices(substituted: str, session: Session, *, keeps: bool = False, keeps_key: bool = False) -> list[str]:
     """Return what to tell of a session; `substituted` says why it has no language model.
 
-    With `keeps`, it has the programs of another client than the one that is told.
+    With `keeps`, it has the programs of another client than the one that is told; with `keeps_key`, the key.
     """
     profile, facts = session.profile, session.model_facts
     model = [_NO_MODEL.format(why=substituted)] if substituted else []
@@ -58,5 +62,6 @@ def opening_notices(substituted: str, session: Session, *, keeps: bool = False) 
         *broken,
         *([_SILENT.format(place=one_line(has.silent, 300))] if has and has.silent else []),
         *[_KEEPS] * keeps,
+        *[_KEEPS_KEY] * keeps_key,
         *(_NO_TOOL.format(tool=tool, why=why) for tool, why in profile.unavailable_tools),
     ]

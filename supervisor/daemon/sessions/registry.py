@@ -4,6 +4,7 @@ Rule: a session is its facts; what is open here can be closed at any time and re
 session open (a lease, which the kernel ends with the process).
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -11,6 +12,7 @@ from functools import partial
 import trio
 
 from supervisor.acp import extensions, jsonrpc
+from supervisor.agent.models.key_choice import NOTHING_TOLD
 from supervisor.agent.models.model import Model
 from supervisor.config.config_keys import DEFAULT_MODEL
 from supervisor.config.profiles import Profile
@@ -73,21 +75,23 @@ class SessionRegistry:
                 await session.wait_until_idle()
             await self._closing_tasks.done()
 
-    async def open(self, cwd: str, options: extensions.SessionOptions) -> tuple[OpenSession, list[str]]:
-        """Open a new session; return it, and what the person should know.
+    async def open(
+        self, cwd: str, options: extensions.SessionOptions, keys: Mapping[str, str] = NOTHING_TOLD
+    ) -> tuple[OpenSession, list[str]]:
+        """Open a new session, with the `keys` that its client told; return it, and what the person should know.
 
         Raises:
             ConfigError: no such profile, root or model.
             JournalError: it cannot be recorded.
         """
         self.resources.ledger.use_batch_budget(options.origin, options.batch_budget)
-        opened_at = from_options(cwd, options)
+        opened_at = from_options(cwd, options, keys)
         named = options.profile or opened_at.default_profile(self.settings, options.origin)
         profile = opened_at.profile(self.settings, named)
         model, why = None, ""
         if not options.modelless:
             must = options.model is not None or options.origin.startswith(("batch:", "prompt"))
-            model, why = self._model(self.model_name(options.model), must=must)
+            model, why = self._model(self.model_name(options.model), keys, must=must)
         profile = await self.resources.with_available_tools(profile, opened_at.person)
         self.resources.pools(profile)  # where the root cannot be opened, nothing is recorded
         degraded, cwd = self.settings.config.allow_degraded, opened_at.cwd
@@ -104,13 +108,18 @@ class SessionRegistry:
         return session, opening_notices(why, session.session)
 
     async def reopen(
-        self, session_id: str, options: extensions.SessionOptions, *, recorded: bool = False
+        self,
+        session_id: str,
+        options: extensions.SessionOptions,
+        keys: Mapping[str, str] = NOTHING_TOLD,
+        *,
+        recorded: bool = False,
     ) -> tuple[OpenSession, list[str]]:
         """Return a session, opened again if it is not open; and what the person should know.
 
-        It has the programs of the client that opens it, and asks people where that client says so. One that is open
-        stays as it is while somebody is there or something runs; the person is told of other programs. With `recorded`,
-        the daemon itself reopens it: whether people can be asked is as it was.
+        It has the programs and the keys of the client that opens it, and asks people where that client says so. One
+        that is open stays as it is while somebody is there or something runs; the person is told of other programs, and
+        of another key. With `recorded`, the daemon itself reopens it: whether people can be asked is as it was.
 
         Raises:
             RequestError: there is none of that id, or another process has it.
@@ -121,15 +130,18 @@ class SessionRegistry:
         async with self._opening_right.alone(session_id):
             keeps = await self._has_other_programs(session_id, person_of(options))
             if (session := self.sessions.get(session_id)) is not None:  # it may have been closed meanwhile
-                same = not keeps and (recorded or session.attended == options.attended)
+                same_key = recorded or self._has_the_keys(session, keys)
+                same = same_key and not keeps and (recorded or session.attended == options.attended)
                 if same or session.busy or session.subscribers.clients:
-                    return session, opening_notices(session.substituted, session.session, keeps=keeps)
+                    notices = opening_notices(session.substituted, session.session, keeps=keeps, keeps_key=not same_key)
+                    return session, notices
                 self.forget(session)
             await self._opening_right.lease(session_id)
             with self._opening_right.released_unless_open(session_id):
                 earlier, projection = await self._earlier(session_id)
                 attended = earlier.opened.attended if recorded else options.attended
-                return await self._reopen(earlier, projection, options, attended=attended)
+                opened_at = replace(from_journal(earlier, self.settings), person=person_of(options), keys=keys)
+                return await self._reopen(earlier, projection, opened_at, options.modelless, attended=attended)
 
     async def _has_other_programs(self, session_id: str, person: tuple[tuple[str, str], ...]) -> bool:
         """Say whether an open session has other programs than those of a person."""
@@ -157,7 +169,7 @@ class SessionRegistry:
         )
         if profile is not None or not session.waiting:
             session.refuse_if_busy()  # something may have started meanwhile
-        opened = self.resources.models.open(model or session.model_name)
+        opened = self.resources.models.open(model or session.model_name, session.opened_at.keys)
         pools = self.resources.pools(using, session.session.pools)
         session.change(using, pools, opened, self.resources.services)
         session.go_on()
@@ -166,10 +178,14 @@ class SessionRegistry:
         """Return the name of the model that `name` stands for, without opening it."""
         return name or self.settings.config.model or DEFAULT_MODEL
 
-    def _model(self, name: str, *, must: bool) -> tuple[Model, str]:
+    def _has_the_keys(self, session: OpenSession, keys: Mapping[str, str]) -> bool:
+        """Say whether an open session asks with the keys that count for a client."""
+        return session.session.model is None or self.resources.models.same_keys(session.opened_at.keys, keys)
+
+    def _model(self, name: str, keys: Mapping[str, str], *, must: bool) -> tuple[Model, str]:
         """Return a model; where it need not be that one and cannot be opened, the offline one, and why."""
         try:
-            return self.resources.models.open(name), ""
+            return self.resources.models.open(name, keys), ""
         except ConfigError as error:
             if must:
                 raise
@@ -186,17 +202,14 @@ class SessionRegistry:
         return earlier, projection
 
     async def _reopen(
-        self, earlier: EarlierSession, projection: Projection, options: extensions.SessionOptions, *, attended: bool
+        self, earlier: EarlierSession, projection: Projection, opened_at: OpenedAt, modelless: bool, *, attended: bool
     ) -> tuple[OpenSession, list[str]]:
         using = earlier.settings[-1]
-        opened_at = replace(from_journal(earlier, self.settings), person=person_of(options))
         profile = opened_at.last_profile(self.settings, earlier)
         model, why = None, ""
         if using.model:
-            must = (
-                earlier.opened.origin.startswith("batch:") and not options.modelless
-            )  # who only undoes something needs none
-            model, why = self._model(using.model, must=must)
+            must = earlier.opened.origin.startswith("batch:") and not modelless  # who only undoes something needs none
+            model, why = self._model(using.model, opened_at.keys, must=must)
         profile = await self.resources.with_available_tools(profile, opened_at.person)
         lines = (entry.fact.text for entry in earlier.entries if isinstance(entry.fact, TurnStarted))
         subscribers = Subscribers(self._nursery, earlier.id, projection, next(lines, ""))
@@ -246,7 +259,7 @@ class SessionRegistry:
             services=self.resources.services,
             facts_of=self.resources.models.facts,
             ledger=self.resources.ledger,
-            fallbacks=self.resources.models.fallbacks(),
+            fallbacks=self.resources.models.fallbacks(opened_at.keys),
         )
         started = OpenSession(
             self._nursery, session, subscribers, opened_at, attended=attended, substituted=substituted

@@ -20,7 +20,6 @@ from acp.client.connection import ClientSideConnection
 from acp.connection import StreamDirection, StreamEvent
 
 from supervisor.acp import extensions
-from supervisor.cli.main import _COMMANDS
 from supervisor.journal.facts import CallStarted, TurnEnded
 from tests.daemon_process import ASK, DaemonProcess, Lines, named, scripted
 from tests.media_files import pdf, picture
@@ -341,11 +340,11 @@ async def test_a_newer_client_is_answered_with_the_version_that_there_is(editor:
     ],
 )
 @in_an_editor
-async def test_a_login_is_named_where_there_is_one_to_clients_that_can_open_a_terminal(
+async def test_a_login_is_named_to_clients_that_can_open_a_terminal(
     editor: Editor, able: dict[str, Any], methods: list[str]
 ) -> None:
     told = await editor.raw("initialize", {"protocolVersion": 1, "clientCapabilities": able})
-    assert [each["type"] for each in told["authMethods"]] == (methods if "login" in _COMMANDS else [])
+    assert [each["type"] for each in told["authMethods"]] == methods
     assert all(each["args"] == ["login"] for each in told["authMethods"])
 
 

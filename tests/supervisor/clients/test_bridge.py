@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from supervisor.acp import schema
-from supervisor.cli.main import _COMMANDS
 from supervisor.version import VERSION
 from tests.daemon_process import DaemonProcess
 from tests.supervisor.categories.homes import make
@@ -171,7 +170,7 @@ def test_it_introduces_itself_on_a_kernel_without_any_protection_and_in_an_empty
     bare = "tests.supervisor.lacking", calls
     (line,) = strongroom.run("acp", stdin=FIRST.replace(b"1}", ABLE), program=bare).lines
     strongroom.run("daemon", "--stop")
-    assert [each["type"] for each in line["result"]["authMethods"]] == ["terminal"] * ("login" in _COMMANDS)
+    assert [each["type"] for each in line["result"]["authMethods"]] == ["terminal"]
 
 
 def test_an_editor_that_adds_the_login_to_its_command_means_the_login(strongroom: Strongroom) -> None:

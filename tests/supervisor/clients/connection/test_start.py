@@ -85,7 +85,8 @@ class Played:
                     meta={extensions.DAEMON: self.about},
                 )
                 client.send(jsonrpc.result(asked["id"], introduction))
-                client.line()  # until it leaves
+                while client.line():
+                    pass  # until it leaves
 
 
 @contextmanager

@@ -229,6 +229,8 @@ class FakeDaemon:
                     connection.sendall(jsonrpc.result(message.id, result))
             case jsonrpc.Response():
                 self._answers.put(message)
+            case jsonrpc.Notification(method=extensions.VARIABLES):
+                pass  # each client begins with it
             case jsonrpc.Notification():
                 self._notes.put(message)
 

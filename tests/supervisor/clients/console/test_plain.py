@@ -8,7 +8,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-import msgspec
 import pytest
 
 from supervisor.acp import extensions, schema
@@ -76,12 +75,6 @@ def test_a_daemon_that_ends_is_found_again(run: Run, daemon: FakeDaemon) -> None
     done = console.result(HANG_GUARD)
     assert done.out == "One and two.\n"
     assert "reconnecting" in done.err
-
-
-def test_a_key_that_the_daemon_does_not_have_is_explained(run: Run, daemon: FakeDaemon) -> None:
-    daemon.facts = msgspec.structs.replace(daemon.facts, notices=("It needs a key: set ANTHROPIC_API_KEY.",))
-    console = run("", ANTHROPIC_API_KEY="sk-ant-example")
-    assert "`strongroom daemon --stop` ends it." in console.result(HANG_GUARD).err
 
 
 def test_a_model_s_options_are_listed_and_chosen(run: Run, daemon: FakeDaemon) -> None:

@@ -105,12 +105,6 @@ def test_without_a_key_a_notice_tells_who_answers(capsys: Output) -> None:
         assert agent.chat("read a.txt") == "ok"
 
 
-def test_a_key_that_the_daemon_does_not_have_is_explained(monkeypatch: Patch, capsys: Output) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-example")
-    with Agent():
-        assert "`strongroom daemon --stop` ends it." in capsys.readouterr().out
-
-
 def test_control_characters_of_a_model_cannot_reach_the_terminal(place: Path, agent: Agent, capsys: Output) -> None:
     (place / "vault" / "evil.txt").write_text("\x1b[2Jgone")
     assert agent.chat("read evil.txt") == "ok"

@@ -15,7 +15,7 @@ import pytest
 
 from supervisor.config.config_keys import Config, DaemonConfig
 from supervisor.config.settings import Settings, load
-from supervisor.daemon.process.logs import LogFile, start_logging
+from supervisor.daemon.process.logs import LogFile, keep_out, start_logging
 from supervisor.errors import ConfigError
 
 KEY: Final = "sk-ant-api03-abcdefghijklmnop"
@@ -159,9 +159,13 @@ def test_the_key_never_stands_in_it(log: Log, capsys: pytest.CaptureFixture[str]
     log.start_for_people(2)
     log.fail(ValueError(f"x-api-key: {KEY}"), "bad header %s", KEY, header={"x-api-key": KEY})
     logging.getLogger("httpx2").warning(KEY)
+    later = "sk-that-a-client-told"
+    keep_out([later, "e"])
+    log.error("then %s", later)
     seen = log.file.read_text() + capsys.readouterr().err
-    assert seen.count("[key]") == 6
+    assert seen.count("[key]") == 8
     assert KEY not in seen
+    assert later not in seen
 
 
 def test_a_word_that_is_no_key_is_left_alone(log: Log) -> None:
