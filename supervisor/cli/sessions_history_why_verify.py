@@ -1,5 +1,7 @@
 """Commands that read the journal: `sessions`, `history`, `why`, `verify`."""
 
+import os
+
 import click
 
 from supervisor.cli.shared import (
@@ -15,22 +17,29 @@ from supervisor.cli.shared import (
 
 
 @click.command()
+@click.option("--here", is_flag=True, help="Only what was opened in this directory, or works on it.")
+@click.option("--limit", metavar="N", type=click.IntRange(1), default=20, show_default=True, help="The newest N alone.")
+@click.option("--all", "every", is_flag=True, help="All of them, and a row for each `strongroom call`.")
 @json_option
-def sessions(as_json: bool) -> None:
-    """List the sessions in the journal, oldest first.
+def sessions(here: bool, limit: int, every: bool, as_json: bool) -> None:
+    """List the newest sessions in the journal, the newest last. What `strongroom call` did on a root is one row.
 
     \b
       strongroom sessions
-      strongroom sessions --json
+      strongroom sessions --here --limit 5
+      strongroom sessions --all --json
     """
-    from supervisor.reports import history
+    from supervisor.reports.session_lines import sessions as listed
 
-    found = history.sessions(settings())
+    found = listed(settings(), os.path.realpath(os.curdir) if here else None, every=every)
+    shown = found if every else found[-limit:]
     if as_json:
-        put_json(found)
-        return
-    for line in found:
-        put(f"{line.session}  {line.opened}  {line.profile:8} {line.state:9} {line.turns:3} turns  {line.title}")
+        put_json(shown)
+    for line in () if as_json else shown:
+        more = f" (and {line.folded} like it before)" if line.folded else ""
+        put(f"{line.session}  {line.opened}  {line.profile:8} {line.state:9} {line.turns:3} turns  {line.title}{more}")
+    if len(shown) < len(found):
+        click.echo(f"{len(found) - len(shown)} more before these; --all lists all", err=True)
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""Reports on sessions: `strongroom sessions`, `history`, `why` and `verify`, read from the journal alone.
+"""Reports on sessions: `strongroom history`, `why` and `verify`, read from the journal alone.
 
 Rule: reading changes nothing. Formats are pure functions of a session's entries.
 """
@@ -6,8 +6,6 @@ Rule: reading changes nothing. Formats are pure functions of a session's entries
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
-
-import msgspec
 
 from supervisor.agent.models.gemini_contents import FORMAT_NAME, contents
 from supervisor.agent.models.inline_contents import inlined
@@ -17,64 +15,21 @@ from supervisor.agent.transcript import Transcript
 from supervisor.categories.media import MediaConfig
 from supervisor.categories.restore import UndoConfig
 from supervisor.config.settings import Settings
-from supervisor.display.escape import document, one_line
+from supervisor.display.escape import document
 from supervisor.display.fragments import ReportPage
 from supervisor.errors import ConfigError
 from supervisor.journal.contents import ContentStore
 from supervisor.journal.facts import SessionChanged, SessionOpened
-from supervisor.journal.index import SessionIndex, Summary, session_named, utc
+from supervisor.journal.index import session_named
 from supervisor.journal.journal import ChainCheck, JournalEntry, open_journal
 from supervisor.reports.call_record import Why
 from supervisor.reports.session_text import session_text
 from supervisor.reports.why import explain
 from supervisor.undo.packs import PackStore
 
-_WIDTH: Final = 100
 _PLAIN: Final = ReportPage()
 TEXT: Final = "text"
 """The format for people."""
-
-
-class SessionLine(msgspec.Struct, frozen=True):
-    """One session in a listing."""
-
-    session: str
-    opened: str
-    profile: str
-    model: str
-    root: str
-    turns: int
-    title: str
-    state: str
-    """"open" while a turn has no end, "suspended" where it goes no further for now, else how the last turn ended."""
-
-
-def sessions(settings: Settings) -> list[SessionLine]:
-    """Return all sessions, oldest first.
-
-    Raises:
-        JournalError: the journal cannot be read.
-    """
-    if not settings.journal.exists():
-        return []
-    with open_journal(settings.journal) as journal:
-        index = SessionIndex(journal)
-        index.refresh()
-    return [_line(summary) for summary in index if not summary.deleted]
-
-
-def _line(summary: Summary) -> SessionLine:
-    calls = f"{summary.calls} calls: {', '.join(summary.tools)}" if summary.calls else ""
-    return SessionLine(
-        summary.session,
-        utc(summary.opened_at),
-        summary.profile,
-        summary.model,
-        summary.root,
-        summary.turns,
-        summary.title or one_line(calls, _WIDTH),
-        summary.state,
-    )
 
 
 def history(settings: Settings, wanted: str, form: str, page: ReportPage = _PLAIN) -> str:

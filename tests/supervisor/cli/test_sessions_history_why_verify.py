@@ -56,6 +56,10 @@ def test_sessions_are_listed_oldest_first(lived: Strongroom) -> None:
     assert (first["profile"], first["turns"], first["state"]) == ("vault", 2, "error")
     assert first["root"] == str(lived.folder / "root")
     assert (second["turns"], second["state"], second["model"]) == (0, "-", "")
+    limited, whole = lived.run("sessions", "--limit", "1", "--json"), lived.run("sessions", "--limit", "1", "--all")
+    assert (limited.json, limited.err) == ([second], "1 more before these; --all lists all\n")
+    assert (len(whole.out.splitlines()), whole.err) == (2, "")
+    assert lived.run("sessions", "--here").out == ""
 
 
 def test_without_a_journal_there_is_nothing_to_list_show_or_verify(strongroom: Strongroom) -> None:

@@ -30,7 +30,8 @@ from supervisor.journal.facts import (
     TurnStarted,
 )
 from supervisor.journal.journal import Journal
-from supervisor.reports.history import SessionLine, history, sessions
+from supervisor.reports.history import history
+from supervisor.reports.session_lines import SessionLine, sessions
 from tests.gemini_server import fault_in
 from tests.supervisor.command import Strongroom
 from tests.supervisor.histories import Line, call, fault_in_history, script
@@ -328,6 +329,19 @@ def test_a_listing_keeps_no_more_of_a_journal_than_a_line_a_session(journal: Jou
     assert [(line.session, line.turns, line.state) for line in lines] == [("one", 200, "ok"), ("two", 200, "ok")]
     assert all(isinstance(line, SessionLine) and len(line.title) == 100 for line in lines)
     assert peak < 16 * size  # of the 400 times `size` that the journal holds
+
+
+def test_calls_are_a_line_a_root_and_what_lies_elsewhere_is_left_out(journal: Journal, settings: Settings) -> None:
+    for session, root in (("call 1", "/a"), ("call 2", "/b"), ("talk", "/a"), ("call 3", "/a")):
+        origin = "console" if session == "talk" else "call"
+        started = CallStarted(0, "c", session.replace(" ", "_"), "{}", True, "allow", "")
+        opened = SessionOpened("vault", "", Context(root), (), origin, "1", cwd=f"{root}/sub")
+        journal.append(session, opened, *([] if origin == "console" else [started]))
+    folded = [(each.session, each.folded, each.title) for each in sessions(settings, every=False)]
+    assert folded == [("call 2", 0, "1 calls: call_2"), ("talk", 0, ""), ("call 3", 1, "2 calls: call_1, call_3")]
+    assert [each.session for each in sessions(settings, "/a/sub", every=False)] == ["talk", "call 3"]
+    assert [each.session for each in sessions(settings, "/b")] == ["call 2"]
+    assert len(sessions(settings)) == 4
 
 
 def test_a_session_that_was_deleted_is_left_out_and_its_history_is_not(journal: Journal, settings: Settings) -> None:
