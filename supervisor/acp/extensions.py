@@ -66,6 +66,8 @@ UNDO_METHOD: Final = "_strongroom/undo"
 """`UndoParams` -> `UndoResult`: take back what calls of a session have changed."""
 RULES_METHOD: Final = "_strongroom/rules"
 """`RulesParams` -> `RulesResult`: the rules that count in a session, or one of them revoked."""
+PRUNE_METHOD: Final = "_strongroom/prune"
+"""`PruneParams` -> `PruneResult`: delete the sessions that nobody has used for long."""
 TURN_STATE: Final = "_strongroom/turn_state"
 """Notification, `TurnState`: a turn of the session has entered a state."""
 VARIABLES: Final = "_strongroom/variables"
@@ -379,6 +381,28 @@ class RulesResult(OfSession, frozen=True):
     """What to show, a rule a line."""
 
     lines: tuple[str, ...]
+
+
+class PruneParams(Object, frozen=True):
+    """`_strongroom/prune`. `before` is in seconds since the epoch; a dry run changes nothing."""
+
+    before: float
+    dry_run: bool = False
+
+
+class OldSession(OfSession, frozen=True):
+    """A session that nobody has used since then, in seconds since the epoch."""
+
+    title: str
+    updated_at: float
+    stays: str = ""
+    """Why it is not deleted, a clause; empty where it is."""
+
+
+class PruneResult(Object, frozen=True):
+    """Oldest first."""
+
+    sessions: list[OldSession]
 
 
 class UndoParams(OfSession, frozen=True):

@@ -25,7 +25,7 @@ _MODULES: Final = (
     "login_logout",
     "models",
     "prompt",
-    "sessions_history_why_verify",
+    "sessions_prune_history_why_verify",
     "status_tools_doctor",
     "undo_rules",
 )

@@ -5,7 +5,7 @@ Rule: nothing of a session is sent before the answer that names it.
 
 from typing import Final
 
-from supervisor.acp import jsonrpc, schema
+from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.agent.models.reply_options import OPTIONS, SWITCH, effort_switched
 from supervisor.daemon import responses
 from supervisor.daemon.method import MethodContext, method
@@ -13,6 +13,7 @@ from supervisor.daemon.protocol.connection import ClientRequest, RequestError
 from supervisor.daemon.responses import absolute, checked_text, invalid, session_options
 from supervisor.daemon.sessions.journal_reader import replay
 from supervisor.daemon.sessions.open_session import OpenSession
+from supervisor.daemon.sessions.pruning import prune
 from supervisor.daemon.sessions.settling import settle_remains
 from supervisor.daemon.turn_methods import COMMANDS
 from supervisor.errors import ConfigError
@@ -92,6 +93,13 @@ async def _close(context: MethodContext, _request: ClientRequest, params: schema
 async def _delete(context: MethodContext, _request: ClientRequest, params: schema.SessionParams) -> schema.Object:
     await context.registry.delete(checked_text(params.session_id, "sessionId"))
     return schema.Object()
+
+
+@method(extensions.PRUNE_METHOD, extensions.PruneParams, extensions.PruneResult, starts=True)
+async def _prune(
+    context: MethodContext, _request: ClientRequest, params: extensions.PruneParams
+) -> extensions.PruneResult:
+    return extensions.PruneResult(await prune(context.registry, params.before, dry_run=params.dry_run))
 
 
 @method("session/set_mode", schema.SetModeParams, schema.Object)

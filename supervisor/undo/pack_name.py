@@ -10,6 +10,6 @@ def is_pack(name: str) -> bool:
     return re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,254}", name) is not None
 
 
-def beginning_of(session: str, call: str) -> str:
-    """Return how the names of a call's packs begin."""
-    return "".join(f"{plain(part)}." for part in (session, call))
+def beginning_of(session: str, *call: str) -> str:
+    """Return how the names of a call's packs begin; without a call, those of all packs of a session."""
+    return "".join(f"{plain(part)}." for part in (session, *call))

@@ -92,11 +92,11 @@ class PackStore:
         pack.append(HEADER)
         return pack
 
-    def forget(self, session: str, call: str) -> None:
-        """Remove what was kept for a call that is begun anew: a process was killed before it was decided about."""
+    def forget(self, session: str, *call: str) -> None:
+        """Remove what was kept for a call that is begun anew, or for a whole session that is deleted."""
         with suppress(OSError):
             for name in os.listdir(self.directory):
-                if name.startswith(beginning_of(session, call)) and is_pack(name):
+                if name.startswith(beginning_of(session, *call)) and is_pack(name):
                     self.drop(name)
 
     def decided(self, pack: str) -> None:

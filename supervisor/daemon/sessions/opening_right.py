@@ -42,13 +42,13 @@ class OpeningRight:
             if not lock.statistics().tasks_waiting and not lock.locked():
                 self._locks.pop(session_id, None)
 
-    async def lease(self, session_id: str) -> None:
-        """Make the session this process's own.
+    async def lease(self, session_id: str, patience: float = _LEASE_PATIENCE) -> None:
+        """Make the session this process's own; wait so many seconds for another one that leaves it.
 
         Raises:
             RequestError: another process has it.
         """
-        deadline = trio.current_time() + _LEASE_PATIENCE
+        deadline = trio.current_time() + patience
         while not self._leases.acquire(session_id):  # whoever had it may be on its way out
             if trio.current_time() > deadline:
                 why = f"The session {session_id} is open in another process: a batch, or another daemon of this home."

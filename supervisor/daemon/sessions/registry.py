@@ -54,7 +54,8 @@ class SessionRegistry:
         self.closing = False
         """The daemon stops: nothing new is started."""
         self._nursery = nursery
-        self._opening_right = OpeningRight(leases, self.sessions.__contains__)
+        self.opening_right = OpeningRight(leases, self.sessions.__contains__)
+        """Who has it keeps a session from being opened, and deleted."""
         resources.ledger.runs_elsewhere = leases.held_elsewhere
         self._closing_tasks = ClosingTasks(nursery)
 
@@ -99,9 +100,9 @@ class SessionRegistry:
         begun = new_session(profile, model, options.origin, degraded=degraded, cwd=cwd, attended=attended, mode=mode)
         projection = Projection(self.resources.models.facts, self.resources.contents)
         projection.apply(begun.opened)
-        async with self._opening_right.alone(begun.id):
-            await self._opening_right.lease(begun.id)
-            with self._opening_right.released_unless_open(begun.id):
+        async with self.opening_right.alone(begun.id):
+            await self.opening_right.lease(begun.id)
+            with self.opening_right.released_unless_open(begun.id):
                 await self.resources.writer.append(begun.id, begun.opened)
                 subscribers = Subscribers(self._nursery, begun.id, projection)
                 session = self._start(subscribers, profile, model, opened_at, begun, attended=options.attended)
@@ -127,7 +128,7 @@ class SessionRegistry:
             JournalError: the journal cannot be read.
         """
         self.resources.ledger.use_batch_budget(options.origin, options.batch_budget)
-        async with self._opening_right.alone(session_id):
+        async with self.opening_right.alone(session_id):
             keeps = await self._has_other_programs(session_id, person_of(options))
             if (session := self.sessions.get(session_id)) is not None:  # it may have been closed meanwhile
                 same_key = recorded or self._has_the_keys(session, keys)
@@ -136,8 +137,8 @@ class SessionRegistry:
                     notices = opening_notices(session.substituted, session.session, keeps=keeps, keeps_key=not same_key)
                     return session, notices
                 self.forget(session)
-            await self._opening_right.lease(session_id)
-            with self._opening_right.released_unless_open(session_id):
+            await self.opening_right.lease(session_id)
+            with self.opening_right.released_unless_open(session_id):
                 earlier, projection = await self._earlier(session_id)
                 attended = earlier.opened.attended if recorded else options.attended
                 opened_at = replace(from_journal(earlier, self.settings), person=person_of(options), keys=keys)
@@ -225,16 +226,16 @@ class SessionRegistry:
         Raises:
             RequestError, ConfigError, JournalError: as `reopen`.
         """
-        async with self._opening_right.alone(session_id):
+        async with self.opening_right.alone(session_id):
             if session_id in self.sessions:
                 return
-            await self._opening_right.lease(session_id)
+            await self.opening_right.lease(session_id)
             try:
                 earlier, _projection = await self._earlier(session_id)
                 profile = from_journal(earlier, self.settings).last_profile(self.settings, earlier)
                 await settle_earlier(earlier, self.resources.writer, self.resources.pools(profile), lambda _event: None)
             finally:
-                self._opening_right.release(session_id)
+                self.opening_right.release(session_id)
 
     def _start(
         self,
@@ -268,7 +269,7 @@ class SessionRegistry:
         return started
 
     async def delete(self, session_id: str) -> None:
-        """Hide a session from listings, after what runs in it was cancelled. The journal forgets nothing.
+        """Hide a session from listings, and remove what is kept for it, after what runs in it was cancelled.
 
         One that is hidden already, or that never was, is no error ("Semantics" of session/delete). Cancelling the
         caller leaves it going on.
@@ -284,14 +285,25 @@ class SessionRegistry:
             return [found] if found is not None and not found.deleted else []
 
         if await self.reader.index(known):
-            async with self._opening_right.alone(session_id):  # and nobody opens it again before it is recorded
+            async with self.opening_right.alone(session_id):  # and nobody opens it again before it is recorded
                 if (session := self.sessions.get(session_id)) is not None:
                     await self._close(session)
-                await self.resources.writer.append(session_id, SessionDeleted())
-                if (made := self.resources.services.rule_store) is not None:
-                    with suppress(ConfigError):  # then they stay listed, and count in no session
-                        made.end(session_id)
-                await trio.to_thread.run_sync(self.resources.contents.forget, session_id)
+                await self.hide(session_id)
+
+    async def hide(self, session_id: str) -> None:
+        """Record that a session is deleted, and remove what is kept for it. The journal forgets nothing.
+
+        The caller alone has the session, which is not open.
+
+        Raises:
+            JournalError: it cannot be recorded; all is as it was.
+        """
+        await self.resources.writer.append(session_id, SessionDeleted())
+        if (made := self.resources.services.rule_store) is not None:
+            with suppress(ConfigError):  # then they stay listed, and count in no session
+                made.end(session_id)
+        for kept in (self.resources.contents.forget, self.resources.packs.forget):
+            await trio.to_thread.run_sync(kept, session_id)
 
     async def close(self, session_id: str) -> None:
         """Cancel what runs in a session and close it; what it said stays in the journal.
@@ -313,7 +325,7 @@ class SessionRegistry:
         if self.sessions.get(session.id) is session:  # two may close it at once
             del self.sessions[session.id]
             self.resources.ledger.leave(session.id)
-            self._opening_right.release(session.id)
+            self.opening_right.release(session.id)
 
     def leave(self, client: Connection) -> None:
         """Forget a client everywhere."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 COMMANDS: Final = [
     *("console", "batch", "call", "acp", "daemon"),
     *("status", "tools", "doctor"),
-    *("sessions", "history", "why", "rules", "verify"),
+    *("sessions", "prune", "history", "why", "rules", "verify"),
     *("init", "completion", "login", "logout"),
 ]
 OK: Final = "read_file", '{"path": "a.txt"}'
@@ -68,6 +68,8 @@ WRONG: Final[dict[str, tuple[str, ...]]] = {
     "a shell nobody has": ("completion", "dos"),
     "the tools of no profile": ("tools", "--profile", "nobody"),
     "a session and a repository": ("console", "--session", "x", "--group", "elixir"),
+    "an age that is none": ("prune", "--older-than", "30"),
+    "no age": ("prune",),
     "two sessions": ("console", "--session", "x", "--continue"),
     "two sessions, and no command": ("-v", "--session", "x", "--continue"),
     "options before a command": ("--json", "sessions"),

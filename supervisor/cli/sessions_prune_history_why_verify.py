@@ -1,4 +1,4 @@
-"""Commands that read the journal: `sessions`, `history`, `why`, `verify`."""
+"""Commands about what was: `sessions` and `prune`, `history`, `why`, `verify`."""
 
 import os
 
@@ -40,6 +40,28 @@ def sessions(here: bool, limit: int, every: bool, as_json: bool) -> None:
         put(f"{line.session}  {line.opened}  {line.profile:8} {line.state:9} {line.turns:3} turns  {line.title}{more}")
     if len(shown) < len(found):
         click.echo(f"{len(found) - len(shown)} more before these; --all lists all", err=True)
+
+
+@click.command()
+@click.option(
+    "--older-than", "age", metavar="AGE", required=True, help="For how long nobody has used them: 12h, 30d, 8w."
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted, and delete nothing.")
+@json_option
+def prune(age: str, dry_run: bool, as_json: bool) -> None:
+    """Delete old sessions from the listing, with their images, their documents, and what undo has kept for them.
+
+    One that is open stays, and so does one whose last turn was interrupted or is suspended. The journal is
+    append-only: it keeps what was said, and `strongroom verify` finds it whole.
+
+    \b
+      strongroom prune --older-than 30d --dry-run
+      strongroom prune --older-than 30d
+    """
+    from supervisor.clients import prune as program
+
+    found = program.prune(settings(), program.seconds_of(age), dry_run=dry_run)
+    put_answer(program.document(found), program.told(found, dry_run=dry_run), as_json=as_json)
 
 
 @click.command()

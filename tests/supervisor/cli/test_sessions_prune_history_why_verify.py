@@ -1,4 +1,4 @@
-"""Commands that read the journal: `sessions`, `history`, `verify`, and `tools` for what could be."""
+"""Commands about what was: `sessions`, `history`, `verify`, and `tools` for what could be."""
 
 import json
 import shutil
