@@ -36,7 +36,7 @@ def sessions(here: bool, limit: int, every: bool, as_json: bool) -> None:
     if as_json:
         put_json(shown)
     for line in () if as_json else shown:
-        more = f" (and {line.folded} like it before)" if line.folded else ""
+        more = f" (in {line.folded + 1} sessions)" if line.folded else ""
         put(f"{line.session}  {line.opened}  {line.profile:8} {line.state:9} {line.turns:3} turns  {line.title}{more}")
     if len(shown) < len(found):
         click.echo(f"{len(found) - len(shown)} more before these; --all lists all", err=True)

@@ -166,15 +166,9 @@ def complete_key_takers(_context: click.Context) -> _Words:
 
 @_completing
 def _sessions(_context: click.Context) -> _Words:
-    from supervisor.journal.facts import SessionOpened
-    from supervisor.journal.journal import open_journal
+    from supervisor.reports.session_lines import sessions
 
-    path = settings().journal
-    if not path.exists():
-        return {}
-    with open_journal(path) as journal:
-        opened = [(each.session, each.fact) for each in journal.opened() if isinstance(each.fact, SessionOpened)]
-    return {session: f"{fact.profile}, {fact.origin}" for session, fact in reversed(opened)}
+    return {each.session: f"{each.profile}, {each.title}" for each in reversed(sessions(settings()))}
 
 
 @_completing

@@ -10,7 +10,7 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from supervisor.cli.main import _sentence, main
-from supervisor.journal.facts import SessionOpened
+from supervisor.journal.facts import SessionDeleted, SessionOpened
 from supervisor.journal.journal import open_journal
 from tests.forked import ForkedStrongroom
 from tests.messages_server import MessagesServer, error, reply
@@ -188,9 +188,10 @@ def test_a_shell_completes(
     strongroom.configure("")
     with open_journal(strongroom.home / "journal.db") as journal:
         journal.append("2026-1", SessionOpened("vault", "", Context("/v"), (), "call", "0"))
+        journal.append("2026-2", SessionOpened("vault", "", Context("/v"), (), "call", "0"), SessionDeleted())
     found = completing.get_completions(typed, incomplete)
     assert offered in [item.value for item in found]
-    assert all(item.value.startswith(incomplete) for item in found)
+    assert all(item.value.startswith(incomplete) and item.value != "2026-2" for item in found)
 
 
 def test_a_wrong_configuration_is_no_bother_while_one_types(strongroom: Strongroom, completing: ShellComplete) -> None:

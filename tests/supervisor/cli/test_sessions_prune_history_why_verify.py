@@ -62,6 +62,11 @@ def test_sessions_are_listed_oldest_first(lived: Strongroom) -> None:
     assert lived.run("sessions", "--here").out == ""
 
 
+def test_calls_on_a_root_are_one_row(tampered: Strongroom) -> None:
+    assert tampered.run("call", "read_file", '{"path": "a.txt"}', "--root", "root").code == 0
+    assert tampered.run("sessions").out.endswith("2 calls: read_file (in 2 sessions)\n")
+
+
 def test_without_a_journal_there_is_nothing_to_list_show_or_verify(strongroom: Strongroom) -> None:
     for options, out in (("--json",), "[]\n"), ((), ""):
         done = strongroom.run("sessions", *options)
