@@ -67,7 +67,7 @@ UNDO_METHOD: Final = "_strongroom/undo"
 RULES_METHOD: Final = "_strongroom/rules"
 """`RulesParams` -> `RulesResult`: the rules that count in a session, or one of them revoked."""
 PRUNE_METHOD: Final = "_strongroom/prune"
-"""`PruneParams` -> `PruneResult`: delete the sessions that nobody has used for long."""
+"""`PruneParams` -> `PruneResult`: tell which sessions nobody has used for long, or delete such."""
 TURN_STATE: Final = "_strongroom/turn_state"
 """Notification, `TurnState`: a turn of the session has entered a state."""
 VARIABLES: Final = "_strongroom/variables"
@@ -384,10 +384,10 @@ class RulesResult(OfSession, frozen=True):
 
 
 class PruneParams(Object, frozen=True):
-    """`_strongroom/prune`. `before` is in seconds since the epoch; a dry run changes nothing."""
+    """`_strongroom/prune`. `before` is in seconds since the epoch; `delete` has the ids that a person has agreed to."""
 
     before: float
-    dry_run: bool = False
+    delete: tuple[str, ...] | None = None
 
 
 class OldSession(OfSession, frozen=True):
@@ -395,12 +395,14 @@ class OldSession(OfSession, frozen=True):
 
     title: str
     updated_at: float
+    kept: int
+    """Bytes of what is kept for it alone: images and documents, and what undo needs."""
     stays: str = ""
     """Why it is not deleted, a clause; empty where it is."""
 
 
 class PruneResult(Object, frozen=True):
-    """Oldest first."""
+    """What became of those that were to be deleted; without such, all that are so old. The oldest first."""
 
     sessions: list[OldSession]
 

@@ -1,10 +1,12 @@
 """Commands about what was: `sessions` and `prune`, `history`, `why`, `verify`."""
 
 import os
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from supervisor.cli.shared import (
+    attended,
     json_option,
     put,
     put_answer,
@@ -15,27 +17,38 @@ from supervisor.cli.shared import (
     settings,
 )
 
+if TYPE_CHECKING:
+    from supervisor.clients.prune import Pruned
+
+_LISTED: Final = 20
+"""Sessions that are listed where nobody says how many."""
+
 
 @click.command()
 @click.option("--here", is_flag=True, help="Only what was opened in this directory, or works on it.")
-@click.option("--limit", metavar="N", type=click.IntRange(1), default=20, show_default=True, help="The newest N alone.")
+@click.option("--limit", metavar="N", type=click.IntRange(1), help="The newest N alone; default: 20, in JSON all.")
 @click.option("--all", "every", is_flag=True, help="All of them, and a row for each `strongroom call`.")
 @json_option
-def sessions(here: bool, limit: int, every: bool, as_json: bool) -> None:
+def sessions(here: bool, limit: int | None, every: bool, as_json: bool) -> None:
     """List the newest sessions in the journal, the newest last. What `strongroom call` did on a root is one row.
+
+    JSON has each session, unless --limit says how many.
 
     \b
       strongroom sessions
       strongroom sessions --here --limit 5
-      strongroom sessions --all --json
+      strongroom sessions --all
+      strongroom sessions --json
     """
     from supervisor.reports.session_lines import sessions as listed
 
+    every = every or as_json
     found = listed(settings(), os.path.realpath(os.curdir) if here else None, every=every)
-    shown = found if every else found[-limit:]
+    shown = found[-limit:] if limit else found if every else found[-_LISTED:]
     if as_json:
         put_json(shown)
-    for line in () if as_json else shown:
+        return
+    for line in shown:
         more = f" (in {line.folded + 1} sessions)" if line.folded else ""
         put(f"{line.session}  {line.opened}  {line.profile:8} {line.state:9} {line.turns:3} turns  {line.title}{more}")
     if len(shown) < len(found):
@@ -47,21 +60,39 @@ def sessions(here: bool, limit: int, every: bool, as_json: bool) -> None:
     "--older-than", "age", metavar="AGE", required=True, help="For how long nobody has used them: 12h, 30d, 8w."
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted, and delete nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask first; needed with --json, and where nobody can be asked.")
 @json_option
-def prune(age: str, dry_run: bool, as_json: bool) -> None:
+def prune(age: str, dry_run: bool, yes: bool, as_json: bool) -> int:
     """Delete old sessions from the listing, with their images, their documents, and what undo has kept for them.
 
-    One that is open stays, and so does one whose last turn was interrupted or is suspended. The journal is
-    append-only: it keeps what was said, and `strongroom verify` finds it whole.
+    You see how many, how much and how old, and are asked. One that is open stays, and so does one whose last turn was
+    interrupted or is suspended. The journal is append-only: it keeps what was said, and `strongroom verify` finds it
+    whole.
 
     \b
       strongroom prune --older-than 30d --dry-run
       strongroom prune --older-than 30d
+      strongroom prune --older-than 8w --yes --json
     """
     from supervisor.clients import prune as program
 
-    found = program.prune(settings(), program.seconds_of(age), dry_run=dry_run)
-    put_answer(program.document(found), program.told(found, dry_run=dry_run), as_json=as_json)
+    seconds = program.seconds_of(age)
+    if not (dry_run or yes) and (as_json or not attended()):
+        raise click.UsageError("Nobody can be asked. Use --yes to delete, or --dry-run to see what would be deleted.")
+
+    def agrees(found: "Pruned") -> bool:
+        if dry_run or yes:
+            return not dry_run
+        put(program.listing(found, _LISTED))
+        return click.confirm("Delete them? Undo data and images cannot be had back.")
+
+    found = program.prune(settings(), seconds, agrees)
+    if found.going and not (found.deleted or dry_run):
+        click.echo("nothing was deleted", err=True)
+        return 1
+    text = program.summary(found) if found.deleted and not yes else program.listing(found)
+    put_answer(program.document(found), text, as_json=as_json)
+    return 0
 
 
 @click.command()

@@ -82,6 +82,11 @@ def on_terminal() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()
 
 
+def attended() -> bool:
+    """Say whether a person is there who sees what is printed, and can be asked."""
+    return sys.stdin is not None and sys.stdin.isatty() and on_terminal()
+
+
 def report_page(settings: "Settings") -> "ReportPage":
     """Return the page of a report on standard output."""
     import shutil

@@ -2,14 +2,13 @@
 
 import datetime as dt
 import os
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from supervisor.cli.shared import (
+    attended,
     json_option,
-    on_terminal,
     put,
     put_answer,
     rule_argument,
@@ -65,9 +64,7 @@ def undo(call: str | None, turn: bool, whole: bool, session: str | None, force: 
 
 def _agreed() -> bool:
     """Ask the person, if one is there; a script has said what it wants."""
-    if sys.stdin is None or not sys.stdin.isatty() or not on_terminal():
-        return True
-    return click.confirm("Undo this?")
+    return not attended() or click.confirm("Undo this?")
 
 
 @click.group(invoke_without_command=True)

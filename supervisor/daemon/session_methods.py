@@ -11,9 +11,9 @@ from supervisor.daemon import responses
 from supervisor.daemon.method import MethodContext, method
 from supervisor.daemon.protocol.connection import ClientRequest, RequestError
 from supervisor.daemon.responses import absolute, checked_text, invalid, session_options
+from supervisor.daemon.sessions.deletion import delete, prune
 from supervisor.daemon.sessions.journal_reader import replay
 from supervisor.daemon.sessions.open_session import OpenSession
-from supervisor.daemon.sessions.pruning import prune
 from supervisor.daemon.sessions.settling import settle_remains
 from supervisor.daemon.turn_methods import COMMANDS
 from supervisor.errors import ConfigError
@@ -91,7 +91,7 @@ async def _close(context: MethodContext, _request: ClientRequest, params: schema
 
 @method("session/delete", schema.SessionParams, schema.Object)
 async def _delete(context: MethodContext, _request: ClientRequest, params: schema.SessionParams) -> schema.Object:
-    await context.registry.delete(checked_text(params.session_id, "sessionId"))
+    await delete(context.registry, checked_text(params.session_id, "sessionId"))
     return schema.Object()
 
 
@@ -99,7 +99,7 @@ async def _delete(context: MethodContext, _request: ClientRequest, params: schem
 async def _prune(
     context: MethodContext, _request: ClientRequest, params: extensions.PruneParams
 ) -> extensions.PruneResult:
-    return extensions.PruneResult(await prune(context.registry, params.before, dry_run=params.dry_run))
+    return extensions.PruneResult(await prune(context.registry, params.before, params.delete))
 
 
 @method("session/set_mode", schema.SetModeParams, schema.Object)

@@ -164,6 +164,21 @@ class ContentStore:
             if marks:
                 self._tidy()
 
+    def sizes(self) -> dict[str, int]:
+        """Return the bytes of what each session alone has named, by its plain id."""
+        named: dict[str, list[str]] = {}
+        with suppress(OSError):
+            for name in os.listdir(self.directory):
+                digest, _, session = name.partition(".")
+                if session and _DIGEST.fullmatch(digest):
+                    named.setdefault(digest, []).append(session)
+        found: dict[str, int] = {}
+        for digest, sessions in named.items():
+            if len(sessions) == 1:
+                with suppress(OSError):
+                    found[sessions[0]] = found.get(sessions[0], 0) + self.path(digest).lstat().st_size
+        return found
+
     def tidy(self) -> None:
         """Remove what killed processes left, what no session names, and the oldest while there is too much."""
         with self._changing:

@@ -19,7 +19,7 @@ _TITLE: Final = 100
 """Characters of a line's title."""
 
 
-class SessionLine(msgspec.Struct, frozen=True):
+class SessionLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """One session in a listing."""
 
     session: str

@@ -99,6 +99,18 @@ class PackStore:
                 if name.startswith(beginning_of(session, *call)) and is_pack(name):
                     self.drop(name)
 
+    def sizes(self) -> dict[str, int]:
+        """Return the bytes on the disk of each session's packs, by its plain id."""
+        found: dict[str, int] = {}
+        with suppress(OSError), os.scandir(self.directory) as entries:
+            for entry in entries:
+                if is_pack(entry.name):
+                    with suppress(OSError):
+                        size = entry.stat(follow_symlinks=False).st_blocks * 512
+                        session = entry.name.partition(".")[0]
+                        found[session] = found.get(session, 0) + size
+        return found
+
     def decided(self, pack: str) -> None:
         """Note that the journal names a pack."""
         with suppress(OSError):

@@ -55,6 +55,15 @@ class OpeningRight:
                 raise RequestError(jsonrpc.INVALID_REQUEST, why, "busy")
             await trio.sleep(_STEP)
 
+    @asynccontextmanager
+    async def leased(self, session_id: str, patience: float = _LEASE_PATIENCE) -> AsyncIterator[None]:
+        """Do so meanwhile; raises likewise."""
+        await self.lease(session_id, patience)
+        try:
+            yield
+        finally:
+            self.release(session_id)
+
     @contextmanager
     def released_unless_open(self, session_id: str) -> Iterator[None]:
         """Give a session back to other processes where it could not be opened."""

@@ -5,7 +5,6 @@ session open (a lease, which the kernel ends with the process).
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -28,7 +27,6 @@ from supervisor.daemon.sessions.opening_right import OpeningRight
 from supervisor.daemon.sessions.subscribers import Subscribers
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import SessionDeleted, TurnStarted
-from supervisor.journal.index import SessionIndex, Summary
 from supervisor.session.earlier_session import EarlierSession, new_session, settle_earlier
 from supervisor.session.leases import Leases
 from supervisor.session.resources import SessionResources
@@ -57,7 +55,8 @@ class SessionRegistry:
         self.opening_right = OpeningRight(leases, self.sessions.__contains__)
         """Who has it keeps a session from being opened, and deleted."""
         resources.ledger.runs_elsewhere = leases.held_elsewhere
-        self._closing_tasks = ClosingTasks(nursery)
+        self.closing_tasks = ClosingTasks(nursery)
+        """Close and delete, whoever waits for that."""
 
     @property
     def settings(self) -> Settings:
@@ -67,14 +66,14 @@ class SessionRegistry:
     @property
     def busy(self) -> bool:
         """Whether a turn or a call runs anywhere, or a session is being closed or deleted."""
-        return bool(self._closing_tasks) or any(session.busy for session in self.sessions.values())
+        return bool(self.closing_tasks) or any(session.busy for session in self.sessions.values())
 
     async def wait_until_idle(self) -> None:
         """Return when nothing runs."""
         while self.busy:
             for session in tuple(self.sessions.values()):
                 await session.wait_until_idle()
-            await self._closing_tasks.done()
+            await self.closing_tasks.done()
 
     async def open(
         self, cwd: str, options: extensions.SessionOptions, keys: Mapping[str, str] = NOTHING_TOLD
@@ -227,15 +226,15 @@ class SessionRegistry:
             RequestError, ConfigError, JournalError: as `reopen`.
         """
         async with self.opening_right.alone(session_id):
-            if session_id in self.sessions:
-                return
-            await self.opening_right.lease(session_id)
-            try:
-                earlier, _projection = await self._earlier(session_id)
-                profile = from_journal(earlier, self.settings).last_profile(self.settings, earlier)
-                await settle_earlier(earlier, self.resources.writer, self.resources.pools(profile), lambda _event: None)
-            finally:
-                self.opening_right.release(session_id)
+            if session_id not in self.sessions:
+                async with self.opening_right.leased(session_id):
+                    await self.settle_alone(session_id)
+
+    async def settle_alone(self, session_id: str) -> None:
+        """Do so for the caller, who alone has the session; raises likewise."""
+        earlier, _projection = await self._earlier(session_id)
+        profile = from_journal(earlier, self.settings).last_profile(self.settings, earlier)
+        await settle_earlier(earlier, self.resources.writer, self.resources.pools(profile), lambda _event: None)
 
     def _start(
         self,
@@ -268,43 +267,6 @@ class SessionRegistry:
         self.sessions[session.id] = started
         return started
 
-    async def delete(self, session_id: str) -> None:
-        """Hide a session from listings, and remove what is kept for it, after what runs in it was cancelled.
-
-        One that is hidden already, or that never was, is no error ("Semantics" of session/delete). Cancelling the
-        caller leaves it going on.
-
-        Raises:
-            JournalError: it cannot be recorded.
-        """
-        await self._closing_tasks.run("delete", session_id, partial(self._delete, session_id))
-
-    async def _delete(self, session_id: str) -> None:
-        def known(index: SessionIndex) -> list[Summary]:
-            found = index.get(session_id)
-            return [found] if found is not None and not found.deleted else []
-
-        if await self.reader.index(known):
-            async with self.opening_right.alone(session_id):  # and nobody opens it again before it is recorded
-                if (session := self.sessions.get(session_id)) is not None:
-                    await self._close(session)
-                await self.hide(session_id)
-
-    async def hide(self, session_id: str) -> None:
-        """Record that a session is deleted, and remove what is kept for it. The journal forgets nothing.
-
-        The caller alone has the session, which is not open.
-
-        Raises:
-            JournalError: it cannot be recorded; all is as it was.
-        """
-        await self.resources.writer.append(session_id, SessionDeleted())
-        if (made := self.resources.services.rule_store) is not None:
-            with suppress(ConfigError):  # then they stay listed, and count in no session
-                made.end(session_id)
-        for kept in (self.resources.contents.forget, self.resources.packs.forget):
-            await trio.to_thread.run_sync(kept, session_id)
-
     async def close(self, session_id: str) -> None:
         """Cancel what runs in a session and close it; what it said stays in the journal.
 
@@ -312,9 +274,10 @@ class SessionRegistry:
         """
         session = self.sessions.get(session_id)
         if session is not None:
-            await self._closing_tasks.run("close", session_id, partial(self._close, session))
+            await self.closing_tasks.run("close", session_id, partial(self.close_alone, session))
 
-    async def _close(self, session: OpenSession) -> None:
+    async def close_alone(self, session: OpenSession) -> None:
+        """Do so; nobody else does meanwhile."""
         session.closing = True
         session.cut()
         await session.wait_until_idle()

@@ -10,7 +10,7 @@ import pytest
 
 from tests.forked import ForkedStrongroom
 from tests.supervisor.command import Strongroom
-from tests.supervisor.histories import Line, call, fault_in_history, script
+from tests.supervisor.histories import Line, call, fault_in_history, opening_fact, script
 
 EVIL: Final = "\x1b]0;owned\x07\x9b31m \u202eevil\r\x7f\ue000"
 
@@ -56,15 +56,22 @@ def test_sessions_are_listed_oldest_first(lived: Strongroom) -> None:
     assert (first["profile"], first["turns"], first["state"]) == ("vault", 2, "error")
     assert first["root"] == str(lived.folder / "root")
     assert (second["turns"], second["state"], second["model"]) == (0, "-", "")
-    limited, whole = lived.run("sessions", "--limit", "1", "--json"), lived.run("sessions", "--limit", "1", "--all")
-    assert (limited.json, limited.err) == ([second], "1 more before these; --all lists all\n")
-    assert (len(whole.out.splitlines()), whole.err) == (2, "")
+    limited, whole = lived.run("sessions", "--limit", "1", "--json"), lived.run("sessions", "--limit", "1")
+    assert (limited.json, limited.err) == ([second], "")
+    assert (whole.out.count(second["session"]), whole.err) == (1, "1 more before these; --all lists all\n")
     assert lived.run("sessions", "--here").out == ""
 
 
-def test_calls_on_a_root_are_one_row(tampered: Strongroom) -> None:
+def test_calls_on_a_root_are_one_row_but_for_scripts_and_where_all_are_wanted(tampered: Strongroom) -> None:
     assert tampered.run("call", "read_file", '{"path": "a.txt"}', "--root", "root").code == 0
     assert tampered.run("sessions").out.endswith("2 calls: read_file (in 2 sessions)\n")
+    assert len(tampered.run("sessions", "--all").out.splitlines()) == 3
+    rows = tampered.run("sessions", "--json").json
+    assert [(each["turns"], "folded" in each) for each in rows] == [(2, False), (0, False), (0, False)]
+    for each in range(25):
+        tampered.record(f"more-{each}", opening_fact(tampered.folder))
+    assert len(tampered.run("sessions", "--json").json) == 28
+    assert len(tampered.run("sessions").out.splitlines()) == 20
 
 
 def test_without_a_journal_there_is_nothing_to_list_show_or_verify(strongroom: Strongroom) -> None:

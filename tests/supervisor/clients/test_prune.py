@@ -1,7 +1,8 @@
 """`strongroom prune`: what goes with an old session, and which ones stay."""
 
+import os
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +23,7 @@ from supervisor.journal.facts import (
 from supervisor.session.leases import Leases
 from tests.daemon_process import DaemonProcess, Lines
 from tests.forked import ForkedStrongroom
+from tests.supervisor.command import finished
 from tests.supervisor.histories import opening_fact
 from workers.changes.effects import Change, Effects, NodeState
 
@@ -41,6 +43,7 @@ OLD: Final[dict[str, tuple[Fact, ...]]] = {
     "empty": (),
     "interrupted": (TurnStarted(1, "go"),),
     "suspended": (TurnStarted(1, "go"), TurnSuspended(1, "loop", "why")),
+    "damaged": (TurnStarted(1, "go"),),
     "unsettled": CHANGED,
     "elsewhere": (),
     "here": (),
@@ -48,6 +51,7 @@ OLD: Final[dict[str, tuple[Fact, ...]]] = {
 STAY: Final = {
     "interrupted": "its last turn was interrupted",
     "suspended": "its last turn is suspended",
+    "damaged": "how it ended cannot be read",
     "unsettled": "a change that it made has no end yet",
     "elsewhere": "it is open in another process",
     "here": "it is open",
@@ -66,28 +70,58 @@ def test_old_sessions_go_with_what_is_kept_for_them_and_those_in_use_stay(
         earlier.setattr("time.time", lambda: then)
         for session, facts in OLD.items():
             daemon.record(session, opening_fact(root), *facts)
+        earlier.setattr("supervisor.journal.facts.encode", lambda _fact: b"{}")
+        daemon.record("damaged", TurnEnded(1, "ok", ""))
     daemon.record("new", opening_fact(root))
     for directory in (daemon.settings.packs, daemon.settings.contents):
         directory.mkdir(exist_ok=True)
-    digest = "a" * 64
-    packs, contents = ["done.c.1", "done2.c.1"], [digest, f"{digest}.done"]
+    alone, shared = "a" * 64, "b" * 64
+    packs = ["done.c.1", "done2.c.1"]
+    contents = [alone, f"{alone}.done", shared, f"{shared}.done", f"{shared}.new"]
     for path in (*map(daemon.settings.packs.joinpath, packs), *map(daemon.settings.contents.joinpath, contents)):
         path.touch()
+    (daemon.settings.contents / alone).write_bytes(bytes(5000))
     command = ForkedStrongroom(daemon.home, daemon.folder)
     client.resume("here")
     with closing(Leases.open(daemon.home)) as others:
         assert others.acquire("elsewhere")
         dry = command.run("prune", "--older-than", "30d", "--dry-run", "--json").json
+        command.run("prune", "--older-than", "30d").assert_refused("--yes", "--dry-run")
+        command.run("prune", "--older-than", "30d", "--json").assert_refused("--yes")
+        assert answered(command, b"n\n")[0] == 1
         assert kept(daemon) == sorted([*packs, *contents])
         assert not [fact for fact in daemon.facts if isinstance(fact, SessionDeleted)]
-        done = command.run("prune", "--older-than", "30d")
+        code, shown = answered(command, b"y\n")
     assert {each["session_id"]: each["stays"] for each in dry} == dict.fromkeys(OLD, "") | STAY
-    assert done.out.splitlines()[-1] == "2 deleted, 5 stay"
-    assert "\x1b" not in done.out
-    assert kept(daemon) == ["done2.c.1"]
+    assert {each["session_id"]: each["kept"] for each in dry if each["kept"]} == {"done": 5000}
+    for sentence in (
+        "2 sessions would be deleted, last used between ",
+        " with 5.0 kB of images",
+        "; 6 stay",
+        "Delete them?",
+    ):
+        assert sentence in shown
+    assert (code, "2 sessions deleted, last used between " in shown, "\x1b" in shown) == (0, True, False)
+    assert kept(daemon) == [shared, f"{shared}.new", "done2.c.1"]
     listed = [each["session"] for each in command.run("sessions", "--json").json]
     assert sorted(listed) == sorted([*STAY, "new"])
-    assert command.run("prune", "--older-than", "41d").out == "0 deleted, 0 stay\n"
+    none = command.run("prune", "--older-than", "41d", "--yes")
+    assert (none.code, none.out) == (0, "0 sessions would be deleted\n")
+    assert daemon.verdict.broken_at == 0
+
+
+def answered(command: ForkedStrongroom, typed: bytes) -> tuple[int, str]:
+    """Prune on a terminal, where something is typed; return the exit code, and what was to be seen."""
+    ours, terminal = os.openpty()
+    process = command.begin(("prune", "--older-than", "30d"), ("supervisor",), (), terminal, terminal)
+    os.close(terminal)
+    os.write(ours, typed)
+    done, shown = finished(process), b""
+    with suppress(OSError):  # the terminal's end
+        while more := os.read(ours, 2**16):
+            shown += more
+    os.close(ours)
+    return done.code, shown.decode() + done.err
 
 
 @pytest.mark.parametrize("age", ["", "d", "30", "-1d", "1.5d", "30 d", "30m", "\u0663d", "9999999d"])

@@ -1,5 +1,6 @@
 """A session whose end was begun is ended, also when nobody waits for that any more."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -8,12 +9,15 @@ from trio.testing import wait_all_tasks_blocked
 
 from supervisor.acp import extensions
 from supervisor.daemon.protocol.connection import RequestError
+from supervisor.daemon.sessions.deletion import delete
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.daemon.sessions.registry import SessionRegistry
-from supervisor.journal.facts import SessionDeleted
+from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, SessionDeleted
 from supervisor.session.leases import Leases
 from tests.supervisor.command import HANG_GUARD
 from tests.supervisor.daemon.harness import Undo
+from tests.supervisor.histories import opening_fact
+from workers.changes.effects import Change, Effects, NodeState
 
 
 @pytest.fixture
@@ -30,7 +34,7 @@ async def given_up(registry: SessionRegistry, session: OpenSession, method: str)
             nursery.start_soon(undo.run, session)
             await wait_all_tasks_blocked()
             async with trio.open_nursery() as asking:
-                asking.start_soon(getattr(registry, method), session.id)
+                asking.start_soon(partial(delete, registry) if method == "delete" else registry.close, session.id)
                 await wait_all_tasks_blocked()
                 asking.cancel_scope.cancel()
             undo.may_go_on.set()
@@ -72,13 +76,40 @@ async def test_a_session_that_is_being_deleted_is_not_opened_again(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(undo.run, session)
             await wait_all_tasks_blocked()
-            nursery.start_soon(registry.delete, session.id)
+            nursery.start_soon(delete, registry, session.id)
             while not session.closing:
                 await trio.lowlevel.checkpoint()
             nursery.start_soon(_is_not_found, registry, session.id)
             await wait_all_tasks_blocked()
             undo.may_go_on.set()
     assert not registry.sessions
+
+
+async def test_a_session_of_another_process_is_not_deleted(registry: SessionRegistry, root: Path) -> None:
+    await registry.resources.writer.append("s", opening_fact(root))
+    with Leases.open(registry.settings.home) as others, trio.fail_after(HANG_GUARD):
+        assert others.acquire("s")
+        with pytest.raises(RequestError, match="another process"):
+            await delete(registry, "s")
+    assert len(registry.resources.writer.journal.of_session("s")) == 1
+
+
+@pytest.mark.parametrize(("place", "ends", "kept"), [("", ["worker_crashed"], False), ("gone", [], True)])
+async def test_a_commit_that_was_cut_off_is_settled_before_its_session_is_deleted_or_its_pack_stays(
+    registry: SessionRegistry, root: Path, place: str, ends: list[str], kept: bool
+) -> None:
+    with registry.resources.packs.begin("s", "c") as begun:
+        pack = begun.finish()
+    effects = Effects((Change("x", "added", after=NodeState("file", 0o644)),), {"added": 1}, b"")
+    started = CallStarted(0, "c", "write_file", "{}", True, "allow", "", rehearsed=True)
+    decided = CallDecided(0, "c", "allow", "", True, effects, kept=pack)
+    await registry.resources.writer.append("s", opening_fact(root / place), started, decided)
+    with trio.fail_after(HANG_GUARD):
+        await delete(registry, "s")
+    _, _, _, *settled, deleted = (entry.fact for entry in registry.resources.writer.journal.of_session("s"))
+    assert [fact.kind for fact in settled if isinstance(fact, CallEnded)] == ends
+    assert (len(settled), isinstance(deleted, SessionDeleted)) == (len(ends), True)
+    assert registry.resources.packs.holds(pack) == kept
 
 
 async def _is_not_found(registry: SessionRegistry, session_id: str) -> None:
