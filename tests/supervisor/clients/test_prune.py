@@ -88,6 +88,7 @@ def test_old_sessions_go_with_what_is_kept_for_them_and_those_in_use_stay(
         dry = command.run("prune", "--older-than", "30d", "--dry-run", "--json").json
         command.run("prune", "--older-than", "30d").assert_refused("--yes", "--dry-run")
         command.run("prune", "--older-than", "30d", "--json").assert_refused("--yes")
+        assert client.request("_strongroom/prune", {"before": time.time(), "delete": []})["sessions"] == []
         assert answered(command, b"n\n")[0] == 1
         assert kept(daemon) == sorted([*packs, *contents])
         assert not [fact for fact in daemon.facts if isinstance(fact, SessionDeleted)]
