@@ -44,6 +44,7 @@ from supervisor.journal.facts import (
 )
 from supervisor.journal.index import utc
 from supervisor.journal.journal import JournalEntry
+from supervisor.reports.session_parts import CallPart, SessionPart, session_parts
 from supervisor.tools.content_words import described, refusal_notice
 from supervisor.tools.outcomes import availability_notice
 
@@ -62,6 +63,8 @@ _DAMAGES: Final[Mapping[str, str]] = MappingProxyType(
         "unreadable": "row {row} of the journal cannot be read",
     }
 )
+OPEN: Final = "open: this turn has no end"
+ENDLESS: Final = "no outcome: it is still running, or its end was not recorded"
 _NAMED: Final = 3
 """Names that are told of what a call has changed."""
 
@@ -69,33 +72,52 @@ _NAMED: Final = 3
 def session_text(entries: Sequence[JournalEntry], page: ReportPage) -> str:
     """Return an account whose lines cannot be mistaken: only what Strongroom says itself stands at the margin."""
     lines: list[str] = []
-    running: dict[str, list[str]] = {}
-    for entry in entries:
-        fact = entry.fact
-        lines += [f"({_DAMAGES[entry.damage].format(row=entry.seq)})"] if entry.damage else []
-        match fact:
-            case SessionOpened():
-                lines.append(f"session {entries[0].session}, {_profile_and_model(fact)}")
+    for part in session_parts(entries):
+        lines += [f"({damage})" for damage in damages(part)]
+        match part:
+            case CallPart():
+                lines += _lines_of_call(part, page)
+            case JournalEntry(fact=SessionOpened() as fact):
+                lines.append(f"session {part.session}, {profile_and_model(fact)}")
                 lines.append(f"root {one_line(fact.context.working_directory, 4096)}")
-            case TurnStarted():
+            case JournalEntry(fact=TurnStarted() as fact):
                 lines += ["", *_prefixed("> ", "\n".join(f"[{described(each)}]" for each in fact.contents))]
                 lines += _prefixed("> ", fact.text)
-            case Replied() | ReplyCut() | ModelRetried():
+            case JournalEntry(fact=Replied() | ReplyCut() | ModelRetried() as fact):
                 lines += _reply_lines(fact)
-            case CallStarted():
-                running[fact.call] = _call_lines(fact, running.get(fact.call, []))
-            case CallDecided():
-                running.setdefault(fact.call, []).extend((*_decision_lines(fact), *_differences(fact, page)))
-            case CallEnded():
-                lines += running.pop(fact.call, [f"* {one_line(fact.tool, _WIDTH)} ({one_line(fact.call, _WIDTH)})"])
-                lines += _outcome_lines(fact, page)
             case _:
-                lines += [f"({note})" for note in _notes(fact)]
-    for call in running.values():
-        lines += [*call, "    (no outcome: it is still running, or its end was not recorded)"]
-    if Transcript(entry.fact for entry in entries).open_turn is not None:
-        lines.append("(open: this turn has no end)")
+                lines += [f"({note})" for note in notes(part.fact)]
+    if is_open(entries):
+        lines.append(f"({OPEN})")
     return "\n".join(lines)
+
+
+def is_open(entries: Sequence[JournalEntry]) -> bool:
+    """Say whether a turn of a session has no end."""
+    return Transcript(entry.fact for entry in entries).open_turn is not None
+
+
+def damages(part: SessionPart) -> Iterator[str]:
+    """Yield what is said of rows that are not what was written."""
+    for entry in part.entries if isinstance(part, CallPart) else (part,):
+        if entry.damage:
+            yield _DAMAGES[entry.damage].format(row=entry.seq)
+
+
+def _lines_of_call(part: CallPart, page: ReportPage) -> Iterator[str]:
+    if part.started is None and part.ended is not None:
+        yield f"* {one_line(part.ended.tool, _WIDTH)} ({one_line(part.call, _WIDTH)})"
+    for entry in part.entries:
+        match entry.fact:
+            case CallStarted() as fact:
+                yield from _call_lines(fact)
+            case CallDecided() as fact:
+                yield from (f"    {line}" for line in decision_lines(fact))
+                yield from _differences(fact, page)
+            case CallEnded() as fact:
+                yield from _outcome_lines(fact, page)
+    if part.ended is None:
+        yield f"    ({ENDLESS})"
 
 
 def _reply_lines(fact: Replied | ReplyCut | ModelRetried) -> list[str]:
@@ -103,15 +125,15 @@ def _reply_lines(fact: Replied | ReplyCut | ModelRetried) -> list[str]:
     if isinstance(fact, Replied):
         return _prefixed("  ", message_text(fact.content).strip())
     cut = [*_prefixed("  ", fact.text.strip()), "(the reply was cut here)"] if fact.text else []
-    return [*cut, *(f"({note})" for note in _notes(fact))]
+    return [*cut, *(f"({note})" for note in notes(fact))]
 
 
-def _notes(fact: Fact) -> list[str]:
+def notes(fact: Fact) -> list[str]:
     """Return what is said of a fact that is neither a line, a reply nor a call."""
     match fact:
         case SessionChanged():
             root = one_line(fact.context.working_directory, 4096)
-            return [f"from here on {_profile_and_model(fact)}", f"and the root {root}"]
+            return [f"from here on {profile_and_model(fact)}", f"and the root {root}"]
         case SessionDeleted():
             return ["deleted: no listing shows this session"]
         case TurnResumed():
@@ -170,26 +192,33 @@ def _besides(
     return f"asked the model again after {fact.kind}: {one_line(fact.message, _WIDTH)}"
 
 
-def _profile_and_model(fact: SessionOpened | SessionChanged) -> str:
+def profile_and_model(fact: SessionOpened | SessionChanged) -> str:
+    """Return what a session works with from here on."""
     return one_line(f"profile {fact.profile}, model {fact.model or 'none'}", _WIDTH * 2)
 
 
-def _call_lines(fact: CallStarted, before: list[str]) -> list[str]:
+def _call_lines(fact: CallStarted) -> list[str]:
     """Return what is shown of a call before its outcome: what was asked, and a person's part in it."""
     if fact.again:
-        return [*before, f"    again, with {one_line(effective(fact), _WIDTH)}"]
+        return [f"    again, with {one_line(effective(fact), _WIDTH)}"]
     asked = f"{one_line(fact.tool, _WIDTH)} {one_line(fact.arguments, _WIDTH)}"
+    return [f"* {asked} ({caption(fact)})", *(f"    {line}" for line in person_lines(fact))]
+
+
+def caption(fact: CallStarted) -> str:
+    """Return a call's id, and who typed it if somebody did."""
     typed = f", typed by {one_line(fact.typed_by, _WIDTH)}" if fact.typed_by else ""
-    lines = [f"* {asked} ({one_line(fact.call, _WIDTH)}{typed})"]
+    return f"{one_line(fact.call, _WIDTH)}{typed}"
+
+
+def person_lines(fact: CallStarted) -> list[str]:
+    """Return what a person has done to a call before it started."""
     who = one_line(fact.decided_by, _WIDTH) or "the person"
-    if fact.edited is not None:
-        lines.append(f"    {who} changed it to: {one_line(fact.edited, _WIDTH)}")
-    if fact.remark:
-        lines.append(f"    {who} said: {one_line(fact.remark, _WIDTH)}")
-    return lines
+    lines = [f"{who} changed it to: {one_line(fact.edited, _WIDTH)}"] if fact.edited is not None else []
+    return [*lines, f"{who} said: {one_line(fact.remark, _WIDTH)}"] if fact.remark else lines
 
 
-def _decision_lines(fact: CallDecided) -> list[str]:
+def decision_lines(fact: CallDecided) -> list[str]:
     """Return what is shown of a rehearsal, and of what was decided about it."""
     who = one_line(fact.decided_by, _WIDTH)
     by = f" by {who}" if who else ""
@@ -197,8 +226,8 @@ def _decision_lines(fact: CallDecided) -> list[str]:
     parts += [_changes(fact), one_line(fact.cannot_undo, _WIDTH) if fact.committed else ""]
     if fact.network and not fact.committed and (fact.approved or fact.effects is None):
         parts = [f"allowed to use the network{by}"]
-    lines = [f"    {', '.join(filter(None, parts))}"]
-    return [*lines, f"    {who or 'the person'} said: {one_line(fact.remark, _WIDTH)}"] if fact.remark else lines
+    lines = [", ".join(filter(None, parts))]
+    return [*lines, f"{who or 'the person'} said: {one_line(fact.remark, _WIDTH)}"] if fact.remark else lines
 
 
 def _differences(fact: CallDecided, page: ReportPage) -> Iterator[str]:
