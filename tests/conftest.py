@@ -43,7 +43,7 @@ TIERS: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
             *("supervisor/journal/test_database_files.py", "test_package.py"),
             *("supervisor/pool/test_calls.py", "supervisor/daemon/sessions/test_open_session.py"),
             *("supervisor/daemon/sessions/test_repositories.py", "supervisor/daemon/protocol/test_connection.py"),
-            *("supervisor/cli/test_sessions_prune_history_why_verify.py", "workers/shell/test_command_proposal.py"),
+            *("supervisor/cli/test_history_export_why_verify.py", "workers/shell/test_command_proposal.py"),
             *("workers/shell/test_life.py", "workers/search/test_life.py", "workers/web/test_prepare.py"),
             *("supervisor/tools/test_every_effect.py", "workers/restore/test_settlement.py"),
         ),

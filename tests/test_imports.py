@@ -82,6 +82,7 @@ LIBRARIES: Final = {
     "supervisor.agent.models.ollama_api": {"httpx2"},
     "supervisor.agent.models.server": {"certifi"},
     "supervisor.display.code_tones": {"pygments"},
+    "supervisor.reports.markdown_html": {"markdown_it"},
     "supervisor.clients.console": {"msgspec", "prompt_toolkit", "rich"},
     "supervisor.clients": {"msgspec"},
     "supervisor.acp": {"msgspec"},

@@ -21,11 +21,12 @@ from supervisor.version import VERSION
 _MODULES: Final = (
     "batch_call",
     "console_acp_daemon",
+    "history_export_why_verify",
     "init_completion",
     "login_logout",
     "models",
     "prompt",
-    "sessions_prune_history_why_verify",
+    "sessions_prune",
     "status_tools_doctor",
     "undo_rules",
 )

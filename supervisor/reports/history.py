@@ -81,6 +81,18 @@ def _as_anthropic(entries: Sequence[JournalEntry], store: ContentStore) -> str:
     return document(inlined(request, request.messages))
 
 
+def _as_html(entries: Sequence[JournalEntry], store: ContentStore) -> str:
+    from supervisor.reports.session_html import session_html
+
+    return session_html(entries, store)
+
+
+def _as_markdown(entries: Sequence[JournalEntry], _store: ContentStore) -> str:
+    from supervisor.reports.session_markdown import session_markdown
+
+    return session_markdown(entries)
+
+
 def _as_gemini(entries: Sequence[JournalEntry], store: ContentStore) -> str:
     """Return what Gemini would be sent as `contents`; a model that is none stands for the newest."""
     request = _messages(entries, store, CONTENTS)
@@ -91,7 +103,7 @@ def _as_gemini(entries: Sequence[JournalEntry], store: ContentStore) -> str:
 
 
 FORMATS: Final[Mapping[str, Callable[[Sequence[JournalEntry], ContentStore], str]]] = MappingProxyType(
-    {"json": _as_json, "anthropic": _as_anthropic, "gemini": _as_gemini}
+    {"json": _as_json, "anthropic": _as_anthropic, "gemini": _as_gemini, "html": _as_html, "markdown": _as_markdown}
 )
 
 

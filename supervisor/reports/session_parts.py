@@ -35,13 +35,12 @@ def session_parts(entries: Iterable[JournalEntry]) -> Iterator[SessionPart]:
     """Yield the parts of a session."""
     running: dict[str, CallPart] = {}
     for entry in entries:
-        match entry.fact:
-            case CallStarted(call=call) | CallDecided(call=call):
-                running.setdefault(call, CallPart(call, [])).entries.append(entry)
-            case CallEnded(call=call):
-                part = running.pop(call, None) or CallPart(call, [])
-                part.entries.append(entry)
-                yield part
-            case _:
-                yield entry
+        fact = entry.fact
+        if not isinstance(fact, CallStarted | CallDecided | CallEnded):
+            yield entry
+            continue
+        part = running.setdefault(fact.call, CallPart(fact.call, []))
+        part.entries.append(entry)
+        if isinstance(fact, CallEnded):
+            yield running.pop(fact.call)
     yield from running.values()

@@ -76,7 +76,7 @@ PROMISES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "no byte of a model, file, page or command reaches the terminal unescaped": (
         "supervisor/display/test_escape.py::test_nothing_that_a_terminal_acts_on_is_left_of_any_character",
-        "supervisor/cli/test_sessions_prune_history_why_verify.py::test_no_report_hands_control_characters_to_a_terminal",
+        "supervisor/cli/test_history_export_why_verify.py::test_no_report_hands_control_characters_to_a_terminal",
         "supervisor/pool/test_restarts.py::test_the_last_words_of_a_worker_are_logged_and_cannot_move_the_terminal",
     ),
     "hostile text in files, pages or output changes no decision": (

@@ -47,7 +47,7 @@ class SessionLink:
         self.cancelling = False
         """Whether the person has cancelled the turn that runs."""
         self.cwd = os.getcwd()
-        self._settings = settings
+        self.settings = settings
         self._connecting: Connecting | None = connecting
         self._bound: Connecting | None = None
         """Whose events are heard; those of a closed connection are dropped."""
@@ -133,7 +133,7 @@ class SessionLink:
         return self._connected.link
 
     async def _connect(self) -> ConnectedDaemon:
-        bound, self._connecting = self._connecting or Connecting(self._settings), None
+        bound, self._connecting = self._connecting or Connecting(self.settings), None
         self._bound = bound
         connected = self._connected = await asyncio.wrap_future(bound.future)
         loop = asyncio.get_running_loop()

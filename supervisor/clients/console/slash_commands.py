@@ -3,9 +3,9 @@
 Rule: one row a command. A command shows its answer on the controller's screen; an error is one sentence.
 """
 
+import asyncio
 import difflib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
@@ -18,11 +18,8 @@ from supervisor.clients.console.status_bar import money, tokens
 from supervisor.clients.console.styled_text import call_document, full_document
 from supervisor.clients.console.typed_command import run_typed
 from supervisor.clients.console.undo_command import ARGUMENT, undo
-from supervisor.display.argument_text import argument_text
 from supervisor.display.columns import cut, table
-from supervisor.display.differences import painted
 from supervisor.display.escape import visible
-from supervisor.display.fragments import plain
 from supervisor.errors import StrongroomError
 
 _LISTED: Final = 20
@@ -30,7 +27,6 @@ _REVOKE_N: Final = 2
 """Words of `revoke N`."""
 _TITLE: Final = 60
 _THINKING: Final = "thinking"
-_FENCE: Final = "```"
 _KEYS: Final = (
     ("Enter", "send the line, or let it wait for the end of the turn; run the call that is shown, once it was read"),
     ("y", "say yes where Enter alone is none: protected or tracked names, the network, what is not shown"),
@@ -246,64 +242,11 @@ async def _cost(controller: SessionController, _argument: str) -> None:
 
 
 async def _export(controller: SessionController, argument: str) -> None:
-    path = Path(argument or f"strongroom-{controller.session}.md")
-    try:
-        path = path.expanduser()
-        _write_new(path, exported(controller))
-    except FileExistsError:
-        controller.say(f"{path} exists already, and stays as it is. Name another file: /export FILE", error=True)
-    except (OSError, RuntimeError, ValueError) as error:  # the home of nobody; a NUL
-        why = error.strerror if isinstance(error, OSError) else str(error).rstrip(".")
-        controller.say(f"{path} cannot be written: {why}.", error=True)
-    else:
-        controller.say(f"The conversation is in {path}.")
+    from supervisor.clients.export import export
 
-
-def _write_new(path: Path, text: str) -> None:
-    with open(path, "x", encoding="utf-8", errors="backslashreplace") as file:
-        file.write(text)
-
-
-def exported(controller: SessionController) -> str:
-    """Return the conversation as Markdown."""
-    facts = controller.state.facts
-    title = next((entry.text for entry in controller.state.entries if isinstance(entry, ShownPrompt)), "")
-    parts = [
-        f"# {cut(title, _TITLE) or 'Conversation'}\n",
-        f"Session {facts.session_id}, profile {facts.profile}, model {facts.model}, root {facts.root}\n",
-    ]
-    for entry in controller.state.entries:
-        match entry:
-            case ShownPrompt():
-                parts.append("\n".join(f"> {line}".rstrip() for line in entry.text.split("\n")) + "\n")
-            case ShownAnswer():
-                parts.append(entry.text.strip("\n") + "\n")
-            case Note():
-                parts.append(f"*{entry.text}*\n")
-            case ShownCall():
-                parts.append(exported_call(entry))
-    return "\n".join(parts)
-
-
-def exported_call(call: ShownCall) -> str:
-    """Return a call as an item of a list: its arguments, what came of it, and what it changed."""
-    how = call.status if not call.kind else f"{call.status}, {call.kind}"
-    arguments = call.edited if call.edited is not None else call.arguments
-    given = argument_text(arguments) if arguments else ""
-    changed = "\n".join(plain(line) for line in painted(call.differences, colour=False))
-    parts = [_fenced(given, ""), _fenced(call.output, ""), _fenced(changed, "diff")]
-    return "\n".join([f"- `{call.tool}` ({how})\n", *parts])
-
-
-def _fenced(text: str, language: str) -> str:
-    """Return a text in a fence that it cannot end, indented into a list item."""
-    if not text:
-        return ""
-    fence = _FENCE
-    while fence in text:
-        fence += "`"
-    lines = [f"{fence}{language}", *text.rstrip("\n").split("\n"), fence]
-    return "".join(f"  {line}\n" for line in lines)
+    form: Literal["html", "markdown"] = "html" if argument.endswith(".html") else "markdown"
+    written = await asyncio.to_thread(export, controller.settings, controller.session, form, argument or None)
+    controller.say(f"The conversation is in {written}.")
 
 
 async def _show(controller: SessionController, argument: str) -> None:
@@ -345,6 +288,8 @@ COMMANDS: Final[Mapping[str, SlashCommand]] = {
     "sessions": SlashCommand("", "the newest sessions", _sessions),
     "resume": SlashCommand("[ID]", "resume another session", _resume, leaves=True),
     "cost": SlashCommand("", "tokens and money", _cost),
-    "export": SlashCommand("[FILE]", "write the conversation to a file, as Markdown", _export),
+    "export": SlashCommand(
+        "[FILE]", "write the conversation to a file, as Markdown, or as a page where it ends in .html", _export
+    ),
     "quit": SlashCommand("", "leave; a running turn continues", _quit, leaves=True),
 }

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 COMMANDS: Final = [
     *("console", "batch", "call", "acp", "daemon"),
     *("status", "tools", "doctor"),
-    *("sessions", "prune", "history", "why", "rules", "verify"),
+    *("sessions", "prune", "history", "export", "why", "rules", "verify"),
     *("init", "completion", "login", "logout"),
 ]
 OK: Final = "read_file", '{"path": "a.txt"}'

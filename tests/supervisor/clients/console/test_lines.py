@@ -23,7 +23,6 @@ from supervisor.clients.console.shown import (
     ShownProposal,
     ShownThought,
 )
-from supervisor.clients.console.slash_commands import exported_call
 from supervisor.clients.console.status_bar import bar, money, progress, tokens
 from supervisor.clients.console.styled_text import call_document, lines_of
 from supervisor.display.columns import width
@@ -206,15 +205,6 @@ def test_what_was_shown_before_it_was_decided_is_not_shown_again() -> None:
     for expected in (False, True):  # the second time somebody asked for the history
         scrollback.show(edited())
         assert ("+x = " in scrollback.take()) == expected
-
-
-def test_an_export_has_the_difference_and_its_arguments_as_text() -> None:
-    call = edited()
-    call.arguments, call.output = '{"path": "a.py", "new": "x = 2\\ny = 3\\n"}', "Replaced 1 text."
-    text = exported_call(call)
-    assert "  path: a.py\n  new:\n    x = 2\n    y = 3\n" in text
-    assert "  ```diff\n  M notes/a.py  +1 -1\n  @@ -1,30 +1,30 @@\n  -x = 1\n  +x = 2\n" in text
-    assert "  Replaced 1 text.\n" in text
 
 
 def test_a_long_note_has_a_line_of_its_own() -> None:

@@ -127,22 +127,6 @@ def test_it_imports_nothing_for_terminals(home: Path, root: Path, daemon: FakeDa
     assert not loaded & {"prompt_toolkit", "rich", "trio", "anthropic", "sqlite3", "click"}
 
 
-def test_a_conversation_is_exported(run: Run, daemon: FakeDaemon, root: Path) -> None:
-    console = run("what is\n/export talk.md\n/export talk.md\n/show\n")
-    daemon.prompt()
-    daemon.tell(called(1, "read_file", '{"path": "a"}'), ended(1, "read_file", "```\nfenced\n"))
-    daemon.reply("It is **so**.")
-    done = console.result(HANG_GUARD)
-    text = (root.parent / "talk.md").read_text()
-    assert text.startswith("# what is\n")
-    assert "> what is\n" in text
-    assert "\n- `read_file` (completed)\n" in text
-    assert "\n  ````\n  ```\n  fenced\n  ````\n" in text
-    assert text.endswith("\nIt is **so**.\n")
-    assert "talk.md exists already, and stays as it is" in done.err
-    assert "#1 read_file  completed  0.25 s" in done.out
-
-
 def test_a_session_is_found_by_the_end_of_its_id(run: Run, daemon: FakeDaemon, root: Path) -> None:
     daemon.sessions = [schema.SessionInfo(session_id=SESSION, cwd=str(root), title="first")]
     daemon.history = [heard("first"), said("Hello.")]

@@ -11,9 +11,11 @@ import pytest
 
 from supervisor.acp import extensions, schema
 from supervisor.clients.console.answer_guard import BURST_S, QUIET_S
-from tests.supervisor.clients.console.fake_daemon import GO, FakeDaemon, called, ended, heard, said
+from supervisor.journal.facts import TurnStarted
+from tests.supervisor.clients.console.fake_daemon import GO, SESSION, FakeDaemon, called, ended, heard, said
 from tests.supervisor.clients.console.terminals import ALT_ENTER, END, ENTER, ESCAPE, INTERRUPT, Terminal, unexpected
-from tests.supervisor.command import wait_until
+from tests.supervisor.command import Home, wait_until
+from tests.supervisor.histories import opening_fact
 
 Open = Callable[..., Terminal]
 
@@ -637,11 +639,15 @@ def test_it_follows_the_terminal_s_size(console: Terminal, daemon: FakeDaemon) -
     assert console.until(boxed(100)).count("│ ls") == 1
 
 
-def test_commands_answer(ready: Terminal, daemon: FakeDaemon, root: Path) -> None:
+def test_commands_answer(ready: Terminal, daemon: FakeDaemon, home: Path, root: Path) -> None:
     ready.type("/modl" + ENTER, "Did you mean /model?")
     ready.type("/model" + ENTER, "*  offline")
     ready.type("/model claude-haiku-5-5" + ENTER, "The model is claude-haiku-5-5 now.")
+    Home(home, root.parent).record(SESSION, opening_fact(root), TurnStarted(1, "what is"))
+    ready.type("/export page.html" + ENTER, "The conversation is in page.html.")
     ready.type("/export talk.md" + ENTER, "The conversation is in talk.md.")
+    assert (root.parent / "talk.md").read_text().startswith("# what is\n")
+    assert (root.parent / "page.html").read_text().startswith("<!doctype html>\n")
     ready.type("/export talk.md" + ENTER, "exists already")
     ready.type(
         "/export ~nobody-of-this-name/x" + ENTER,

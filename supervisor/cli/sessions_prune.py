@@ -1,21 +1,11 @@
-"""Commands about what was: `sessions` and `prune`, `history`, `why`, `verify`."""
+"""Commands about all sessions: `sessions` lists them, `prune` deletes old ones."""
 
 import os
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from supervisor.cli.shared import (
-    attended,
-    json_option,
-    put,
-    put_answer,
-    put_json,
-    report_page,
-    session_argument,
-    session_option,
-    settings,
-)
+from supervisor.cli.shared import attended, json_option, put, put_answer, put_json, settings
 
 if TYPE_CHECKING:
     from supervisor.clients.prune import Pruned
@@ -93,65 +83,3 @@ def prune(age: str, dry_run: bool, yes: bool, as_json: bool) -> int:
     text = program.summary(found) if found.deleted and not yes else program.listing(found)
     put_answer(program.document(found), text, as_json=as_json)
     return 0
-
-
-@click.command()
-@session_argument
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "anthropic", "gemini"]),
-    default="text",
-    show_default=True,
-    help="text for people; json for every fact; the others for the messages as that model's API takes them.",
-)
-def history(session: str, form: str) -> None:
-    """Show what happened in a session. SESSION is its id, or the end of it.
-
-    \b
-      strongroom history 20260304-101500-a1b2c3
-      strongroom history a1b2c3 --format anthropic
-    """
-    from supervisor.reports import history
-
-    here = settings()
-    put(history.history(here, session, form, report_page(here)))
-
-
-@click.command()
-@click.argument("call")
-@session_option
-@json_option
-def why(call: str, session: str | None, as_json: bool) -> None:
-    """Show why a tool call ran or did not: who asked for it, who decided, and how it ended.
-
-    CALL is the call's id, as `strongroom history` shows it.
-
-    \b
-      strongroom why toolu_01A2B3
-      strongroom why call_1 --session a1b2c3
-    """
-    from supervisor.reports import history
-    from supervisor.reports.why import as_text
-
-    here = settings()
-    known = history.why(here, call, session)
-    put_answer(known, as_text(known, report_page(here)), as_json=as_json)
-
-
-@click.command()
-@json_option
-def verify(as_json: bool) -> int:
-    """Check that the journal holds exactly what was written, in order. It ends with 1 where it does not.
-
-    \b
-      strongroom verify
-    """
-    from supervisor.reports import history
-
-    verdict = history.verify(settings())
-    text = f"intact: {verdict.rows} facts of {verdict.sessions} sessions, head {verdict.head}"
-    if verdict.problem:
-        text = f"broken at row {verdict.broken_at}: {verdict.problem}; {verdict.rows} rows before it are intact"
-    put_answer(verdict, text, as_json=as_json)
-    return 1 if verdict.problem else 0

@@ -8,6 +8,10 @@ from typing import Any, Final
 
 import pytest
 
+from supervisor.config.settings import Settings
+from supervisor.journal.facts import CallEnded, CallStarted
+from supervisor.journal.journal import Journal
+from supervisor.reports.history import history
 from tests.forked import ForkedStrongroom
 from tests.supervisor.command import Strongroom
 from tests.supervisor.histories import Line, call, fault_in_history, opening_fact, script
@@ -138,6 +142,27 @@ def test_no_error_hands_control_characters_to_a_terminal(strongroom: Strongroom,
     done = strongroom.run(*arguments)
     done.assert_refused()
     assert_safe(done.err)
+
+
+def test_an_export_is_a_new_file_of_markdown_or_one_page(tampered: Strongroom) -> None:
+    session = conversation(tampered)
+    assert tampered.run("export", session[-6:]).out == f"The conversation is in strongroom-{session[-6:]}.md.\n"
+    markdown = (tampered.folder / f"strongroom-{session[-6:]}.md").read_text()
+    assert_safe(markdown)
+    assert markdown.startswith("# What does it say?")
+    assert "\n- `read_file` (ok)\n" in markdown
+    assert "\n  ```\n  path: evil.txt\n  ```\n" in markdown
+    assert "\nI look." in markdown
+    assert tampered.run("export", session, "--html", "-o", "-").out.startswith("<!doctype html>\n")
+    tampered.run("export", session, "--html", "-o", "in").assert_refused("in exists already", code=1)
+    tampered.run("export", session, "-o", "gone/x").assert_refused("gone/x cannot be written", code=1)
+    assert (tampered.folder / f"strongroom-{session[-6:]}.md").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_fence_of_an_export_is_not_ended_from_within(journal: Journal, settings: Settings, root: Path) -> None:
+    ended = CallEnded(1, "c", "read_file", True, "```\nfenced\n")
+    journal.append("s", opening_fact(root), CallStarted(1, "c", "read_file", "{}", False, "allow", ""), ended)
+    assert "\n  ````\n  ```\n  fenced\n  ````\n" in history(settings, "s", "markdown")
 
 
 def test_a_history_for_the_messages_api_is_valid_there(lived: Strongroom) -> None:
