@@ -149,7 +149,7 @@ def of_two(**item: str) -> str:
 
 
 REFUSALS: Final[dict[str, tuple[str, tuple[str, ...], str]]] = {
-    "no key": ("x", ("--model", "claude-x"), "needs a key: set ANTHROPIC_API_KEY"),
+    "no key": ("x", ("--model", "claude-x"), "needs a key: `strongroom login anthropic` keeps one"),
     "no items": ("\n", (), "in holds no prompts."),
     "bad line": ('{"id": 1, "prompt": "x"}\n{"id": 2}', (), "in, line 2: "),
     "duplicate ids": ('{"id": 1, "prompt": "x"}\n{"id": 1, "prompt": "y"}', (), "occurs twice"),
@@ -319,14 +319,6 @@ def test_a_daemon_that_runs_has_the_conversations(guest: Guest, root: Path) -> N
     assert guest.daemon.process.poll() is None
     assert families == [[]]
     assert answers(guest) == ["x"]
-
-
-def test_a_key_that_the_daemon_does_not_have_is_explained(strongroom: Strongroom, root: Path) -> None:
-    with DaemonProcess(strongroom.home, strongroom.folder):
-        strongroom.environment["ANTHROPIC_API_KEY"] = "sk-ant-example"
-        done = strongroom.batch("go", model="claude-x")
-    done.assert_refused("needs a key: set ANTHROPIC_API_KEY", "`strongroom daemon --stop` ends it.")
-    assert not strongroom.has_done_anything
 
 
 def test_a_batch_that_was_killed_takes_up_the_turn_that_goes_on_without_it(guest: Guest, root: Path) -> None:
