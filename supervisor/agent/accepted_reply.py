@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 from supervisor.agent.models.model import Block, Reply, ToolUse
-from supervisor.tools.outcomes import CALLS_ANSWERED
+from supervisor.tools.outcome_bounds import CALLS_ANSWERED
 
 _ID: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_-]")

@@ -53,7 +53,8 @@ from supervisor.journal.facts import (
 )
 from supervisor.journal.kept_content import KeptContent
 from supervisor.tools.exfiltration.exposure import SeenText
-from supervisor.tools.outcomes import abandoned, allowed, availability_notice, is_final, not_started, size_of
+from supervisor.tools.outcome_bounds import size_of
+from supervisor.tools.outcomes import abandoned, allowed, availability_notice, is_final, not_started
 from supervisor.tools.run_notice import will_run
 from workers.wire.messages import ErrorKind
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 from supervisor.agent.models.model import Progress
 from supervisor.errors import StrongroomError
 from supervisor.journal.facts import CallEnded, CallStarted, Fact, TurnSuspended
-from supervisor.tools.outcomes import RESULTS_AT_MOST, size_of, within
+from supervisor.tools.outcome_bounds import RESULTS_AT_MOST, size_of, within
 from supervisor.tools.partial_output import PartialOutput
 
 

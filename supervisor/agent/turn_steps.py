@@ -23,7 +23,8 @@ from supervisor.errors import JournalError, ModelError
 from supervisor.journal.facts import CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnQuestioned, TurnSuspended
 from supervisor.system.off_loop import off_loop
 from supervisor.tools.exfiltration.flow_ledger import ADDRESSES
-from supervisor.tools.outcomes import CALLS_AT_MOST, allowed, beyond_a_reply, not_started
+from supervisor.tools.outcome_bounds import CALLS_AT_MOST, beyond_a_reply
+from supervisor.tools.outcomes import allowed, not_started
 from supervisor.tools.partial_output import PartialOutput
 from supervisor.tools.router import Router
 

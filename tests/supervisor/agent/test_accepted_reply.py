@@ -7,7 +7,7 @@ import pytest
 from supervisor.agent.accepted_reply import accepted
 from supervisor.agent.models.model import Reply, ToolUse
 from supervisor.agent.transcript import Transcript
-from supervisor.tools.outcomes import CALLS_ANSWERED
+from supervisor.tools.outcome_bounds import CALLS_ANSWERED
 from tests.supervisor.agent.test_transcript import asked, did, replied, text, use
 from tests.supervisor.histories import fault_in_history
 

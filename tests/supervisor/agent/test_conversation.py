@@ -41,7 +41,7 @@ from supervisor.journal.facts import (
 from supervisor.journal.journal import Journal, open_journal
 from supervisor.session.session import Session
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
-from supervisor.tools.outcomes import CALLS_AT_MOST, size_of, within
+from supervisor.tools.outcome_bounds import CALLS_AT_MOST, size_of, within
 from tests.supervisor.bench import Bench, Person, cancelled_at, kinds
 from tests.supervisor.command import HANG_GUARD
 from tests.supervisor.histories import Line, Memory, call, fault_in_facts, scripted
