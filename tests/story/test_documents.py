@@ -26,6 +26,7 @@ ELSEWHERE: Final = {
     "scripts/test": "this is it",
     "systemctl --user enable --now strongroom": "tests/supervisor/daemon/process/test_systemd_unit.py",
     "export ANTHROPIC_API_KEY=...": "here, of an example",
+    "strongroom login": "tests/supervisor/clients/test_login.py, on a terminal",
     "strongroom rules revoke ID": "tests/supervisor/reports/test_rules_report.py, where there is a rule",
 }
 """Commands that are not run here, and who does."""
