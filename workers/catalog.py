@@ -38,8 +38,6 @@ class Category(msgspec.Struct, frozen=True):
     """Whether it does so where the profile names a network."""
     warm: bool = False
     """Whether a session starts a worker, and a spare, before there is a call for it: what nearly every one needs."""
-    offered: bool = True
-    """Whether a profile may name its tools; those of the others are called where a person asks for what they do."""
     inputs: type[messages.Inputs] = messages.Inputs
     """What its workers are given besides the root."""
     late: tuple[str, ...] = ()
@@ -143,7 +141,7 @@ def _restore() -> Category:
         return RESTORE
 
     late = ("workers.restore.private_tree",)
-    return Category("restore", TOOLS, confinement, offered=False, inputs=RestoreInputs, late=late, prepare=prepare)
+    return Category("restore", TOOLS, confinement, inputs=RestoreInputs, late=late, prepare=prepare)
 
 
 def _media() -> Category:
@@ -154,7 +152,7 @@ def _media() -> Category:
 
         return MEDIA
 
-    return Category("media", TOOLS, confinement, offered=False, prepare=prepare)
+    return Category("media", TOOLS, confinement, prepare=prepare)
 
 
 CATEGORIES: Final = Catalog(
@@ -167,8 +165,8 @@ CATEGORIES: Final = Catalog(
 @cache
 def offered_tools() -> Mapping[str, Tool]:
     """Return the tools that a profile may name, by name."""
-    offered = (category for category in CATEGORIES.values() if category.offered)
-    return MappingProxyType({tool.name: tool for category in offered for tool in category.tools})
+    every = (tool for category in CATEGORIES.values() for tool in category.tools)
+    return MappingProxyType({tool.name: tool for tool in every if tool.offered})
 
 
 def find_tool(name: str) -> Tool | None:

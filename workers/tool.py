@@ -152,6 +152,8 @@ class Tool(msgspec.Struct, frozen=True, eq=False):
     """True when what it returns may be the person's own; False where it comes from the public web."""
     runs: Literal["", "program", "script"]
     """Of a command: one program with its arguments, or a text for the shell, which can hold anything."""
+    offered: bool
+    """Whether a profile may name it; another tool is called where a person asks for what it does."""
     _decoder: msgspec.json.Decoder[Any]
 
     def decode(self, raw: bytes) -> Any:
@@ -184,6 +186,7 @@ def tool(
     profiles: tuple[str, ...] = (),
     private: bool = True,
     runs: Literal["", "program", "script"] = "",
+    offered: bool = True,
 ) -> Callable[[Callable[[_A, ToolContext], Result | Proposal]], Tool]:
     """Make a `Tool` of a function named as the tool and documented for the model; the fields of `Tool` say the rest.
 
@@ -199,6 +202,7 @@ def tool(
         description = " ".join(function.__doc__.split())
         decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(args)
         name = function.__name__
-        return Tool(name, description, args, function, effect, kind, subject, profiles, private, runs, decoder)
+        about = (effect, kind, subject, profiles, private, runs, offered)
+        return Tool(name, description, args, function, *about, decoder)
 
     return make

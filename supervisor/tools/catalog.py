@@ -48,8 +48,8 @@ def _every(*, offered: bool) -> Mapping[str, Offer]:
     return {
         tool.name: Offer(tool.name, tool.description, _schema(tool.args), category.name, tool.effect)
         for category in CATEGORIES.values()
-        if category.offered == offered
         for tool in category.tools
+        if tool.offered == offered
     }
 
 

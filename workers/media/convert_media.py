@@ -21,7 +21,7 @@ class ConvertMediaArgs(Args, frozen=True):
     edge: Annotated[int, Meta(ge=64, le=8000, description="Pixels of an image's longer side, at most.")] = EDGE
 
 
-@tool(ConvertMediaArgs, effect=False, kind="read")
+@tool(ConvertMediaArgs, effect=False, kind="read", offered=False)
 def convert_media(args: ConvertMediaArgs, context: ToolContext) -> Result:
     """Check that content is what it claims to be, and return what a model can be shown of it."""
     result: Result = context.engine.convert(context.content, args.media_type, args.edge, context.queued_s)

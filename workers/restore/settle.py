@@ -19,7 +19,7 @@ class SettleArgs(Args, frozen=True):
     changes: Annotated[tuple[Change, ...], Meta(description="What the call was to change, or the first of it.")]
 
 
-@tool(SettleArgs, effect=True)
+@tool(SettleArgs, effect=True, offered=False)
 def settle(args: SettleArgs, context: ToolContext) -> Result:
     """Take back a commit that was killed, unless it was complete, and tell what there is now."""
     answer: Result = context.engine.settle(context.root, args.number, args.pack, args.changes)

@@ -24,7 +24,7 @@ class UndoArgs(Args, frozen=True):
     force: Annotated[bool, Meta(description="Also what has changed since, and without what was not kept.")] = False
 
 
-@tool(UndoArgs, effect=True)
+@tool(UndoArgs, effect=True, offered=False)
 def undo(args: UndoArgs, context: ToolContext) -> Result | Proposal:
     """Restore what a call replaced, changed or removed, and remove what it added."""
     answer: Result | Proposal = context.engine.undo(context.root, args.pack, force=args.force)
