@@ -6,10 +6,10 @@ may come last.
 
 from typing import Final
 
-from workers.errors import ToolError
 from workers.search import rg_arguments
 from workers.search.hits import First
-from workers.search.rg_process import Overdue, Run, Runs
+from workers.search.listed_names import decoded, listed_names
+from workers.search.rg_process import Overdue
 from workers.search.searcher import Searcher
 from workers.tool import Result, ResultWithNote
 from workers.tree.glob import SEPARATOR, Pattern
@@ -29,43 +29,30 @@ def find(searcher: Searcher, text: str, deadline: float) -> Result:
     """
     pattern = Pattern(text)
     first: First[None] = First(FILES_LIMIT, pattern)
-    with Runs(searcher.program, deadline) as runs:
-        run = runs.start(*rg_arguments.listing(pattern, searcher.jobs))
-        rest = b""
-        try:
-            for _, chunk in runs.chunks():
-                names, _, rest = (rest + chunk).rpartition(b"\0")
-                _add(first, names)
-        except Overdue as error:
-            found = [path for path, _, _ in first.first()][:100]
-            raise searcher.overdue("Use a narrower pattern.", found, first.count) from error
-    assert run.status is not None
-    if rg_arguments.out_of_memory(run.status):
-        raise ToolError("resource_limit", "The search ran out of memory. Use a narrower pattern.")
-    if run.status not in rg_arguments.ENDS_WELL:
-        raise rg_arguments.failure(run.status, run.stderr)
-    return _result(text, first, run)
+    unread = 0
+    try:
+        for run, names in listed_names(searcher.program, rg_arguments.listing(pattern, searcher.jobs), deadline):
+            _add(first, names)
+            unread = run.unread
+    except Overdue as error:
+        found = [path for path, _, _ in first.first()][:100]
+        raise searcher.overdue("Use a narrower pattern.", found, first.count) from error
+    return _result(text, first, unread)
 
 
 def _add(first: First[None], names: bytes) -> None:
     """Take names as ripgrep tells them, with a NUL between two."""
-    keys = names.translate(_KEYS)
-    try:
-        first.add_files(keys.decode().split("/"), None)
-    except UnicodeDecodeError:
-        for key in keys.split(b"/"):
-            try:
-                first.add_files([key.decode()], None)
-            except UnicodeDecodeError:
-                first.not_utf8 += len(first.shown([key.decode("utf-8", "replace")]))
+    keys, others = decoded(names.translate(_KEYS), b"/")
+    first.add_files(keys, None)
+    first.not_utf8 += len(first.shown([key.decode("utf-8", "replace") for key in others]))
 
 
-def _result(pattern: str, first: First[None], run: Run) -> Result:
+def _result(pattern: str, first: First[None], unread: int) -> Result:
     remarks = []
     if first.more:
         remarks.append(f"only the first {FILES_LIMIT} files are listed; use a narrower pattern")
-    if run.unread:
-        remarks.append(f"{run.unread} directories could not be read")
+    if unread:
+        remarks.append(f"{unread} directories could not be read")
     if first.not_utf8:
         remarks.append(f"{first.not_utf8} names that are not UTF-8 are left out")
     found = [path for path, _, _ in first.first()]

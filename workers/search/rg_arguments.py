@@ -33,6 +33,8 @@ SMALL_FILES: Final = ("--max-filesize=8M",)
 """What is left out when ripgrep has run out of memory."""
 
 _GIT: Final = ".git"
+_HIDDEN: Final = ("--hidden", f"--glob=!{_GIT}")
+"""Hidden names, but for what git keeps."""
 _PLAIN: Final = re.compile(r"[\w.*?+@~%= -]+")
 """A component that ripgrep's globs read as ours do."""
 
@@ -61,6 +63,11 @@ def searching(query: str, pattern: Pattern | None, *, literal: bool, jobs: int, 
 def listing(pattern: Pattern, jobs: int) -> tuple[str, ...]:
     """Return the arguments with which ripgrep lists files, among them all that match `pattern`."""
     return (*_USUAL, "--files", "--null", *_narrowed(pattern), f"--threads={jobs}")
+
+
+def everything(jobs: int, *, hidden: bool) -> tuple[str, ...]:
+    """Return the arguments with which ripgrep lists all files; hidden ones only if they are asked for."""
+    return (*_USUAL, "--files", "--null", *(_HIDDEN if hidden else ()), f"--threads={jobs}")
 
 
 def out_of_memory(status: int) -> bool:
@@ -126,4 +133,4 @@ def _hidden(pattern: Pattern) -> tuple[str, ...]:
     dotted = [Pattern(part) for part in parts if part.startswith(".") and part != "."]
     if not dotted:
         return ()
-    return ("--hidden",) if any(each.matches(_GIT) for each in dotted) else ("--hidden", f"--glob=!{_GIT}")
+    return ("--hidden",) if any(each.matches(_GIT) for each in dotted) else _HIDDEN

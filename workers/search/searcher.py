@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from workers.errors import ToolError
+from workers.search.known_files import KnownFiles
 
 
 class Searcher(msgspec.Struct, frozen=True):
@@ -16,6 +17,8 @@ class Searcher(msgspec.Struct, frozen=True):
     jobs: int
     budget_s: float
     """Seconds for one call, a little less than the supervisor grants it."""
+    known: KnownFiles = msgspec.field(default_factory=KnownFiles)
+    """The files that were listed last, for a person who types a path."""
 
     def deadline(self, queued_s: float) -> float:
         """Return when a call ends that waited so long, in time.monotonic()."""

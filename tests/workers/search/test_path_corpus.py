@@ -9,7 +9,7 @@ from tests.workers.files import corpus
 from tests.workers.search.shared import open_search
 from workers.catalog import CATEGORIES
 
-TOOLS = {tool.name for tool in CATEGORIES["search"].tools}
+TOOLS = {tool.name for tool in CATEGORIES["search"].tools if tool.offered}
 
 
 @pytest.mark.parametrize("row", corpus.rows(TOOLS, "paths.json", "more_paths.json", "search.json"), ids=corpus.title)
