@@ -5,7 +5,7 @@ Rule: additions only; a client that knows none of them is served in full. All of
 `clientCapabilities._meta["_strongroom/client"]` that they know them.
 """
 
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -68,6 +68,10 @@ RULES_METHOD: Final = "_strongroom/rules"
 """`RulesParams` -> `RulesResult`: the rules that count in a session, or one of them revoked."""
 PRUNE_METHOD: Final = "_strongroom/prune"
 """`PruneParams` -> `PruneResult`: tell which sessions nobody has used for long, or delete such."""
+FIND_METHOD: Final = "_strongroom/find"
+"""`FindParams` -> `FindResult`: the files of a session's root that fit a few letters best."""
+ATTACH_METHOD: Final = "_strongroom/attach"
+"""`AttachParams` -> `AttachResult`: files of a session's root, read for a prompt that names them."""
 TURN_STATE: Final = "_strongroom/turn_state"
 """Notification, `TurnState`: a turn of the session has entered a state."""
 VARIABLES: Final = "_strongroom/variables"
@@ -405,6 +409,44 @@ class PruneResult(Object, frozen=True):
     """What became of those that were to be deleted; without such, all that are so old. The oldest first."""
 
     sessions: list[OldSession]
+
+
+class FindParams(OfSession, frozen=True):
+    """`_strongroom/find`. Hidden files are found where a component of what was `typed` begins with a dot."""
+
+    typed: Annotated[str, msgspec.Meta(max_length=256)]
+    most: Annotated[int, msgspec.Meta(ge=1, le=200)] = 20
+
+
+class FindResult(OfSession, frozen=True):
+    """Paths relative to the root, the best first. Nothing here is escaped."""
+
+    paths: tuple[str, ...]
+    note: str = ""
+    """Such as that not all files were looked at."""
+
+
+class AttachParams(OfSession, frozen=True):
+    """`_strongroom/attach`. Paths are relative to the root; those at which no file is are not answered."""
+
+    paths: Annotated[tuple[str, ...], msgspec.Meta(max_length=40)]
+
+
+class AttachedFile(Object, frozen=True):
+    """A file: its text, or its type where it is an image or a document, or why it cannot go along, as a clause."""
+
+    path: str
+    uri: str
+    size: int = 0
+    text: str = ""
+    media_type: str = ""
+    problem: str = ""
+
+
+class AttachResult(OfSession, frozen=True):
+    """The files that are there, in the order in which they were named."""
+
+    files: tuple[AttachedFile, ...]
 
 
 class UndoParams(OfSession, frozen=True):

@@ -26,12 +26,12 @@ from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.errors import ConfigError
 from supervisor.tools.content_intake import Attached
 from supervisor.tools.exfiltration.sources import sources_of_parts
+from supervisor.tools.named_files import READ
 from supervisor.tools.outcomes import as_answer
 from supervisor.undo.undo_lines import undo_lines
 from supervisor.undo.undo_plan import UndoStep, undo_plan
 from workers.wire.media_types import NAMES, TYPES
 
-_READ: Final = "read_file"
 COMMANDS: Final = (
     schema.AvailableCommand(name="tools", description="What the agent may use in this session."),
     schema.AvailableCommand(name="status", description="Where the session stands: profile, model, root, workers."),
@@ -88,7 +88,7 @@ async def _prompt(context: MethodContext, request: ClientRequest, params: schema
 
 def _linked(parts: Sequence[PromptPart], profile: Profile) -> list[str]:
     """Return the paths of images and documents in the root that a prompt links to, where the profile may read them."""
-    if _READ not in profile.tools:
+    if READ not in profile.tools:
         return []
     paths = (unquote(urlsplit(part.uri).path) for part in parts if part.media_type and not part.data)
     root = f"{profile.root.rstrip('/')}/"

@@ -18,14 +18,14 @@ from supervisor.errors import KeptError, StrongroomError, WorkerDied, WorkerErro
 from supervisor.journal.contents import ContentStore
 from supervisor.journal.kept_content import KeptContent
 from supervisor.pool.pools import Pools
-from supervisor.tools.catalog import offers, unoffered
+from supervisor.tools.catalog import unoffered
+from supervisor.tools.named_files import answer_of
 from workers.wire import messages
 from workers.wire.frames import FrameTooLarge
 from workers.wire.media_types import DOCUMENT, MEDIA_LIMIT, NAMES, type_of
 from workers.wire.messages import ErrorKind
 
 _TOOL: Final = "convert_media"
-_READ: Final = "read_file"
 _NAME: Final = 200
 """Characters of a name that are kept."""
 _TEXT: Final = 2**19
@@ -133,9 +133,8 @@ class ContentIntake:
         Args:
             path: relative to the root; its name claims that it is one.
         """
-        arguments = msgspec.json.encode({"path": path})
         try:
-            answer = await self._pools.pool(offers((_READ,))[_READ].category).call(_READ, arguments, effect=False)
+            answer = await answer_of(self._pools, path)
         except (WorkerError, FrameTooLarge):
             return None
         if isinstance(answer, messages.Failed) or not answer.data:
