@@ -5,27 +5,25 @@ Rule: one row a command. A command shows its answer on the controller's screen; 
 
 import asyncio
 import difflib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Literal
 
 import msgspec
 
 from supervisor.acp import extensions
-from supervisor.clients.connection.requests import absolute_model
+from supervisor.clients.console.session_commands import choose, clear, resume, sessions, show_table
 from supervisor.clients.console.session_controller import SessionController
 from supervisor.clients.console.shown import AnswerEnds, Document, Item, Note, Said, ShownAnswer, ShownCall, ShownPrompt
 from supervisor.clients.console.status_bar import money, tokens
 from supervisor.clients.console.styled_text import call_document, full_document
 from supervisor.clients.console.typed_command import run_typed
 from supervisor.clients.console.undo_command import ARGUMENT, undo
-from supervisor.display.columns import cut, table
+from supervisor.display.columns import cut
 from supervisor.display.escape import visible
 from supervisor.errors import StrongroomError
 
-_LISTED: Final = 20
 _REVOKE_N: Final = 2
 """Words of `revoke N`."""
-_TITLE: Final = 60
 _THINKING: Final = "thinking"
 _KEYS: Final = (
     ("Enter", "send the line, or let it wait for the end of the turn; run the call that is shown, once it was read"),
@@ -131,14 +129,10 @@ def known(controller: SessionController) -> dict[str, str]:
     return {name: command.about for name, command in COMMANDS.items()} | theirs
 
 
-def _show_table(controller: SessionController, rows: Sequence[Sequence[str]]) -> None:
-    controller.screen.show(Document(table(rows, controller.screen.width())))
-
-
 async def _help(controller: SessionController, _argument: str) -> None:
     rows = [(f"/{name} {command.argument}".rstrip(), command.about) for name, command in COMMANDS.items()]
     rows += [(f"/{name}", about) for name, about in known(controller).items() if name not in COMMANDS]
-    _show_table(controller, [*rows, (f"!{_TYPED.argument}", _TYPED.about), ("", ""), *_KEYS])
+    show_table(controller, [*rows, (f"!{_TYPED.argument}", _TYPED.about), ("", ""), *_KEYS])
 
 
 async def _history(controller: SessionController, _argument: str) -> None:
@@ -153,33 +147,6 @@ async def _history(controller: SessionController, _argument: str) -> None:
                 items.append(entry)
     for item in items or [Note("The conversation is empty.")]:
         controller.screen.show(item)
-
-
-async def _clear(controller: SessionController, _argument: str) -> None:
-    await controller.clear()
-
-
-def _choose(option: str) -> Callable[[SessionController, str], Awaitable[None]]:
-    async def run(controller: SessionController, argument: str) -> None:
-        if argument:
-            argument = absolute_model(argument) if option == "model" else argument
-            await controller.choose(option, argument)
-            controller.say(f"The {option} is {argument} now.")
-            return
-        found = controller.state.option(option)
-        current = found.current_value if found else getattr(controller.state.facts, option, "")
-        if not current:
-            controller.say(f"This model has no {option}.", error=True)
-            return
-        rows = [
-            ("*" if choice.value == current else " ", choice.value, choice.description or "")
-            for choice in (found.options if found else ())
-        ]
-        if current not in [row[1] for row in rows]:
-            rows.insert(0, ("*", current, ""))
-        _show_table(controller, rows)
-
-    return run
 
 
 async def _tools(controller: SessionController, _argument: str) -> None:
@@ -204,32 +171,6 @@ async def _status(controller: SessionController, _argument: str) -> None:
     controller.screen.show(Document(status_text(status, controller.screen.width())))
 
 
-async def _sessions(controller: SessionController, _argument: str) -> None:
-    listed = await controller.sessions(pages=1)
-    found = [info for info in listed if info.title or info.session_id == controller.session]
-    here = (controller.cwd, controller.state.facts.root)
-    rows = [
-        (
-            "*" if info.session_id == controller.session else " ",
-            info.session_id,
-            (info.updated_at or "")[:16].replace("T", " "),
-            cut(info.title or "-", _TITLE) + ("" if info.cwd in here else f"  in {visible(info.cwd)}"),
-        )
-        for info in found[:_LISTED]
-    ]
-    controller.screen.show(Document(table(rows, controller.screen.width()) if rows else "There are no sessions yet."))
-    if len(found) > _LISTED:
-        controller.say(f"... {len(found) - _LISTED} more; `strongroom sessions` lists them all.")
-
-
-async def _resume(controller: SessionController, argument: str) -> None:
-    if not argument:
-        await _sessions(controller, "")
-        controller.say("/resume ID resumes one; the end of an id is enough.")
-        return
-    await controller.instead(lambda: controller.load(argument, clear=True))
-
-
 async def _cost(controller: SessionController, _argument: str) -> None:
     state = controller.state
     rows = [
@@ -238,7 +179,7 @@ async def _cost(controller: SessionController, _argument: str) -> None:
         ("this console", f"{tokens(state.spent.input_tokens)} tokens in, {tokens(state.spent.output_tokens)} out"),
         ("cost", money(state.cost) if state.cost else "not known: [prices] in config.toml says what tokens cost"),
     ]
-    _show_table(controller, rows)
+    show_table(controller, rows)
 
 
 async def _export(controller: SessionController, argument: str) -> None:
@@ -273,20 +214,20 @@ _TYPED: Final = SlashCommand("COMMAND", "run a command as the model's are run, a
 COMMANDS: Final[Mapping[str, SlashCommand]] = {
     "help": SlashCommand("", "list commands and keys", _help),
     "history": SlashCommand("", "the conversation again, from its start", _history, meanwhile="never"),
-    "clear": SlashCommand("", "a fresh session like this one, on an empty screen", _clear, leaves=True),
-    "model": SlashCommand("[NAME]", "list the models, or switch to another", _choose("model"), meanwhile="bare"),
-    "mode": SlashCommand("[NAME]", "which changes are asked about: list the modes, or switch", _choose("mode")),
-    "profile": SlashCommand("[NAME]", "list the profiles, or switch to another", _choose("profile"), meanwhile="bare"),
-    "effort": SlashCommand("[LEVEL]", "how much the model thinks: list the levels, or choose one", _choose("effort")),
-    "max_tokens": SlashCommand("[NUMBER]", "the longest reply, in tokens, or `default`", _choose("max_tokens")),
-    "temperature": SlashCommand("[NUMBER]", "how freely the model writes, or `default`", _choose("temperature")),
+    "clear": SlashCommand("", "a fresh session like this one, on an empty screen", clear, leaves=True),
+    "model": SlashCommand("[NAME]", "list the models, or switch to another", choose("model"), meanwhile="bare"),
+    "mode": SlashCommand("[NAME]", "which changes are asked about: list the modes, or switch", choose("mode")),
+    "profile": SlashCommand("[NAME]", "list the profiles, or switch to another", choose("profile"), meanwhile="bare"),
+    "effort": SlashCommand("[LEVEL]", "how much the model thinks: list the levels, or choose one", choose("effort")),
+    "max_tokens": SlashCommand("[NUMBER]", "the longest reply, in tokens, or `default`", choose("max_tokens")),
+    "temperature": SlashCommand("[NUMBER]", "how freely the model writes, or `default`", choose("temperature")),
     "tools": SlashCommand("", "list the agent's tools", _tools),
     "show": SlashCommand("[N|thinking]", "the last tool call, the N-th, or what was thought last, in full", _show),
     "undo": SlashCommand(ARGUMENT, "undo the last change, or the named ones", undo, meanwhile="never"),
     "rules": SlashCommand("[revoke N]", "the rules that count here, or revoke one that you made", _rules),
     "status": SlashCommand("", "daemon, sessions and workers", _status),
-    "sessions": SlashCommand("", "the newest sessions", _sessions),
-    "resume": SlashCommand("[ID]", "resume another session", _resume, leaves=True),
+    "sessions": SlashCommand("", "the newest sessions", sessions),
+    "resume": SlashCommand("[ID]", "resume another session", resume, leaves=True),
     "cost": SlashCommand("", "tokens and money", _cost),
     "export": SlashCommand(
         "[FILE]", "write the conversation to a file, as Markdown, or as a page where it ends in .html", _export
