@@ -2,6 +2,7 @@
 
 import re
 from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
 
 _UNFIT_LABEL: Final = re.compile(r"[^\w .,@+~/-]")
 """What a label of a link may not have, or it could end it, or stand on a line of its own."""
@@ -9,6 +10,12 @@ _LABEL: Final = 200
 _UNFIT_ADDRESS: Final = re.compile(r"[^!-~]|[()<>\[\]\\\"'`]")
 _MARK: Final = 16
 """Hexadecimal digits of a digest in the frame of a file: to hold its own one, a file would be made 2^63 times."""
+_EDGES: Final = re.compile(
+    r"<resource uri=('[^'\n]*'|\"[^\"\n]*\") id=([0-9a-f]{16})>\n|\n</resource id=([0-9a-f]{16})>"
+)
+"""Where the frame of a file begins, or ends; other text may have such lines, too."""
+_LOOKS: Final = 64
+"""Frames of one prompt that are compared with their digests: the texts between them may be long."""
 
 
 class PromptPart(NamedTuple):
@@ -60,12 +67,35 @@ def _part(number: int, block: dict[str, Any]) -> PromptPart:
         case {"type": "resource", "resource": {"blob": str(data), "uri": str(uri), "mimeType": str(kind)}} if data:
             return PromptPart("", uri or "?", data, kind)
         case {"type": "resource", "resource": {"text": str(text), "uri": str(uri)}}:
-            import hashlib  # which takes 2 ms, and few need it
-
-            mark = hashlib.sha256(f"{uri}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()[:_MARK]
+            mark = _mark_of(uri, text)
             return PromptPart(f"<resource uri={uri!r} id={mark}>\n{text}\n</resource id={mark}>", uri or "?")
         case _:
             raise ValueError(f"block {number} of the prompt has a type that this agent does not take")
+
+
+def folded(text: str) -> str:
+    """Return a prompt for people: of each file that was sent along, its name."""
+    begun: dict[str, re.Match[str]] = {}
+    shown, end, looks = "", 0, 0
+    for edge in _EDGES.finditer(text):
+        uri, mark, ended = edge.groups()
+        if uri:
+            begun.setdefault(mark, edge)
+        elif (begin := begun.pop(ended, None)) is not None and begin.start() >= end and looks < _LOOKS:
+            looks += 1
+            uri = begin[1][1:-1]
+            if ended == _mark_of(uri, text[begin.end() : edge.start()]):
+                name = unquote(uri.rstrip("/").rpartition("/")[2])
+                shown += f"{text[end : begin.start()].rstrip()}\n[{name}]"
+                end = edge.end()
+    return shown + text[end:]
+
+
+def _mark_of(uri: str, text: str) -> str:
+    """Return what tells the frame of a file from what its text may hold."""
+    import hashlib  # which takes 2 ms, and few need it
+
+    return hashlib.sha256(f"{uri}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()[:_MARK]
 
 
 def _percent(found: re.Match[str]) -> str:

@@ -1,7 +1,7 @@
 """Images and documents that a person sends along: read here, where their paths are meant, and told by their content.
 
-Rule: what a line names as `@PATH` goes along if it is a file of such a type; any other word stays as it is typed, and a
-file of another type is for the agent to read.
+Rule: what a line names as `@PATH` goes along if it is a file of such a type; any other word stays as it is typed, and
+`root_files` looks at it.
 """
 
 import binascii
@@ -23,11 +23,15 @@ _TOGETHER: Final = 3 * 2**22 - 2**18
 """Bytes that one prompt can carry: a line of the protocol holds 16 MiB, and base64 takes a third more."""
 
 
+def words_in(text: str) -> list[tuple[str, ...]]:
+    """Return what a line names as `@PATH`; where what follows a path may belong to it, with and without that."""
+    return [(quoted,) if quoted else (bare, bare.rstrip(_ENDINGS)) for quoted, bare in _NAMED.findall(text)]
+
+
 def named_in(text: str) -> list[str]:
     """Return the paths of images and documents that a line names."""
     found: dict[str, None] = {}
-    for quoted, bare in _NAMED.findall(text):
-        words = (quoted,) if quoted else (bare, bare.rstrip(_ENDINGS))
+    for words in words_in(text):
         paths = (path for path in map(os.path.expanduser, words) if type_at(path))
         found |= dict.fromkeys(islice(paths, 1))
     return list(found)

@@ -37,13 +37,17 @@ def absolute_model(name: str) -> str:
 
 
 def prompt(
-    session: str, text: str, answer_schema: dict[str, Any] | None = None, attached: Sequence[dict[str, Any]] = ()
+    session: str,
+    text: str,
+    answer_schema: dict[str, Any] | None = None,
+    attached: Sequence[dict[str, Any]] = (),
+    files: Sequence[dict[str, Any]] = (),
 ) -> schema.PromptParams:
     """Return what asks for a turn, with a JSON Schema that its final answer must be valid by, if any.
 
-    `attached` are blocks that come before the text.
+    `attached` are blocks that come before the text, `files` such that come after it.
     """
-    blocks = [*attached, {"type": "text", "text": text}]
+    blocks = [*attached, {"type": "text", "text": text}, *files]
     return schema.PromptParams(session_id=session, prompt=blocks, meta=schema_meta(answer_schema))
 
 

@@ -9,7 +9,7 @@ not padded to the right edge without need, for a terminal that is made narrower 
     lines that wait
     the review box, and what has to be confirmed
     the input line, and what is searched in those before | the line for a reason
-    what Tab offers
+    files that the line may name, or what Tab offers
     the bar
 """
 
@@ -29,6 +29,7 @@ from prompt_toolkit.layout.menus import CompletionsMenu
 from supervisor.clients.console import status_bar
 from supervisor.clients.console.application import size
 from supervisor.clients.console.approval_queue import ApprovalQueue
+from supervisor.clients.console.file_finder import FileFinder
 from supervisor.clients.console.input_line import InputLine
 from supervisor.clients.console.scrollback import Scrollback
 from supervisor.clients.console.session_state import RUNNING, SessionState
@@ -83,6 +84,7 @@ class Drawn:
 
     Args:
         line: where the person types.
+        finder: has the files that the line may name.
         approvals: say what is asked.
         boxes: hold the texts of a question: the box, the reason of a no, and a rule.
         status: says what goes on.
@@ -93,6 +95,7 @@ class Drawn:
     def __init__(
         self,
         line: InputLine,
+        finder: FileFinder,
         approvals: ApprovalQueue,
         boxes: Sequence[Buffer],
         status: TurnStatus,
@@ -134,6 +137,7 @@ class Drawn:
             _shown(self.searches, search),
             _shown(lambda: self.mode == "reason", reason),
             _shown(lambda: self.mode == "rule", rule),
+            _shown(lambda: finder.is_open and self.mode == "line", _text(lambda: _rows(finder))),
             CompletionsMenu(max_height=_MENU, scroll_offset=1),
             _text(lambda: toned(bar())),
         ]
@@ -162,6 +166,12 @@ class Drawn:
 def _columns() -> int:
     """Return the columns of a line that is not broken where the terminal is made a little narrower."""
     return size().columns - 1
+
+
+def _rows(listed: FileFinder) -> StyleAndTextTuples:
+    """Return what can be chosen, a row each."""
+    rows = [toned(line) for line in listed.lines(_columns(), max(1, size().rows // 3))]
+    return [piece for row in rows for piece in (*row, ("", "\n"))][:-1]
 
 
 def toned(fragments: Fragments) -> StyleAndTextTuples:

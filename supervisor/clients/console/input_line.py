@@ -48,6 +48,15 @@ class InputLine(Buffer):
         """Show another text, with the cursor at its end."""
         self.set_document(Document(text, len(text)))
 
+    def before_cursor(self) -> str:
+        """Return what is typed before the cursor."""
+        return self.document.text_before_cursor
+
+    def replace_before(self, count: int, text: str) -> None:
+        """Put a text in place of so many characters before the cursor."""
+        self.delete_before_cursor(count)
+        self.insert_text(text)
+
     def remember(self) -> None:
         """Keep what is typed, to be found again."""
         self.append_to_history()

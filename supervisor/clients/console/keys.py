@@ -13,6 +13,7 @@ from prompt_toolkit.keys import Keys
 
 from supervisor.acp import extensions
 from supervisor.clients.console.approval_queue import ApprovalQueue
+from supervisor.clients.console.file_finder import FileFinder
 from supervisor.clients.console.input_line import InputLine
 from supervisor.clients.console.key_actions import KeyActions
 
@@ -35,7 +36,12 @@ class Target(Protocol):
 
 
 def bindings(
-    target: Target, actions: KeyActions, line: InputLine, approvals: ApprovalQueue, suspend: Callable[[], None]
+    target: Target,
+    actions: KeyActions,
+    line: InputLine,
+    finder: FileFinder,
+    approvals: ApprovalQueue,
+    suspend: Callable[[], None],
 ) -> KeyBindings:
     """Return the console's own keys."""
     keys = KeyBindings()
@@ -67,6 +73,7 @@ def bindings(
         lambda event: event.current_buffer.newline(copy_margin=False)
     )
     _bind_text(keys, line, typing)
+    _bind_files(keys, finder, typing)
     _bind_answers(keys, approvals, reviewing, Condition(lambda: target.mode() == "confirm"))
     return keys
 
@@ -84,6 +91,20 @@ def _bind_text(keys: KeyBindings, line: InputLine, typing: Filter) -> None:
 
     # Alt with a key that does nothing is no Escape
     keys.add("escape", Keys.Any, filter=typing & ~vi_mode)(lambda _event: None)
+
+
+def _bind_files(keys: KeyBindings, finder: FileFinder, typing: Filter) -> None:
+    """Bind what chooses among the files that a line may name."""
+    finding = typing & Condition(lambda: finder.is_open)
+    rows: list[tuple[Callable[[], None], str, Filter]] = [
+        (finder.take, "tab", finding),
+        (finder.take, "enter", finding & Condition(lambda: finder.takes)),
+        (partial(finder.move, 1), "down", finding),
+        (partial(finder.move, -1), "up", finding),
+        (finder.leave, "escape", finding),
+    ]
+    for act, key, when in rows:
+        keys.add(key, filter=when)(lambda _event, act=act: act())
 
 
 def _bind_answers(keys: KeyBindings, approvals: ApprovalQueue, reviewing: Filter, confirming: Filter) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from supervisor.acp import extensions, schema
-from supervisor.clients.connection import requests
+from supervisor.clients.connection import requests, root_files
 from supervisor.clients.connection.attachments import blocks_of, named_in
 from supervisor.clients.connection.link import Link, decoded
 from supervisor.clients.connection.link_events import ConnectionLost, LinkEvent, PermissionPrompt, PromptWithdrawn
@@ -58,12 +58,18 @@ class SessionLink:
         self.typed: Future[bytes] | None = None
         """The answer to a command that the person typed, while it runs."""
         self._attached: list[dict[str, Any]] = []
-        """What goes along with the line that was typed last."""
+        self._files: list[dict[str, Any]] = []
+        """What goes along with the line that was typed last, before and after it."""
 
     @property
     def session(self) -> str:
         """The session's id; "" before there is one."""
         return self.state.facts.session_id
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a daemon to ask."""
+        return self._connected is not None
 
     # --- what the daemon says -----------------------------------------------------------------------------------------
 
@@ -208,8 +214,8 @@ class SessionLink:
         """Send the person's line, and follow the turn to its end."""
         text = text.encode("utf-8", "replace").decode()
         try:
-            self._attached = await asyncio.to_thread(lambda: blocks_of(named_in(text)))
-        except ConfigError as error:
+            self._attached, self._files = await self._named(text)
+        except StrongroomError as error:
             self.failed = True
             self.say(str(error), error=True)
             self.screen.turn_ended(ok=False)
@@ -218,6 +224,24 @@ class SessionLink:
         self.screen.show(self.state.sent(text))
         self.screen.refresh()
         await self.follow(text, before)
+
+    async def _named(self, text: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Return what goes along with a line, before it and after it, and say so.
+
+        Raises:
+            StrongroomError: it cannot.
+        """
+        named = await asyncio.to_thread(named_in, text)
+        attached = await asyncio.to_thread(blocks_of, named)
+        words = root_files.paths_in(text, self.state.facts.root, named)
+        if not any(words):
+            return attached, []
+        params = extensions.AttachParams(self.session, tuple(path for paths in words for path in paths))
+        result = await self.request(extensions.ATTACH_METHOD, params, extensions.AttachResult)
+        files = root_files.meant(words, result.files)
+        for line in root_files.told(files):
+            self.say(line)
+        return attached, [root_files.block_of(file) for file in files if not file.problem]
 
     async def follow(self, text: str | None, before: int = 0) -> None:
         """Follow a turn to its end, over as many daemons as it takes.
@@ -265,7 +289,8 @@ class SessionLink:
         else:
             if self.state.prompt_count == before:  # the last daemon ended before it had recorded the line
                 self.state.sent(text)
-            answer = link.submit("session/prompt", requests.prompt(self.session, text, attached=self._attached))
+            prompt = requests.prompt(self.session, text, attached=self._attached, files=self._files)
+            answer = link.submit("session/prompt", prompt)
         if self.cancelling:  # what the person wanted of the last daemon
             link.cancel(self.session)
         result = await asyncio.wrap_future(answer)

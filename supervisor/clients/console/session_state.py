@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from supervisor.acp import extensions, schema
+from supervisor.acp.prompt_parts import folded
 from supervisor.clients.console.call_updates import fill
 from supervisor.clients.console.shown import (
     AnswerEnds,
@@ -193,7 +194,7 @@ class SessionState:
     def _take_prompt(self, text: str, message: str) -> list[Item]:
         items = self._end_said()
         self._failed = False
-        asked = ShownPrompt(text, message)
+        asked = ShownPrompt(folded(text), message)
         self.entries.append(asked)
         return [*items, asked]
 

@@ -30,6 +30,7 @@ _KEYS: Final = (
     ("y", "say yes where Enter alone is none: protected or tracked names, the network, what is not shown"),
     ("Alt-Enter", "begin a new line"),
     ("Tab", "complete a command, a tool, or a path beneath the root; edit the call that is shown"),
+    ("@LETTERS", "find a file: Tab takes the best one, arrows and Enter another; it goes along with the line"),
     ("Shift-Tab", "switch to the next mode, also while a turn runs"),
     ("Ctrl-C", "interrupt the turn, or clear the line; twice: leave"),
     ("Up", "on an empty line: take the last line back that waits, or else what was typed before"),

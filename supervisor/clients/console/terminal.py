@@ -25,6 +25,7 @@ from supervisor.clients.console.attention import Attention
 from supervisor.clients.console.bottom_lines import STYLE, Drawn, unfinished
 from supervisor.clients.console.daemon_link import Connecting, in_thread
 from supervisor.clients.console.external_editor import edited, editor_of
+from supervisor.clients.console.file_finder import FileFinder
 from supervisor.clients.console.input_line import InputLine, LineOrSearch
 from supervisor.clients.console.key_actions import KeyActions
 from supervisor.clients.console.keys import bindings
@@ -62,12 +63,12 @@ class Terminal:
         self._pause = _ADVANCE
         self._editing: asyncio.Task[None] | None = None
         self._line = InputLine(self._controller, settings.home / "console-history", self._typed)
+        self._finder = FileFinder(self._controller, self._line, self.draw)
         begun = LineOrSearch(self._line, self._is_searching)
         boxes = edited_texts(lambda: self._approvals)
         self._approvals = ApprovalQueue(begun, Fields(*boxes), size, self._go_to, self._propose)
-        self._drawn = Drawn(
-            self._line, self._approvals, boxes, self._status, self._unfinished, lambda: self._actions.leaving
-        )
+        shown = self._line, self._finder, self._approvals, boxes, self._status, self._unfinished
+        self._drawn = Drawn(*shown, lambda: self._actions.leaving)
         output = TerminalOutput()
         self._attention = Attention(output.at_once, settings.variable("TERM"), wanted=options.colour)
         output.reports_focus = self._attention.told
@@ -86,9 +87,10 @@ class Terminal:
         )
         self._app.reappears = self._approvals.read_anew
         self._app.ttimeoutlen = self._app.timeoutlen = _ESCAPE
-        self._app.key_bindings = bindings(self, self._actions, self._line, self._approvals, self._app.suspend)
+        keyed = self._line, self._finder, self._approvals
+        self._app.key_bindings = bindings(self, self._actions, *keyed, self._app.suspend)
         self._app.key_processor.before_key_press += lambda _: self._approvals.pressed()
-        self._app.key_processor.after_key_press += lambda _: self._searched()
+        self._app.key_processor.after_key_press += lambda _: self._pressed()
         self._settings = settings
         self._searches = False
         self._go_to("line")
@@ -208,8 +210,9 @@ class Terminal:
     def _is_searching(self) -> bool:
         return self._drawn.searches()
 
-    def _searched(self) -> None:
-        """Let a question have the keyboard when a search is over that has found nothing."""
+    def _pressed(self) -> None:
+        """Look what the line names; let a question have the keyboard when a search is over that has found nothing."""
+        self._finder.changed()
         before, self._searches = self._searches, self._is_searching()
         if before and not self._searches:
             self._approvals.line_changed()

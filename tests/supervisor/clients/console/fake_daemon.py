@@ -71,6 +71,8 @@ class FakeDaemon:
         self.history: list[schema.Update] = []
         self.sessions: list[schema.SessionInfo] = []
         self.seen: list[str] = []
+        self.files: dict[str, extensions.AttachedFile] = {}
+        """What can go along with a prompt, by path; those of which it has the letters are found."""
         self.hold = False
         """Whether a new session waits for `release`."""
         self._requests: queue.Queue[Asked] = queue.Queue()
@@ -106,6 +108,11 @@ class FakeDaemon:
         self._prompt = self.next("session/prompt")
         text: str = self._prompt.params["prompt"][0]["text"]
         return text
+
+    @property
+    def blocks(self) -> Any:
+        """The blocks of the last prompt."""
+        return self._prompt.params["prompt"]
 
     def end(self, status: str = "ok", **facts: Any) -> None:
         """Answer the last prompt, or continuation."""
@@ -222,7 +229,7 @@ class FakeDaemon:
                 self.seen.append(message.method)
                 if message.method == "session/load":
                     connection.sendall(b"".join(map(_updated, self.history)))
-                result = self._results().get(message.method)
+                result = self._results().get(message.method, self._of_files(message))
                 if result is None or (self.hold and message.method == "session/new"):
                     self._requests.put(Asked(connection, message))
                 else:
@@ -233,6 +240,16 @@ class FakeDaemon:
                 pass  # each client begins with it
             case jsonrpc.Notification():
                 self._notes.put(message)
+
+    def _of_files(self, message: jsonrpc.Request) -> Any:
+        """Return what is answered at once about files."""
+        params = json.loads(message.params or b"{}")
+        if message.method == extensions.FIND_METHOD:
+            return extensions.FindResult(SESSION, tuple(path for path in self.files if params["typed"] in path))
+        if message.method == extensions.ATTACH_METHOD:
+            named = (self.files[path] for path in params["paths"] if path in self.files)
+            return extensions.AttachResult(SESSION, tuple(named))
+        return None
 
     def _results(self) -> dict[str, Any]:
         """Return what is answered at once, by method."""
