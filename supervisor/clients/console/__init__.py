@@ -5,7 +5,7 @@ Rule: what is shown is decided in pure modules: `session_state` folds the daemon
 them into text; `answer_guard` tells which keys are meant. Two screens show it: `terminal` (prompt_toolkit; rich in
 `markdown_display` alone) and `plain`, which imports neither.
 
-    keys, lines -> terminal | plain -> slash_commands, session_controller, session_link <==acp==> daemon
+    keys, lines -> terminal | plain -> slash_commands, session_controller, session_turns, session_link <==acp==> daemon
                          ^                        |
                          +------- items <--- session_state
 """

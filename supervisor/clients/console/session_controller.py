@@ -14,8 +14,8 @@ from supervisor.clients.connection import requests
 from supervisor.clients.connection.requests import LISTED_PAGES
 from supervisor.clients.console.daemon_link import Connecting
 from supervisor.clients.console.options import ConsoleOptions
-from supervisor.clients.console.session_link import SessionLink
 from supervisor.clients.console.session_state import IDLE, SessionState
+from supervisor.clients.console.session_turns import SessionTurns
 from supervisor.clients.console.shown import Note, Screen
 from supervisor.config.repositories import NO_NAMES, Names
 from supervisor.config.settings import Settings
@@ -23,7 +23,7 @@ from supervisor.errors import StrongroomError
 from supervisor.version import VERSION
 
 
-class SessionController(SessionLink):
+class SessionController(SessionTurns):
     """One console's session, and the choice of it; `options` are those that the console was started with."""
 
     def __init__(self, settings: Settings, options: ConsoleOptions, connecting: Connecting, screen: Screen) -> None:
