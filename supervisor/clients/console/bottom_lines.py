@@ -31,6 +31,7 @@ from supervisor.clients.console.application import size
 from supervisor.clients.console.approval_queue import ApprovalQueue
 from supervisor.clients.console.file_finder import FileFinder
 from supervisor.clients.console.input_line import InputLine
+from supervisor.clients.console.picker import Picker
 from supervisor.clients.console.scrollback import Scrollback
 from supervisor.clients.console.session_state import RUNNING, SessionState
 from supervisor.clients.console.turn_status import TurnStatus
@@ -85,6 +86,7 @@ class Drawn:
     Args:
         line: where the person types.
         finder: has the files that the line may name.
+        picker: has the list in the place of the line.
         approvals: say what is asked.
         boxes: hold the texts of a question: the box, the reason of a no, and a rule.
         status: says what goes on.
@@ -96,6 +98,7 @@ class Drawn:
         self,
         line: InputLine,
         finder: FileFinder,
+        picker: Picker,
         approvals: ApprovalQueue,
         boxes: Sequence[Buffer],
         status: TurnStatus,
@@ -103,7 +106,9 @@ class Drawn:
         leaving: Callable[[], bool],
     ) -> None:
         self.mode = "line"
-        """"line", "review", "confirm", "rule" or "reason": what the keys go to."""
+        """"line", "pick", "review", "confirm", "rule" or "reason": what the keys go to."""
+        self._picker = picker
+        self._narrowing = Buffer(multiline=False, on_text_changed=lambda typed: picker.narrow(typed.text))
 
         def queued() -> Fragments:
             return status_bar.queued(line.lines.ahead, _columns(), 1 if approvals.waits else _QUEUED)
@@ -125,7 +130,8 @@ class Drawn:
         )
         confirm = Window(confirmation, dont_extend_height=True, wrap_lines=True)
         rule = _input(BufferControl(boxes[2]), "rule: ")
-        self._windows = {"line": typed, "review": box, "confirm": confirm, "reason": reason, "rule": rule}
+        pick = _input(BufferControl(self._narrowing), lambda: f"{picker.title}: ")
+        self._windows = {"line": typed, "pick": pick, "review": box, "confirm": confirm, "reason": reason, "rule": rule}
         pieces: list[AnyContainer] = [
             Window(height=1),
             _shown(lambda: bool(tail()), _text(lambda: ANSI(tail()))),
@@ -138,6 +144,8 @@ class Drawn:
             _shown(lambda: self.mode == "reason", reason),
             _shown(lambda: self.mode == "rule", rule),
             _shown(lambda: finder.is_open and self.mode == "line", _text(lambda: _rows(finder))),
+            _shown(lambda: self.mode == "pick", pick),
+            _shown(lambda: self.mode == "pick", _text(lambda: _rows(picker))),
             CompletionsMenu(max_height=_MENU, scroll_offset=1),
             _text(lambda: toned(bar())),
         ]
@@ -151,9 +159,10 @@ class Drawn:
         return needed <= set(self.layout.visible_windows) and not is_cut
 
     def focus(self, mode: str) -> None:
-        """Send the keys where they go in a mode; a search is part of the line."""
-        if mode == "line" and self.searches():
+        """Send the keys where they go in a mode; a search, and a list in its place, are part of the line."""
+        if mode == "line" and (self.searches() or self._picker.is_open):
             return
+        self._narrowing.reset()
         self.layout.search_links.clear()
         self.mode = mode
         self.layout.focus(self._windows[mode])
@@ -168,7 +177,7 @@ def _columns() -> int:
     return size().columns - 1
 
 
-def _rows(listed: FileFinder) -> StyleAndTextTuples:
+def _rows(listed: FileFinder | Picker) -> StyleAndTextTuples:
     """Return what can be chosen, a row each."""
     rows = [toned(line) for line in listed.lines(_columns(), max(1, size().rows // 3))]
     return [piece for row in rows for piece in (*row, ("", "\n"))][:-1]
@@ -187,10 +196,13 @@ def _text(content: Callable[[], Any]) -> Window:
     return Window(FormattedTextControl(content), dont_extend_height=True)
 
 
-def _input(control: BufferControl, prompt: str, rows: Callable[[], int] = lambda: size().rows // 2) -> Window:
+def _input(
+    control: BufferControl, prompt: str | Callable[[], str], rows: Callable[[], int] = lambda: size().rows // 2
+) -> Window:
     def prefix(number: int, wrapped: int) -> StyleAndTextTuples:
         first = number == 0 and wrapped == 0
-        return [("class:prompt", prompt if first else " " * len(prompt))]
+        text = prompt if isinstance(prompt, str) else prompt()
+        return [("class:prompt", text if first else " " * len(text))]
 
     return Window(
         control,

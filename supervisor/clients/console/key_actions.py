@@ -13,6 +13,7 @@ from supervisor.clients.console import status_bar, styled_text
 from supervisor.clients.console.approval_queue import ApprovalQueue
 from supervisor.clients.console.attention import LONG_S, Attention
 from supervisor.clients.console.session_controller import SessionController
+from supervisor.clients.console.session_state import QUIET
 from supervisor.clients.console.shown import Item, Note, ShownPrompt
 from supervisor.clients.console.slash_commands import (
     Leave,
@@ -26,7 +27,6 @@ from supervisor.clients.console.slash_commands import (
 from supervisor.clients.console.turn_status import TurnStatus
 from supervisor.clients.console.waiting_lines import WaitingLines
 
-_QUIET: Final = ("Input", "Done")
 _WORKING: Final = ("Thinking", "Executing", "Finalizing")
 
 
@@ -150,7 +150,7 @@ class KeyActions:
 
     def is_busy(self) -> bool:
         """Return whether something is being done, by whomever."""
-        return self._work is not None or self._session.state.turn_state not in _QUIET
+        return self._work is not None or self._session.state.turn_state not in QUIET
 
     def works(self) -> bool:
         """Return whether a turn runs, or waits, in which nothing is asked."""
@@ -228,7 +228,7 @@ class KeyActions:
 
     def interrupt(self) -> None:
         """Clear the line, cancel the turn, or leave, when pressed a second time."""
-        if self._session.session and self._session.state.turn_state not in _QUIET:
+        if self._session.session and self._session.state.turn_state not in QUIET:
             if self._session.cancelling:
                 self.leave()
             else:

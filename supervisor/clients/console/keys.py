@@ -16,6 +16,7 @@ from supervisor.clients.console.approval_queue import ApprovalQueue
 from supervisor.clients.console.file_finder import FileFinder
 from supervisor.clients.console.input_line import InputLine
 from supervisor.clients.console.key_actions import KeyActions
+from supervisor.clients.console.picker import Picker
 
 _WIDER: Final[tuple[tuple[str, extensions.Scope | None], ...]] = (("s", "session"), ("a", "always"), ("u", None))
 """Keys that, with Alt, say yes to more than what is shown."""
@@ -40,6 +41,7 @@ def bindings(
     actions: KeyActions,
     line: InputLine,
     finder: FileFinder,
+    picker: Picker,
     approvals: ApprovalQueue,
     suspend: Callable[[], None],
 ) -> KeyBindings:
@@ -73,7 +75,7 @@ def bindings(
         lambda event: event.current_buffer.newline(copy_margin=False)
     )
     _bind_text(keys, line, typing)
-    _bind_files(keys, finder, typing)
+    _bind_lists(keys, finder, typing, picker, Condition(lambda: target.mode() == "pick"))
     _bind_answers(keys, approvals, reviewing, Condition(lambda: target.mode() == "confirm"))
     return keys
 
@@ -93,8 +95,8 @@ def _bind_text(keys: KeyBindings, line: InputLine, typing: Filter) -> None:
     keys.add("escape", Keys.Any, filter=typing & ~vi_mode)(lambda _event: None)
 
 
-def _bind_files(keys: KeyBindings, finder: FileFinder, typing: Filter) -> None:
-    """Bind what chooses among the files that a line may name."""
+def _bind_lists(keys: KeyBindings, finder: FileFinder, typing: Filter, picker: Picker, picking: Filter) -> None:
+    """Bind what chooses among the files that a line may name, or in a list in its place."""
     finding = typing & Condition(lambda: finder.is_open)
     rows: list[tuple[Callable[[], None], str, Filter]] = [
         (finder.take, "tab", finding),
@@ -102,6 +104,10 @@ def _bind_files(keys: KeyBindings, finder: FileFinder, typing: Filter) -> None:
         (partial(finder.move, 1), "down", finding),
         (partial(finder.move, -1), "up", finding),
         (finder.leave, "escape", finding),
+        (picker.take, "enter", picking),
+        (partial(picker.move, 1), "down", picking),
+        (partial(picker.move, -1), "up", picking),
+        *((picker.leave, key, picking) for key in ("escape", "c-c", Keys.SIGINT)),
     ]
     for act, key, when in rows:
         keys.add(key, filter=when)(lambda _event, act=act: act())

@@ -12,12 +12,13 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final, TextIO, TypeVar
 
 from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.clients.console import styled_text
 from supervisor.clients.console.approval_plain import PlainApproval
+from supervisor.clients.console.choice_list import Choice
 from supervisor.clients.console.daemon_link import Connecting
 from supervisor.clients.console.options import ConsoleOptions
 from supervisor.clients.console.session_controller import SessionController
@@ -140,6 +141,12 @@ class PlainScreen:
 
     def clear(self) -> None:
         """There is no screen to clear."""
+
+    picks = False
+
+    async def pick(self, _title: str, _choices: Sequence[Choice], _current: str) -> str | None:
+        """Nothing is taken: lists are shown."""
+        return None
 
     def width(self) -> int:
         """Return the columns there are."""

@@ -3,8 +3,11 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
+from supervisor.acp.schema import SessionInfo
 from supervisor.clients.connection.requests import absolute_model
+from supervisor.clients.console.choice_list import Choice
 from supervisor.clients.console.session_controller import SessionController
+from supervisor.clients.console.session_state import QUIET, SUSPENDED
 from supervisor.clients.console.shown import Document
 from supervisor.display.columns import cut, table
 from supervisor.display.escape import visible
@@ -27,10 +30,13 @@ def choose(option: str) -> Callable[[SessionController, str], Awaitable[None]]:
     """Return the command that lists the values of an option, or chooses one."""
 
     async def run(controller: SessionController, argument: str) -> None:
+        argument = argument or await _picked(controller, option) or ""
         if argument:
             argument = absolute_model(argument) if option == "model" else argument
             await controller.choose(option, argument)
             controller.say(f"The {option} is {argument} now.")
+            return
+        if _is_picked(controller, option):
             return
         found = controller.state.option(option)
         current = found.current_value if found else getattr(controller.state.facts, option, "")
@@ -48,17 +54,32 @@ def choose(option: str) -> Callable[[SessionController, str], Awaitable[None]]:
     return run
 
 
+def _is_picked(controller: SessionController, option: str) -> bool:
+    """Say whether a value of an option is taken from a list: there are some, and a turn that runs lets it change."""
+    found = controller.state.option(option)
+    may_change = option == "mode" or controller.state.turn_state in (*QUIET, SUSPENDED)
+    return controller.screen.picks and found is not None and len(found.options) > 1 and may_change
+
+
+async def _picked(controller: SessionController, option: str) -> str | None:
+    """Return the value that the person takes, if they are shown a list and take another one."""
+    found = controller.state.option(option)
+    if found is None or not _is_picked(controller, option):
+        return None
+    choices = [Choice(each.value, each.value, each.description or "") for each in found.options]
+    value = await controller.screen.pick(option, choices, found.current_value)
+    return value if value != found.current_value else None
+
+
 async def sessions(controller: SessionController, _argument: str) -> None:
     """List the newest sessions."""
-    listed = await controller.sessions(pages=1)
-    found = [info for info in listed if info.title or info.session_id == controller.session]
-    here = (controller.cwd, controller.state.facts.root)
+    found = await _titled(controller, pages=1)
     rows = [
         (
             "*" if info.session_id == controller.session else " ",
             info.session_id,
-            (info.updated_at or "")[:16].replace("T", " "),
-            cut(info.title or "-", _TITLE) + ("" if info.cwd in here else f"  in {visible(info.cwd)}"),
+            _when(info),
+            cut(info.title or "-", _TITLE) + _elsewhere(controller, info),
         )
         for info in found[:_LISTED]
     ]
@@ -67,8 +88,33 @@ async def sessions(controller: SessionController, _argument: str) -> None:
         controller.say(f"... {len(found) - _LISTED} more; `strongroom sessions` lists them all.")
 
 
+async def _titled(controller: SessionController, pages: int) -> list[SessionInfo]:
+    """Return the sessions in which something was asked, and this one, the newest first."""
+    listed = await controller.sessions(pages=pages)
+    return [info for info in listed if info.title or info.session_id == controller.session]
+
+
+def _when(info: SessionInfo) -> str:
+    return (info.updated_at or "")[:16].replace("T", " ")
+
+
+def _elsewhere(controller: SessionController, info: SessionInfo) -> str:
+    """Return where a session is, unless it is here."""
+    return "" if info.cwd in (controller.cwd, controller.state.facts.root) else f"  in {visible(info.cwd)}"
+
+
 async def resume(controller: SessionController, argument: str) -> None:
     """Take up another session, whose id is, or ends in, the argument; without one, list them."""
+    if not argument and controller.screen.picks and controller.state.turn_state in QUIET:
+        found = [info for info in await _titled(controller, pages=2) if info.session_id != controller.session]
+        choices = [
+            Choice(info.session_id, info.title or "-", _when(info) + _elsewhere(controller, info)) for info in found
+        ]
+        if not choices:
+            controller.say("There is no other session yet.")
+        elif (taken := await controller.screen.pick("resume", choices, found[0].session_id)) is not None:
+            await controller.instead(lambda: controller.load(taken, clear=True))
+        return
     if not argument:
         await sessions(controller, "")
         controller.say("/resume ID resumes one; the end of an id is enough.")

@@ -27,6 +27,8 @@ from supervisor.clients.console.shown import (
 )
 
 IDLE: Final = "Input"
+QUIET: Final = (IDLE, "Done")
+"""States in which no turn runs."""
 SUSPENDED: Final = "Suspended"
 RUNNING: Final = "Executing"
 _DIGITS: Final = 6

@@ -10,6 +10,7 @@ import msgspec
 
 from supervisor.acp.extensions import ChangedName
 from supervisor.clients.connection.link_events import PermissionPrompt
+from supervisor.clients.console.choice_list import Choice
 from supervisor.display.fragments import Fragments
 
 Tone = Literal["info", "notice", "error"]
@@ -129,6 +130,13 @@ class Screen(Protocol):
 
     def width(self) -> int:
         """Return the columns there are."""
+
+    @property
+    def picks(self) -> bool:
+        """Whether a person can take something from a list here."""
+
+    async def pick(self, title: str, choices: Sequence[Choice], current: str) -> str | None:
+        """Return the value that the person takes from a list; None where they take none."""
 
 
 def entry_keys(entries: Iterable[Entry]) -> list[tuple[Any, ...]]:

@@ -45,6 +45,7 @@ HINTS: Final[Mapping[str, tuple[str, ...]]] = {
     "asked": ("^C cancel", "^O show all"),
     "Connecting": ("Esc leave",),
     "confirm": ("y yes", "n no"),
+    "pick": ("Enter takes", "letters narrow", "Esc leaves"),
     "rule": ("Enter shows what it covers", "Esc as it was"),
     "reason": ("Enter reject", "Esc no reason"),
     **dict.fromkeys(("cancelling", "leaving"), ("^C again to leave",)),

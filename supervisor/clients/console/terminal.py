@@ -7,6 +7,7 @@ for good is written just before the next drawing, above the bottom lines.
 import asyncio
 import signal
 import time
+from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import cached_property, partial
 from typing import Final
@@ -23,6 +24,7 @@ from supervisor.clients.console.approval_fields import edited_texts
 from supervisor.clients.console.approval_queue import ApprovalQueue, Fields
 from supervisor.clients.console.attention import Attention
 from supervisor.clients.console.bottom_lines import STYLE, Drawn, unfinished
+from supervisor.clients.console.choice_list import Choice
 from supervisor.clients.console.daemon_link import Connecting, in_thread
 from supervisor.clients.console.external_editor import edited, editor_of
 from supervisor.clients.console.file_finder import FileFinder
@@ -31,6 +33,7 @@ from supervisor.clients.console.key_actions import KeyActions
 from supervisor.clients.console.keys import bindings
 from supervisor.clients.console.markdown_stream import MarkdownRenderer
 from supervisor.clients.console.options import ConsoleOptions
+from supervisor.clients.console.picker import Picker
 from supervisor.clients.console.proposal_pages import ProposalPages
 from supervisor.clients.console.scrollback import Scrollback
 from supervisor.clients.console.session_controller import SessionController
@@ -47,8 +50,6 @@ _ADVANCE: Final = 0.05
 """Seconds between two looks at an answer that is coming in."""
 _SHARE: Final = 10
 """One part of so many of the time, at most, goes into such looks: long blocks are looked at less often."""
-_QUIET: Final = ("Input", "Done")
-_WORKING: Final = ("Thinking", "Executing", "Finalizing")
 
 
 class Terminal:
@@ -64,10 +65,11 @@ class Terminal:
         self._editing: asyncio.Task[None] | None = None
         self._line = InputLine(self._controller, settings.home / "console-history", self._typed)
         self._finder = FileFinder(self._controller, self._line, self.draw)
+        self._picker = Picker(self._pick_keys)
         begun = LineOrSearch(self._line, self._is_searching)
         boxes = edited_texts(lambda: self._approvals)
         self._approvals = ApprovalQueue(begun, Fields(*boxes), size, self._go_to, self._propose)
-        shown = self._line, self._finder, self._approvals, boxes, self._status, self._unfinished
+        shown = self._line, self._finder, self._picker, self._approvals, boxes, self._status, self._unfinished
         self._drawn = Drawn(*shown, lambda: self._actions.leaving)
         output = TerminalOutput()
         self._attention = Attention(output.at_once, settings.variable("TERM"), wanted=options.colour)
@@ -87,7 +89,7 @@ class Terminal:
         )
         self._app.reappears = self._approvals.read_anew
         self._app.ttimeoutlen = self._app.timeoutlen = _ESCAPE
-        keyed = self._line, self._finder, self._approvals
+        keyed = self._line, self._finder, self._picker, self._approvals
         self._app.key_bindings = bindings(self, self._actions, *keyed, self._app.suspend)
         self._app.key_processor.before_key_press += lambda _: self._approvals.pressed()
         self._app.key_processor.after_key_press += lambda _: self._pressed()
@@ -202,13 +204,21 @@ class Terminal:
         return self._drawn.mode
 
     def _go_to(self, mode: str) -> None:
-        vi = self._settings.config.console.keys == "vi" and mode == "line"
-        self._app.editing_mode = EditingMode.VI if vi else EditingMode.EMACS
         self._drawn.focus(mode)
+        vi = self._settings.config.console.keys == "vi" and self._drawn.mode == "line"
+        self._app.editing_mode = EditingMode.VI if vi else EditingMode.EMACS
         self.draw()
 
+    def _pick_keys(self, mode: str) -> bool:
+        """Let the list have the keys, unless a question has them; or the line, and then what waits."""
+        if mode == "pick" and self._drawn.mode != "line":
+            return False
+        self._go_to(mode)
+        self._approvals.line_changed()
+        return True
+
     def _is_searching(self) -> bool:
-        return self._drawn.searches()
+        return self._drawn.searches() or self._picker.is_open
 
     def _pressed(self) -> None:
         """Look what the line names; let a question have the keyboard when a search is over that has found nothing."""
@@ -242,6 +252,12 @@ class Terminal:
         else:
             self._line.put(text)
         self._approvals.read_anew()
+
+    picks = True
+
+    async def pick(self, title: str, choices: Sequence[Choice], current: str) -> str | None:
+        """Let the person take something from a list."""
+        return await self._picker.pick(title, choices, current)
 
     def request_approval(self, question: PermissionPrompt) -> None:
         """Let the person decide, after the questions that wait."""

@@ -87,7 +87,7 @@ class TurnStatus:
         """
         session = self._session
         hints = "leaving" if leaving else "cancelling" if session.cancelling else ""
-        if not hints and mode in ("reason", "confirm", "rule"):
+        if not hints and mode in ("reason", "confirm", "rule", "pick"):
             hints = mode
         elif not hints and asked:
             hints = "ReviewAction" if mode == "review" else "asked"

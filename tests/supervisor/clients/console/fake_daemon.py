@@ -75,6 +75,10 @@ class FakeDaemon:
         """What can go along with a prompt, by path; those of which it has the letters are found."""
         self.hold = False
         """Whether a new session waits for `release`."""
+        self.loaded = ""
+        """The session that was loaded last."""
+        self.hold_option = False
+        """Whether the choice of an option waits for the test."""
         self._requests: queue.Queue[Asked] = queue.Queue()
         self._answers: queue.Queue[jsonrpc.Response] = queue.Queue()
         self._notes: queue.Queue[jsonrpc.Notification] = queue.Queue()
@@ -228,9 +232,11 @@ class FakeDaemon:
             case jsonrpc.Request():
                 self.seen.append(message.method)
                 if message.method == "session/load":
+                    self.loaded = json.loads(message.params or b"")["sessionId"]
                     connection.sendall(b"".join(map(_updated, self.history)))
                 result = self._results().get(message.method, self._of_files(message))
-                if result is None or (self.hold and message.method == "session/new"):
+                held = {"session/new": self.hold, "session/set_config_option": self.hold_option}
+                if result is None or held.get(message.method):
                     self._requests.put(Asked(connection, message))
                 else:
                     connection.sendall(jsonrpc.result(message.id, result))

@@ -641,7 +641,6 @@ def test_it_follows_the_terminal_s_size(console: Terminal, daemon: FakeDaemon) -
 
 def test_commands_answer(ready: Terminal, daemon: FakeDaemon, home: Path, root: Path) -> None:
     ready.type("/modl" + ENTER, "Did you mean /model?")
-    ready.type("/model" + ENTER, "*  offline")
     ready.type("/model claude-haiku-5-5" + ENTER, "The model is claude-haiku-5-5 now.")
     Home(home, root.parent).record(SESSION, opening_fact(root), TurnStarted(1, "what is"))
     ready.type("/export page.html" + ENTER, "The conversation is in page.html.")
