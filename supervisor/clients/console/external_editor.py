@@ -42,11 +42,21 @@ def edited(text: str, editor: list[str]) -> str:
     with tempfile.TemporaryDirectory(prefix="strongroom-") as folder:
         file = Path(folder, "line.md")
         file.write_text(text, "utf-8", "replace")
+        if code := opened(file, editor):
+            raise ConfigError(f"The editor {shlex.join(editor)} has failed ({code}); the line stays as it was.")
         try:
-            code = subprocess.call([*editor, str(file)])  # noqa: S603 - the person's own
-            found = file.read_text("utf-8", "replace")
+            return file.read_text("utf-8", "replace").removesuffix("\n")
         except OSError as error:
-            raise ConfigError(f"The editor {shlex.join(editor)} cannot be run: {error.strerror}.") from error
-    if code:
-        raise ConfigError(f"The editor {shlex.join(editor)} has failed ({code}); the line stays as it was.")
-    return found.removesuffix("\n")
+            raise ConfigError(f"The editor {shlex.join(editor)} has left no file: {error.strerror}.") from error
+
+
+def opened(file: Path, editor: list[str]) -> int:
+    """Let the person edit a file, on the terminal; return the editor's exit code.
+
+    Raises:
+        ConfigError: the editor cannot be run.
+    """
+    try:
+        return subprocess.call([*editor, str(file)])  # noqa: S603 - the person's own
+    except OSError as error:
+        raise ConfigError(f"The editor {shlex.join(editor)} cannot be run: {error.strerror}.") from error

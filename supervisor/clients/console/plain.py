@@ -13,6 +13,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from pathlib import Path
 from typing import Any, Final, TextIO, TypeVar
 
 from supervisor.clients.connection.link_events import PermissionPrompt
@@ -29,6 +30,7 @@ from supervisor.config.settings import Settings
 from supervisor.display.columns import broken, width
 from supervisor.display.escape import visible
 from supervisor.display.fragments import plain
+from supervisor.errors import ConfigError
 
 _T = TypeVar("_T")
 _LOOK: Final = 0.25
@@ -141,6 +143,14 @@ class PlainScreen:
 
     def clear(self) -> None:
         """There is no screen to clear."""
+
+    def copy(self, _text: str) -> str:
+        """There is no terminal that takes it."""
+        raise ConfigError("Only the console on a terminal copies; /export writes a file.")
+
+    async def open_file(self, _path: Path) -> None:
+        """There is no screen for an editor."""
+        raise ConfigError("Only the console on a terminal opens an editor.")
 
     picks = False
 

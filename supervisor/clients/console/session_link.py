@@ -18,7 +18,6 @@ from supervisor.clients.console.daemon_link import Connecting, in_thread
 from supervisor.clients.console.session_state import IDLE, SUSPENDED, SessionState
 from supervisor.clients.console.shown import Item, Note, Screen
 from supervisor.config.settings import Settings
-from supervisor.errors import ConfigError
 
 _T = TypeVar("_T")
 

@@ -4,6 +4,7 @@ Rule: texts are as they came; whoever puts them on a terminal makes them safe (`
 """
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -130,6 +131,20 @@ class Screen(Protocol):
 
     def width(self) -> int:
         """Return the columns there are."""
+
+    def copy(self, text: str) -> str:
+        """Put a text into the terminal's clipboard; return why that may not take it, a clause.
+
+        Raises:
+            ConfigError: there is none, or it takes not so much.
+        """
+
+    async def open_file(self, path: Path) -> None:
+        """Let the person edit a file.
+
+        Raises:
+            ConfigError: they cannot here.
+        """
 
     @property
     def picks(self) -> bool:

@@ -11,6 +11,8 @@ from typing import Final, Literal
 import msgspec
 
 from supervisor.acp import extensions
+from supervisor.clients.console.clipboard import copy
+from supervisor.clients.console.file_commands import diff, open_file
 from supervisor.clients.console.session_commands import choose, clear, resume, sessions, show_table
 from supervisor.clients.console.session_controller import SessionController
 from supervisor.clients.console.shown import AnswerEnds, Document, Item, Note, Said, ShownAnswer, ShownCall, ShownPrompt
@@ -230,6 +232,11 @@ COMMANDS: Final[Mapping[str, SlashCommand]] = {
     "sessions": SlashCommand("", "the newest sessions", sessions),
     "resume": SlashCommand("[ID]", "resume another session", resume, leaves=True),
     "cost": SlashCommand("", "tokens and money", _cost),
+    "copy": SlashCommand("[N|code]", "copy the answer, its last code block, or the output of the N-th call", copy),
+    "diff": SlashCommand("[PATH]", "what the session has changed so far", diff),
+    "open": SlashCommand(
+        "PATH|N", "a file in your editor: beneath the root, or what the N-th call is about", open_file
+    ),
     "export": SlashCommand(
         "[FILE]", "write the conversation to a file, as Markdown, or as a page where it ends in .html", _export
     ),

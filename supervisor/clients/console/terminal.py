@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Final
 
 from prompt_toolkit.application import run_in_terminal
@@ -19,6 +20,7 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
 from supervisor.clients.connection.link_events import PermissionPrompt
+from supervisor.clients.console import clipboard
 from supervisor.clients.console.application import BottomLines, TerminalInput, TerminalOutput, size
 from supervisor.clients.console.approval_fields import edited_texts
 from supervisor.clients.console.approval_queue import ApprovalQueue, Fields
@@ -26,7 +28,7 @@ from supervisor.clients.console.attention import Attention
 from supervisor.clients.console.bottom_lines import STYLE, Drawn, unfinished
 from supervisor.clients.console.choice_list import Choice
 from supervisor.clients.console.daemon_link import Connecting, in_thread
-from supervisor.clients.console.external_editor import edited, editor_of
+from supervisor.clients.console.external_editor import edited, editor_of, opened
 from supervisor.clients.console.file_finder import FileFinder
 from supervisor.clients.console.input_line import InputLine, LineOrSearch
 from supervisor.clients.console.key_actions import KeyActions
@@ -252,6 +254,19 @@ class Terminal:
         else:
             self._line.put(text)
         self._approvals.read_anew()
+
+    def copy(self, text: str) -> str:
+        """Put a text into the terminal's clipboard; return why that may not take it."""
+        self._app.output.write_raw(clipboard.sequence(text, self._settings.variable("TERM")))
+        self._app.output.flush()
+        return clipboard.doubt(self._settings.environment)
+
+    async def open_file(self, path: Path) -> None:
+        """Let the person's own editor have a file."""
+        try:
+            await run_in_terminal(partial(opened, path, editor_of(self._settings)), in_executor=True)
+        finally:
+            self._approvals.read_anew()
 
     picks = True
 
