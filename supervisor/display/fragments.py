@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from supervisor.display.columns import broken
+from supervisor.display.themes import DARK, ToneTable
 
 Line = tuple[str, str]
 """A tone ("" for none; several words together) and a text."""
@@ -14,29 +15,17 @@ Line = tuple[str, str]
 Fragments = list[Line]
 """Pieces of one line."""
 
-_CODES: Final = {
-    "bold": "1",
-    "dim": "2",
-    "reverse": "7",
-    "red": "31",
-    "green": "32",
-    "yellow": "33",
-    "blue": "34",
-    "magenta": "35",
-    "cyan": "36",
-}
-_WEIGHTS: Final = frozenset({"bold", "dim", "reverse"})
 _FURTHER: Final = "↪"
 """What rows of a line begin with that are not its first."""
 _NARROWEST: Final = 8
 """Columns below which nothing is broken any further."""
 
 
-def styled(fragments: Fragments, *, colour: bool) -> str:
+def styled(fragments: Fragments, *, colour: bool, theme: ToneTable = DARK) -> str:
     """Return fragments with the terminal's codes; without colour, only weight is left."""
     parts = []
     for tone, text in fragments:
-        codes = ";".join(_CODES[each] for each in tone.split() if colour or each in _WEIGHTS)
+        codes = theme.codes(tone, colour=colour)
         parts.append(f"\x1b[{codes}m{text}\x1b[0m" if codes else text)
     return "".join(parts)
 

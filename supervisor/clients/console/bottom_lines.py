@@ -25,6 +25,7 @@ from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl, 
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.layout import Layout
 from prompt_toolkit.layout.menus import CompletionsMenu
+from prompt_toolkit.styles import Style
 
 from supervisor.clients.console import status_bar
 from supervisor.clients.console.application import size
@@ -37,6 +38,7 @@ from supervisor.clients.console.session_state import RUNNING, SessionState
 from supervisor.clients.console.turn_status import TurnStatus
 from supervisor.display.escape import visible
 from supervisor.display.fragments import Fragments
+from supervisor.display.themes import TONES, ToneTable
 
 _BELOW: Final = 6
 """Rows that the unfinished part of an answer leaves to the rest."""
@@ -45,18 +47,7 @@ _QUEUED: Final = 3
 """Rows of the lines that wait."""
 _MENU: Final = 7
 """Lines of the completion menu."""
-
-STYLE: Final[dict[str, str]] = {
-    "dim": "dim",
-    "bold": "bold",
-    "red": "ansired",
-    "green": "ansigreen",
-    "yellow": "ansiyellow",
-    "cyan": "ansicyan",
-    "prompt": "bold ansigreen",
-    "box": "ansigreen",
-    "box.title": "bold ansigreen",
-    "problem": "ansired",
+_MENU_STYLE: Final[dict[str, str]] = {
     "completion-menu": "bg:default default",
     "completion-menu.completion": "bg:default default",
     "completion-menu.completion.current": "reverse",
@@ -65,6 +56,23 @@ STYLE: Final[dict[str, str]] = {
     "scrollbar.background": "bg:default",
     "scrollbar.button": "bg:default",
 }
+_PIECES: Final = {"prompt": "bold green", "box": "green", "box.title": "bold green", "problem": "red"}
+"""The tones of what has a name of its own here."""
+
+
+def style_of(theme: ToneTable) -> Style:
+    """Return a theme as prompt_toolkit takes it."""
+    tones = {tone: tone for tone in TONES} | _PIECES
+    return Style.from_dict(
+        {name: " ".join(map(_word, theme.words(tone))) for name, tone in tones.items()} | _MENU_STYLE
+    )
+
+
+def _word(word: str) -> str:
+    """Return a word of a theme as prompt_toolkit calls it."""
+    named = {"white": "ansigray", "bright-white": "ansiwhite"}
+    is_colour = word not in ("bold", "dim", "underline", "reverse")
+    return named.get(word, f"ansi{word.replace('-', '')}" if is_colour else word)
 
 
 def unfinished(scrollback: Scrollback, state: SessionState) -> str:

@@ -18,29 +18,34 @@ from rich.text import Text
 from rich.theme import Theme
 
 from supervisor.display.escape import visible
+from supervisor.display.themes import DARK, TONES, ToneTable
 
 _WIDEST: Final = 110
 """Columns: longer lines are hard to read."""
 _CODE_LIMIT: Final = 20_000
 """Characters of a code block above which it is not highlighted."""
-_THEME: Final = Theme(
-    {
-        "markdown.code": "cyan",
-        "markdown.code_block": "none",
-        "markdown.h1": "bold underline",
-        "markdown.h2": "bold",
-        "markdown.h3": "bold",
-        "markdown.h4": "bold",
-        "markdown.item.bullet": "cyan",
-        "markdown.item.number": "cyan",
-        "markdown.block_quote": "italic",
-        "markdown.hr": "dim",
-        "markdown.link": "underline",
-        "markdown.link_url": "dim underline",
-        "markdown.table.border": "dim",
-        "markdown.table.header": "bold",
-    }
-)
+_TONES: Final = {
+    "markdown.code": "cyan",
+    "markdown.code_block": "none",
+    "markdown.h1": "bold underline",
+    "markdown.h2": "bold",
+    "markdown.h3": "bold",
+    "markdown.h4": "bold",
+    "markdown.item.bullet": "cyan",
+    "markdown.item.number": "cyan",
+    "markdown.block_quote": "italic",
+    "markdown.hr": "dim",
+    "markdown.link": "underline",
+    "markdown.link_url": "dim underline",
+    "markdown.table.border": "dim",
+    "markdown.table.header": "bold",
+}
+
+
+def _style_of(theme: ToneTable, tones: str) -> str:
+    """Return what a piece of Markdown looks like in a theme, in rich's words."""
+    words = [word for tone in tones.split() for word in (theme.words(tone) if tone in TONES else (tone,))]
+    return " ".join(word.replace("-", "_") for word in words) or "none"
 
 
 class _Heading(rich_markdown.Heading):
@@ -56,7 +61,7 @@ class _CodeBlock(rich_markdown.CodeBlock):
         code = str(self.text).rstrip()
         shown = Text(code)
         if len(code) <= _CODE_LIMIT and self.lexer_name != "text":
-            shown = Syntax(code, self.lexer_name, theme="ansi_dark", background_color="default").highlight(code)
+            shown = Syntax(code, self.lexer_name, theme=self.theme, background_color="default").highlight(code)
             shown.rstrip()
         shown.overflow, shown.no_wrap = "fold", False  # what is highlighted comes as not to be wrapped, and is cut
         for line in shown.wrap(console, max(8, options.max_width - 2), tab_size=4):
@@ -83,8 +88,8 @@ class _TerminalMarkdown(rich_markdown.Markdown):
         "table_open": _FoldedTable,
     }
 
-    def __init__(self, text: str) -> None:
-        super().__init__(text, hyperlinks=False)
+    def __init__(self, text: str, code_theme: str = "ansi_dark") -> None:
+        super().__init__(text, hyperlinks=False, code_theme=code_theme)
         for token in self.parsed:
             if token.type == "html_block":
                 token.type, token.tag = "code_block", "code"
@@ -102,8 +107,10 @@ class _TerminalMarkdown(rich_markdown.Markdown):
 class RichMarkdown:
     """Renders for a terminal, with colours or without."""
 
-    def __init__(self, *, colour: bool) -> None:
-        self._colour = colour
+    def __init__(self, *, colour: bool, theme: ToneTable = DARK) -> None:
+        self._colour = colour and theme.name != "none"
+        self._theme = Theme({name: _style_of(theme, tones) for name, tones in _TONES.items()})
+        self._code = "ansi_light" if theme.light else "ansi_dark"
 
     def starts(self, text: str) -> list[int]:
         """Return the numbers of the lines at which a top-level block starts."""
@@ -134,13 +141,13 @@ class RichMarkdown:
             force_interactive=False,
             color_system="standard",
             no_color=not self._colour,
-            theme=_THEME,
+            theme=self._theme,
             highlight=False,
             emoji=False,
             legacy_windows=False,
             _environ={},
         )
-        parsed = _TerminalMarkdown(text)
+        parsed = _TerminalMarkdown(text, self._code)
         lines = list(Segment.split_lines(console.render(parsed if parsed.parsed else Text(text.strip("\n")))))
         plain = ["".join(segment.text for segment in line).strip() for line in lines]
         while lines and not plain[-1]:

@@ -30,6 +30,7 @@ from supervisor.config.settings import Settings
 from supervisor.display.columns import broken, width
 from supervisor.display.escape import visible
 from supervisor.display.fragments import plain
+from supervisor.display.themes import ToneTable
 from supervisor.errors import ConfigError
 
 _T = TypeVar("_T")
@@ -151,6 +152,12 @@ class PlainScreen:
     async def open_file(self, _path: Path) -> None:
         """There is no screen for an editor."""
         raise ConfigError("Only the console on a terminal opens an editor.")
+
+    theme_name = ""
+
+    def take_theme(self, _theme: ToneTable) -> None:
+        """There are no colours."""
+        raise ConfigError("Only the console on a terminal has colours.")
 
     picks = False
 

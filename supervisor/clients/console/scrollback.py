@@ -13,6 +13,7 @@ from supervisor.clients.console.shown import AnswerEnds, Document, Item, Said, S
 from supervisor.display.columns import off_frame
 from supervisor.display.escape import visible
 from supervisor.display.fragments import styled
+from supervisor.display.themes import DARK
 
 _APART: Final = (ShownPrompt, Document, ShownProposal)
 """Items with blank lines around them."""
@@ -33,6 +34,8 @@ class Scrollback:
         self._markdown = markdown
         self._width = width
         self._colour = colour
+        self.theme = DARK
+        """In which everything is shown from now on, but for answers."""
         self._stream: Stream | None = None
         self._pending: list[str] = []
         self._printed = ""
@@ -53,7 +56,7 @@ class Scrollback:
             case _:
                 lines = styled_text.lines_of(item, self._width(), wrap=True, news=self._is_news(item))
                 kind = type(item).__name__ if isinstance(item, _APART) else "line"
-                self._print(kind, "".join(f"{styled(line, colour=self._colour)}\n" for line in lines))
+                self._print(kind, "".join(f"{styled(line, colour=self._colour, theme=self.theme)}\n" for line in lines))
 
     def _is_news(self, item: Item) -> bool:
         """Say whether the differences of a call were no part of what was shown before it was decided."""

@@ -13,6 +13,7 @@ from supervisor.acp.extensions import ChangedName
 from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.clients.console.choice_list import Choice
 from supervisor.display.fragments import Fragments
+from supervisor.display.themes import ToneTable
 
 Tone = Literal["info", "notice", "error"]
 
@@ -144,6 +145,17 @@ class Screen(Protocol):
 
         Raises:
             ConfigError: they cannot here.
+        """
+
+    @property
+    def theme_name(self) -> str:
+        """The theme in which everything is shown; "" where there are no colours."""
+
+    def take_theme(self, theme: ToneTable) -> None:
+        """Show everything in a theme from now on.
+
+        Raises:
+            ConfigError: there are no colours here.
         """
 
     @property

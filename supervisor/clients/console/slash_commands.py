@@ -18,6 +18,7 @@ from supervisor.clients.console.session_controller import SessionController
 from supervisor.clients.console.shown import AnswerEnds, Document, Item, Note, Said, ShownAnswer, ShownCall, ShownPrompt
 from supervisor.clients.console.status_bar import money, tokens
 from supervisor.clients.console.styled_text import call_document, full_document
+from supervisor.clients.console.theme_command import change_theme
 from supervisor.clients.console.typed_command import run_typed
 from supervisor.clients.console.undo_command import ARGUMENT, undo
 from supervisor.display.columns import cut
@@ -237,6 +238,7 @@ COMMANDS: Final[Mapping[str, SlashCommand]] = {
     "open": SlashCommand(
         "PATH|N", "a file in your editor: beneath the root, or what the N-th call is about", open_file
     ),
+    "theme": SlashCommand("[NAME]", "dark, light, high-contrast, none, or a file of your own", change_theme),
     "export": SlashCommand(
         "[FILE]", "write the conversation to a file, as Markdown, or as a page where it ends in .html", _export
     ),

@@ -17,7 +17,7 @@ from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.output import ColorDepth
-from prompt_toolkit.styles import Style
+from prompt_toolkit.styles import DynamicStyle
 
 from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.clients.console import clipboard
@@ -25,7 +25,7 @@ from supervisor.clients.console.application import BottomLines, TerminalInput, T
 from supervisor.clients.console.approval_fields import edited_texts
 from supervisor.clients.console.approval_queue import ApprovalQueue, Fields
 from supervisor.clients.console.attention import Attention
-from supervisor.clients.console.bottom_lines import STYLE, Drawn, unfinished
+from supervisor.clients.console.bottom_lines import Drawn, style_of, unfinished
 from supervisor.clients.console.choice_list import Choice
 from supervisor.clients.console.daemon_link import Connecting, in_thread
 from supervisor.clients.console.external_editor import edited, editor_of, opened
@@ -40,8 +40,10 @@ from supervisor.clients.console.proposal_pages import ProposalPages
 from supervisor.clients.console.scrollback import Scrollback
 from supervisor.clients.console.session_controller import SessionController
 from supervisor.clients.console.shown import Item, Note, Said
+from supervisor.clients.console.theme_command import chosen
 from supervisor.clients.console.turn_status import TurnStatus
 from supervisor.config.settings import Settings
+from supervisor.display.themes import ToneTable
 from supervisor.errors import ConfigError
 
 _ESCAPE: Final = 0.05
@@ -61,6 +63,8 @@ class Terminal:
         self._colour = options.colour
         self._controller = SessionController(settings, options, connecting, self)
         self._scrollback = Scrollback(self._renderer, self.width, colour=options.colour)
+        self._scrollback.theme, self._theme_problem = chosen(settings)
+        self._style = style_of(self._scrollback.theme)
         self._status = TurnStatus(self._controller, self.draw)
         self._advance_at: asyncio.TimerHandle | None = None
         self._pause = _ADVANCE
@@ -81,7 +85,7 @@ class Terminal:
         )
         self._app = BottomLines(
             layout=self._drawn.layout,
-            style=Style.from_dict(STYLE),
+            style=DynamicStyle(lambda: self._style),
             erase_when_done=True,
             color_depth=ColorDepth.DEPTH_4_BIT if options.colour else ColorDepth.DEPTH_1_BIT,
             input=TerminalInput(lambda has: self._actions.focus(has=has)),
@@ -110,6 +114,8 @@ class Terminal:
         fail = self._actions.fail
         loop.set_exception_handler(lambda _, bug: fail(bug.get("exception") or RuntimeError(bug["message"])))
         loop.call_later(_SOON, lambda: self._markdown)
+        if self._theme_problem:
+            self.show(Note(self._theme_problem, "error"))
         try:
             begin = partial(self._actions.start, self._controller.open())
             await self._app.run_async(pre_run=begin, set_exception_handler=False)
@@ -128,7 +134,7 @@ class Terminal:
         def renderer() -> MarkdownRenderer:
             from supervisor.clients.console.markdown_display import RichMarkdown
 
-            return RichMarkdown(colour=self._colour)
+            return RichMarkdown(colour=self._colour, theme=self._scrollback.theme)
 
         return in_thread(renderer)
 
@@ -267,6 +273,19 @@ class Terminal:
             await run_in_terminal(partial(opened, path, editor_of(self._settings)), in_executor=True)
         finally:
             self._approvals.read_anew()
+
+    @property
+    def theme_name(self) -> str:
+        """The theme in which everything is shown."""
+        return self._scrollback.theme.name
+
+    def take_theme(self, theme: ToneTable) -> None:
+        """Show everything in a theme from now on."""
+        if not self._colour:
+            raise ConfigError("There are no colours here: NO_COLOR is set, or the terminal has none.")
+        self._scrollback.theme, self._style = theme, style_of(theme)
+        vars(self).pop("_markdown", None)
+        self.draw()
 
     picks = True
 
