@@ -71,11 +71,15 @@ class ProfileConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ConsoleConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the console takes keys."""
+    """How the console takes keys, and what it shows."""
 
     keys: Annotated[
         Literal["emacs", "vi"], Meta(description='How a line is edited: "emacs" or "vi"; questions take keys as ever.')
     ] = "emacs"
+    links: Annotated[
+        Literal["auto", "always", "never"],
+        Meta(description='Links in answers and differences: "auto" where the terminal is known to take them.'),
+    ] = "auto"
 
 
 class LibrarianConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

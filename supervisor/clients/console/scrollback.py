@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from supervisor.clients.console import styled_text
+from supervisor.clients.console.links import Links, with_link
 from supervisor.clients.console.markdown_stream import MarkdownRenderer, Stream
 from supervisor.clients.console.shown import AnswerEnds, Document, Item, Said, ShownCall, ShownPrompt, ShownProposal
 from supervisor.display.columns import off_frame
@@ -28,12 +29,22 @@ class Scrollback:
     Args:
         markdown: gives what renders answers; may wait until it is imported.
         width: gives the terminal's columns.
+        colour: whether there are any.
+        links: makes links, where the terminal takes them.
     """
 
-    def __init__(self, markdown: Callable[[], MarkdownRenderer], width: Callable[[], int], *, colour: bool) -> None:
+    def __init__(
+        self,
+        markdown: Callable[[], MarkdownRenderer],
+        width: Callable[[], int],
+        *,
+        colour: bool,
+        links: Links | None = None,
+    ) -> None:
         self._markdown = markdown
         self._width = width
         self._colour = colour
+        self._links = links
         self.theme = DARK
         """In which everything is shown from now on, but for answers."""
         self._stream: Stream | None = None
@@ -50,13 +61,21 @@ class Scrollback:
             case Said():
                 self._stream = self._stream or Stream(self._markdown())
                 self._stream.feed(item.text)
+                if self._links is not None:
+                    self._links.hear(item.text)
             case AnswerEnds():
                 stream, self._stream = self._stream, None
-                self._print("answer", off_frame(stream.end_answer(self._width() - 1)) if stream is not None else "")
+                if self._links is not None:
+                    self._links.hear("")
+                self._answer(stream.end_answer(self._width() - 1) if stream is not None else "")
+                if self._links is not None:
+                    self._links.forget()
             case _:
                 lines = styled_text.lines_of(item, self._width(), wrap=True, news=self._is_news(item))
                 kind = type(item).__name__ if isinstance(item, _APART) else "line"
-                self._print(kind, "".join(f"{styled(line, colour=self._colour, theme=self.theme)}\n" for line in lines))
+                targets = self._links.targets(item) if self._links is not None else {}
+                texts = [(line, styled(line, colour=self._colour, theme=self.theme)) for line in lines]
+                self._print(kind, "".join(f"{with_link(line, text, targets)}\n" for line, text in texts))
 
     def _is_news(self, item: Item) -> bool:
         """Say whether the differences of a call were no part of what was shown before it was decided."""
@@ -70,7 +89,12 @@ class Scrollback:
     def advance(self) -> None:
         """Let the blocks go that are finished by now."""
         if self._stream is not None:
-            self._print("answer", off_frame(self._stream.finished(self._width() - 1)))
+            self._answer(self._stream.finished(self._width() - 1))
+
+    def _answer(self, rendered: str) -> None:
+        """Put a part of the answer in."""
+        whole = off_frame(rendered)
+        self._print("answer", self._links.of_answer(whole) if self._links is not None else whole)
 
     def _print(self, kind: str, lines: str) -> None:
         """Put lines in, a blank line between things of different kinds."""

@@ -33,6 +33,7 @@ from supervisor.clients.console.file_finder import FileFinder
 from supervisor.clients.console.input_line import InputLine, LineOrSearch
 from supervisor.clients.console.key_actions import KeyActions
 from supervisor.clients.console.keys import bindings
+from supervisor.clients.console.links import Links, takes_links
 from supervisor.clients.console.markdown_stream import MarkdownRenderer
 from supervisor.clients.console.options import ConsoleOptions
 from supervisor.clients.console.picker import Picker
@@ -62,7 +63,9 @@ class Terminal:
     def __init__(self, settings: Settings, options: ConsoleOptions, connecting: Connecting) -> None:
         self._colour = options.colour
         self._controller = SessionController(settings, options, connecting, self)
-        self._scrollback = Scrollback(self._renderer, self.width, colour=options.colour)
+        linked = options.colour and takes_links(settings.environment, settings.config.console.links)
+        links = Links(lambda: self._controller.state.facts.root) if linked else None
+        self._scrollback = Scrollback(self._renderer, self.width, colour=options.colour, links=links)
         self._scrollback.theme, self._theme_problem = chosen(settings)
         self._style = style_of(self._scrollback.theme)
         self._status = TurnStatus(self._controller, self.draw)

@@ -133,6 +133,7 @@ repos_path = "/srv/repos"
 environment = "staging"
 [console]
 keys = "vi"
+links = "never"
 [[rules]]
 decision = "allow"
 programs = ["git"]
@@ -218,7 +219,7 @@ def test_every_key_is_taken(home: Path) -> None:
         },
         registries=RegistriesConfig("https://npm.example.org", "http://10.0.0.1:8080/simple"),
         librarian=LibrarianConfig("/srv/repos", "staging"),
-        console=ConsoleConfig("vi"),
+        console=ConsoleConfig("vi", "never"),
         rules=(
             Rule(
                 *("allow", ("git",), ("build/**",), ("tmp/",), 50, True, "build output is ours", date(2027, 6, 30)),
