@@ -53,6 +53,16 @@ def profile_here(settings: Settings, cwd: str, root: str | None = None) -> str:
     return CODE if top is not None and (root is None or _has(at, (*_REPOSITORY, *_MANIFESTS), _owner(at))) else VAULT
 
 
+def is_unknown(settings: Settings, cwd: str) -> bool:
+    """Say whether nothing tells what a directory is for: neither the configuration nor what lies there."""
+    chosen = settings.config.profiles.get(VAULT)
+    if settings.config.profile is not None or (chosen is not None and chosen.root is not None):
+        return False
+    at = os.path.realpath(cwd)
+    is_home = at == os.path.realpath(os.path.expanduser("~"))  # which no profile works on
+    return not (is_home or os.path.isdir(os.path.join(at, VAULT)) or tree_top(at))
+
+
 def _has(directory: str, names: "frozenset[str] | tuple[str, ...]", owner: int) -> bool:
     return any(_owner(os.path.join(directory, name)) in (owner, os.geteuid()) for name in names)
 

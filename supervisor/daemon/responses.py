@@ -173,9 +173,13 @@ def _reply_options(session: OpenSession, able: schema.ClientCapabilities) -> Ite
 def session_info(each: Summary) -> schema.SessionInfo:
     """Return a session as it is listed."""
     at = datetime.fromtimestamp(each.updated_at, UTC).isoformat(timespec="seconds")
-    meta = {extensions.OPTIONS: {"group": each.group, "technology": each.technology}} if each.group else None
+    names = {"group": each.group, "technology": each.technology} if each.group else {}
     return schema.SessionInfo(
-        session_id=each.session, cwd=each.cwd or each.root, title=each.title or None, updated_at=at, meta=meta
+        session_id=each.session,
+        cwd=each.cwd or each.root,
+        title=each.title or None,
+        updated_at=at,
+        meta={extensions.OPTIONS: {"profile": each.profile, **names}},
     )
 
 

@@ -127,10 +127,19 @@ def changes(chosen: Chosen, facts: extensions.SessionFacts) -> list[tuple[str, s
     return [(option, value) for option, value in wanted if value is not None and value != getattr(facts, option)]
 
 
+def _options_of(info: schema.SessionInfo) -> dict[str, Any]:
+    known = (info.meta or {}).get(extensions.OPTIONS)
+    return known if isinstance(known, dict) else {}
+
+
+def newest_profile(sessions: Sequence[schema.SessionInfo]) -> str | None:
+    """Return the profile of the first of a listing; None where there is none."""
+    return next((_options_of(info).get("profile") for info in sessions), None)
+
+
 def is_named(info: schema.SessionInfo, names: Names) -> bool:
     """Say whether a session that is listed is on the repository of these names, as far as any are given."""
-    known = (info.meta or {}).get(extensions.OPTIONS)
-    known = known if isinstance(known, dict) else {}
+    known = _options_of(info)
     wanted = {"group": names.group, "technology": names.technology}
     return all(value is None or known.get(name) == value for name, value in wanted.items())
 

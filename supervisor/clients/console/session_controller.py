@@ -3,24 +3,35 @@
 Rule: it shows everything through its screen; it knows neither keys nor terminals.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import get_args
+from typing import Final, get_args
 
 import msgspec
 
 from supervisor.acp import extensions, schema
 from supervisor.clients.connection import requests
 from supervisor.clients.connection.requests import LISTED_PAGES
-from supervisor.clients.console.daemon_link import Connecting
+from supervisor.clients.console.choice_list import Choice
+from supervisor.clients.console.daemon_link import Connecting, in_thread
 from supervisor.clients.console.options import ConsoleOptions
 from supervisor.clients.console.session_state import IDLE, SessionState
 from supervisor.clients.console.session_turns import SessionTurns
 from supervisor.clients.console.shown import Note, Screen
+from supervisor.config.config_keys import VAULT
 from supervisor.config.repositories import NO_NAMES, Names
 from supervisor.config.settings import Settings
+from supervisor.config.source_tree import CODE, is_unknown
 from supervisor.errors import StrongroomError
 from supervisor.version import VERSION
+
+_ASKED: Final = "what is this directory"
+_PROFILES: Final = (
+    Choice(VAULT, VAULT, "notes: read and write them; no shell"),
+    Choice(CODE, CODE, "source code: commands in a sandbox, and you see what they change"),
+    Choice("operator", "operator", "a system: you see each command before it runs"),
+)
 
 
 class SessionController(SessionTurns):
@@ -73,7 +84,21 @@ class SessionController(SessionTurns):
 
     async def new(self) -> None:
         """Begin a new session, with the options that the console was started with."""
-        await self._begin(self.options, clear=False)
+        await self._begin(await self._placed(self.options), clear=False)
+
+    async def _placed(self, chosen: ConsoleOptions) -> ConsoleOptions:
+        """Return options with the profile that the person takes, where nothing tells what this directory is for.
+
+        They are asked once: later sessions of a directory are opened as the newest one was.
+        """
+        if chosen.profile or chosen.root or chosen.names.given or not self.screen.picks:
+            return chosen
+        looked = in_thread(partial(is_unknown, self.settings, self.cwd))
+        if not await asyncio.wrap_future(looked):
+            return chosen
+        earlier = await self.sessions(self.cwd, pages=1)
+        profile = requests.newest_profile(earlier) or await self.screen.pick(_ASKED, _PROFILES, VAULT)
+        return msgspec.structs.replace(chosen, profile=profile) if profile else chosen
 
     async def clear(self) -> None:
         """Begin a new session on an empty screen, with the profile, the model, the root and the mode of this one.

@@ -42,7 +42,8 @@ class Terminal(PseudoTerminal):
     def __init__(
         self, home: Path, folder: Path, *options: str, columns: int = 80, rows: int = 24, **variables: str
     ) -> None:
-        environment = {**ForkedStrongroom(home, folder, TERM="xterm-256color").environment, **variables}
+        own = {"TERM": "xterm-256color", "HOME": str(folder)}  # there nobody is asked what the directory is for
+        environment = {**ForkedStrongroom(home, folder).environment, **own, **variables}
         super().__init__(["console", *options], folder, environment, columns=columns, rows=rows)
 
     def _begin(self, command: list[str], **options: Any) -> Forked:

@@ -62,7 +62,7 @@ def test_answers_are_copied_changes_shown_and_files_opened(
             daemon.tell(called(number, "edit_file", f'{{"path": "{path}"}}', "edit"))
             daemon.tell(changed(number, path))
         daemon.reply("Done:\n\n```\nls -l\n```\n")
-        console.until("Ready")
+        console.until(lambda screen: "ls -l" in screen and "Ready" in screen)
         console.type("/copy code" + ENTER, "Copied the code: 5 B.")
         assert b"\x1b]52;c;" + base64.b64encode(b"ls -l") + b"\x07" in console.raw
         console.type("/copy 2" + ENTER, "Copied the output of #2: 4 B.")

@@ -1,6 +1,8 @@
 """Lists on a terminal of which one row is taken, and questions that come meanwhile."""
 
-from supervisor.acp import schema
+from pathlib import Path
+
+from supervisor.acp import extensions, schema
 from tests.supervisor.clients.console.fake_daemon import OPTIONS, SESSION, FakeDaemon
 from tests.supervisor.clients.console.terminals import ENTER, ESCAPE, INTERRUPT, Terminal
 
@@ -22,6 +24,21 @@ def test_a_model_is_taken_from_a_list_that_letters_narrow(ready: Terminal, daemo
     ready.type("\x1b[B", "> vault")
     ready.type(ESCAPE, lambda screen: "profile:" not in screen)
     assert daemon.seen.count("session/set_config_option") == 1
+
+
+def test_what_a_directory_is_for_is_asked_once(home: Path, root: Path, daemon: FakeDaemon) -> None:
+    def opened() -> str:
+        return str(daemon.next("session/new").params["_meta"][extensions.OPTIONS]["profile"])
+
+    daemon.hold = True
+    with Terminal(home, root.parent, HOME=str(home)) as console:
+        console.until("what is this directory:")
+        console.type("c" + ENTER)
+        assert opened() == "code"
+    meta = {extensions.OPTIONS: {"profile": "operator"}}
+    daemon.sessions = [schema.SessionInfo(session_id=SESSION, cwd=str(root.parent), meta=meta)]
+    with Terminal(home, root.parent, HOME=str(home)):
+        assert opened() == "operator"
 
 
 def test_another_session_is_taken_from_a_list(ready: Terminal, daemon: FakeDaemon) -> None:

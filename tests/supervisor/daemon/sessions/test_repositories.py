@@ -247,13 +247,13 @@ def test_the_agents_own_status_tells_the_names(client: Lines, repos: Repos) -> N
     assert f"- root `{repos.first}`\n- environment `live`\n- group `elixir`\n- technology `phoenix`\n" in said
 
 
-def test_a_listing_tells_the_names_of_those_that_have_some(client: Lines, repos: Repos) -> None:
+def test_a_listing_tells_the_profile_and_the_names_of_those_that_have_some(client: Lines, repos: Repos) -> None:
     named = new(client, repos.work, **NAMES)["sessionId"]
     other = new(client, repos.work, profile="project")["sessionId"]
     listed = client.request("session/list", {"cwd": str(repos.work)})["sessions"]
     found = {each["sessionId"]: each.get("_meta") for each in listed}
-    assert found[named] == {extensions.OPTIONS: {"group": GROUP, "technology": FIRST}}
-    assert found[other] is None
+    assert found[named] == {extensions.OPTIONS: {"profile": "librarian", "group": GROUP, "technology": FIRST}}
+    assert found[other] == {extensions.OPTIONS: {"profile": "project"}}
 
 
 def test_a_profile_says_what_it_has(client: Lines, repos: Repos) -> None:
