@@ -28,7 +28,7 @@ from workers.commit.temporary_modes import TemporaryModes, loosen, set_mode
 from workers.kernel import EXCHANGE, NOREPLACE, hold, rename
 from workers.tree.attributes import attributes_of
 from workers.tree.root import DIRECTORY, closing, open_beneath
-from workers.treediff.snapshot import Node, look, open_seen, spoken
+from workers.treediff.snapshot import Node, look, spoken
 
 _HELD: Final = 2**15
 """Files that are held: half of what a process may map (vm.max_map_count)."""
@@ -154,12 +154,22 @@ class Exchange:
         before = operation.top.before
         if before is None:
             return
-        now = look(self._staging.fd, operation.number, of_root(), ours=False)
+        now = look(self._staging.fd, operation.number, of_root(shows=self._hold), ours=False)
         if now is None or not _is_it(before, now):
             yield conflict(operation.path, "somebody else changed it")
         elif is_directory(before):
             lost = operation.lost()
-            yield from lost_conflicts(self._staging.fd, operation.number, operation.path, lost, of_root())
+            ration = of_root(shows=self._hold)
+            yield from lost_conflicts(self._staging.fd, operation.number, operation.path, lost, ration)
+
+    def _hold(self, file: int, status: os.stat_result) -> None:
+        """Hold a file that came out of the root, while it is open anyway: it goes in name only if it is removed.
+
+        Some file systems take milliseconds to free what a file takes (ext4 that discards and has no journal).
+        """
+        if status.st_nlink == 1 and status.st_blocks and len(self._held) < _HELD:
+            with suppress(OSError):
+                self._held.append(hold(file))
 
     def _undo(self, operation: Operation, inode: int) -> None:
         before, after = operation.top.before, operation.top.after
@@ -209,9 +219,6 @@ class Exchange:
     def _remove(self, name: str, directory: int, seen: Node) -> None:
         """Remove old content, if it is still what was seen: who had a file open before may have written it since.
 
-        Some file systems take milliseconds to free what a file takes (ext4 that discards and has no journal): so it is
-        held, and goes at once in name only.
-
         Raises:
             OSError: it is another one, or cannot be removed.
         """
@@ -222,9 +229,6 @@ class Exchange:
         if seen.state.kind == "file":
             if (status.st_size, status.st_mtime_ns) != (seen.state.size, seen.state.mtime_ns):
                 raise OSError(errno.ESTALE, "written since", name)
-            if status.st_nlink == 1 and status.st_blocks and len(self._held) < _HELD:
-                with suppress(OSError), closing(open_seen(directory, name, status)) as file:
-                    self._held.append(hold(file))
         os.unlink(name, dir_fd=directory)
 
     def _note(self, operation: Operation, what: str) -> None:

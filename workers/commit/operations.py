@@ -19,7 +19,7 @@ from workers.errors import CannotRehearse
 from workers.tree.root import HANDLE, open_beneath
 from workers.treediff.comparison import Difference, everything_in
 from workers.treediff.effects_of import changed_since
-from workers.treediff.snapshot import Node, Ration, look, spoken
+from workers.treediff.snapshot import Node, Ration, Shows, look, spoken
 
 TOTAL: Final = 2 * 2**30
 EACH: Final = 2**28
@@ -110,9 +110,9 @@ def _kind_of(root: int) -> str:
     return next((line[line.index("-") + 1] for line in lines if line[2] == wanted), "")
 
 
-def of_root(keeps: int = 0) -> Ration:
+def of_root(keeps: int = 0, shows: Shows | None = None) -> Ration:
     """Return what may be read of the root at one time."""
-    return Ration(TOTAL, EACH, strict=False, keeps=keeps)
+    return Ration(TOTAL, EACH, strict=False, keeps=keeps, shows=shows)
 
 
 class OpenParents:

@@ -8,7 +8,7 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -57,14 +57,19 @@ class Node(NamedTuple):
     """The number of the group that it belongs to."""
 
 
+Shows = Callable[[int, os.stat_result], None]
+"""Takes an open file, for as long as the call lasts, and its status."""
+
+
 class Ration:
     """How many bytes may still be read for digests.
 
     Where `strict`, more than that is `TooMuch`; else a file that does not fit has no digest. Small contents of at most
-    `keeps` bytes in all stay with what was seen.
+    `keeps` bytes in all stay with what was seen. Each file that is opened is shown to `shows` as well.
     """
 
-    def __init__(self, total: int, each: int, *, strict: bool, keeps: int = 0) -> None:
+    def __init__(self, total: int, each: int, *, strict: bool, keeps: int = 0, shows: Shows | None = None) -> None:
+        self.shows: Final = shows
         self._left = total
         self._each = each
         self._strict = strict
@@ -215,6 +220,8 @@ def _read(
                 loses = unkept(status, directory, others)
             if ration is not None and ration.takes(status.st_size):
                 digest, content = _digest(file, status.st_size, ration)
+            if ration is not None and ration.shows is not None:
+                ration.shows(file, status)
     except OSError:
         loses = () if ours else unkept(status, directory)
         if ours and ration is not None:
