@@ -69,7 +69,7 @@ class Staging:
             if after is not None
         ]
         group = self._group_of(operation)
-        below, parent = "", self.fd
+        below, parent, inode = "", self.fd, 0
         with ExitStack() as opened_parent:
             for place, path, after in made:
                 above, _, name = place.rpartition("/")
@@ -78,7 +78,7 @@ class Staging:
                     handle = open_beneath(self.fd, above, DIRECTORY, links=False) if above else os.dup(self.fd)
                     below, parent = above, opened_parent.enter_context(closing(handle))
                 if after.state.kind == "file":
-                    self._file(parent, name, place, path, after, group if place == name else -1)
+                    inode = self._file(parent, name, place, path, after, group if place == name else -1)
                 elif after.state.kind == "dir":
                     os.mkdir(name, stat.S_IRWXU, dir_fd=parent)
                 else:
@@ -86,7 +86,9 @@ class Staging:
         for place, path, after in reversed(made):
             if after.state.kind == "dir":
                 self._finish_directory(place, path, after.state.mode)
-        self.inodes[operation.number] = os.lstat(operation.number, dir_fd=self.fd).st_ino
+        if len(made) > 1 or not inode:
+            inode = os.lstat(operation.number, dir_fd=self.fd).st_ino
+        self.inodes[operation.number] = inode
 
     def mark(self, *, begun: bool) -> None:
         """Say that the renames begin, or that all have been done: it is known by that what a killed commit leaves."""
@@ -132,18 +134,19 @@ class Staging:
             os.chown(file, -1, group)
         return file
 
-    def _file(self, directory: int, name: str, place: str, path: str, after: Node, group: int) -> None:
+    def _file(self, directory: int, name: str, place: str, path: str, after: Node, group: int) -> int:
+        """Make a file; return its inode, or 0 where it is another name of one."""
         if after.links > 1:
             if after.inode in self._unchanged:
                 known, seen = self._unchanged[after.inode]
                 self._link(self._root, known, directory, name)
                 if os.lstat(name, dir_fd=directory).st_ino != seen.inode:
                     raise OSError(errno.ESTALE, "replaced while it was linked", known)
-                return
+                return 0
             first = self._first.setdefault(after.inode, place)
             if first != place:
                 self._link(self.fd, first, directory, name)
-                return
+                return 0
         with closing(self._create(directory, name, path, group)) as target:
             state = committable(after.state)
             if after.content is not None and not state.attributes:
@@ -158,6 +161,7 @@ class Staging:
             self._files += 1
             if self._files <= _ONE_BY_ONE:
                 os.fsync(target)
+            return os.fstat(target).st_ino
 
     @contextmanager
     def _source(self, path: str, seen: Node) -> Iterator[int]:
