@@ -10,7 +10,7 @@ import os
 import stat
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from workers import kernel
 from workers.catalog import CATEGORIES, Category
@@ -23,6 +23,9 @@ from workers.wire import messages
 
 if TYPE_CHECKING:
     from workers.faults.injector import FaultInjector
+
+_OBJECTS: Final = 20_000
+"""New objects after which Python looks for garbage; at its own 700 that is a twentieth of what many files take."""
 
 
 def park() -> Pipe:
@@ -70,6 +73,7 @@ def run(supervisor: int, categories: Mapping[str, Category]) -> int:
         pipe.send(messages.Refused(category.name, f"the {category.name} worker cannot be set up: {error}"))
         return 1
     gc.freeze()
+    gc.set_threshold(_OBJECTS)
     gc.enable()
     ready = messages.Ready(messages.VERSION, category.name, tuple(tools), enforced.features, enforced.degraded)
     (faults.starting(pipe, start.fault) if faults else pipe).send(ready)
