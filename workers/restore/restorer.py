@@ -33,7 +33,7 @@ from workers.tree.attributes import attributes_of, names_others, set_attributes,
 from workers.tree.drafts import clear
 from workers.tree.root import DIRECTORY, HANDLE, Root, closing, declined, open_beneath, parent_of
 from workers.treediff.comparison import Comparison, Difference
-from workers.treediff.snapshot import BITS, CHUNK
+from workers.treediff.snapshot import BITS, CHUNK, Node, plain_node
 from workers.wire.pack_format import Broken
 
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -59,6 +59,8 @@ class RestoredLayer:
         """Directories that neither the root nor the pack has."""
         self.gone: dict[str, set[str]] = {}
         """Directory -> names in it that shall not be there."""
+        self.files: dict[str, Node] = {}
+        """Small files without attributes, as a look at them finds them."""
         self._fd = fd
         self._parents = OpenParents(fd)
         self._root = root
@@ -120,6 +122,8 @@ class RestoredLayer:
                 raise Broken(f"{step.entry.path[:200]!r}: its content is another one")
             set_attributes(file, *_settable(step.entry, before))
             os.utime(file, ns=(before.mtime_ns, before.mtime_ns))
+            if step.does == "restore" and step.entry.content is not None and not os.listxattr(file):
+                self.files[step.entry.path] = plain_node(os.fstat(file), digest.digest(), step.entry.content)
 
     def _present(self, path: str) -> Iterator[bytes]:
         """Read what a file of the root holds now."""
@@ -191,7 +195,7 @@ class Restorer(msgspec.Struct, frozen=True):
             upper = RestoredLayer(scratch, root, partial(content, file))
             upper.build(plan.steps.values())
             known = {path: step.now for path, step in plan.steps.items()}
-            compare = partial(Comparison, times=True, gone=upper.gone, known=known)
+            compare = partial(Comparison, times=True, gone=upper.gone, known=known, made=upper.files)
             layer = UpperLayer(root.fd, os.dup(scratch), since_ns, compare)
             stack.callback(layer.close)
             effects = layer.effects()

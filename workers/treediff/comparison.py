@@ -89,6 +89,7 @@ class Comparison:
         times: bool = False,
         gone: Gone = NOTHING,
         known: Mapping[str, Node | None] = MappingProxyType({}),
+        made: Mapping[str, Node] = MappingProxyType({}),
     ) -> None:
         """Take the descriptors of both directories, which stay the caller's.
 
@@ -101,6 +102,7 @@ class Comparison:
             times: Whether another time alone is a difference.
             gone: Names that are gone without a mark.
             known: What of the root was seen before, by path: it is not read again where it is as it was (`look`).
+            made: What of the upper layer is known by whoever made it, the same.
         """
         self.differences: list[Difference] = []
         self.unchanged: dict[int, tuple[str, Node]] = {}
@@ -113,6 +115,7 @@ class Comparison:
         self._times = times
         self._gone = gone
         self._known = known
+        self._made = made
         self._device = os.fstat(root).st_dev
         self._names = 0
 
@@ -191,7 +194,7 @@ class Comparison:
             raise TooMuch(f"the command {did} that is deeper than a path can be long")
         if time.monotonic() > self._until:
             raise TooMuch("what the command changed takes too long to compare with the root")
-        after = look(upper, name, self._above, ours=True) if upper >= 0 else None
+        after = look(upper, name, self._above, ours=True, known=self._made.get(path)) if upper >= 0 else None
         before = look(lower, name, self._below, ours=False, known=self._known.get(path)) if lower >= 0 else None
         if after is not None and after.state.kind == "device":
             raise CannotRehearse(f"the command made a device, {path!r}")

@@ -128,6 +128,12 @@ def look(directory: int, name: str, ration: Ration, *, ours: bool, known: Node |
     return Node(state, *_identity(status), status.st_nlink, content, loses, status.st_gid)
 
 
+def plain_node(status: os.stat_result, digest: bytes, content: bytes) -> Node:
+    """Return what `look` finds of a file of ours that has no attributes."""
+    state = NodeState("file", status.st_mode & BITS, status.st_size, status.st_mtime_ns, digest)
+    return Node(state, *_identity(status), status.st_nlink, content, (), status.st_gid)
+
+
 class _Unlocked:
     """What `opened` gives of a file or directory whose mode forbids to read it."""
 
