@@ -79,7 +79,9 @@ def survey(root: int, entries: Mapping[str, PackEntry]) -> RestorePlan:
     ration = of_root(keeps=KEPT)
     with OpenParents(root) as parents:
         for path, entry in entries.items():
-            now, lies = look_at(parents, path, ration)
+            above = plan.steps.get(entry.parent)
+            gone = above is not None and above.now is None  # then nothing is in it, and a look that fails is dear
+            now, lies = (None, False) if gone else look_at(parents, path, ration)
             entry = _with_index(parents, entry, now)  # noqa: PLW2901 - it stands for the other
             plan.steps[path] = RestoreStep(entry, now, _does(plan, entry, now))
             if not lies and entry.before is not None and plan.steps[path].does != "leave":
