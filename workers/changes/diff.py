@@ -93,6 +93,8 @@ def shortened(diff: Diff, limit: int) -> Diff:
 
 def shares(weights: Sequence[int], total: int) -> list[int]:
     """Return how much of a total each gets: all that it needs, or as much as any other that needs more."""
+    if sum(weights) <= total:
+        return list(weights)
     given = [0] * len(weights)
     left = total
     for place, at in enumerate(sorted(range(len(weights)), key=weights.__getitem__)):
@@ -184,20 +186,20 @@ def _near(edits: Sequence[Edit]) -> Iterator[list[Edit]]:
         yield group
 
 
-def _hunk(before: Sequence[str], after: Sequence[str], edits: Sequence[Edit]) -> Iterator[str]:
-    """Yield the lines of edits that are shown together, and of their context."""
+def _hunk(before: Sequence[str], after: Sequence[str], edits: Sequence[Edit]) -> list[str]:
+    """Return the lines of edits that are shown together, and of their context."""
     first, last = edits[0], edits[-1]
     lead = min(CONTEXT, first.old)
     trail = min(CONTEXT, len(before) - last.old_end)
     old, new = _span(first.old - lead, last.old_end + trail), _span(first.new - lead, last.new_end + trail)
-    yield f"@@ -{old} +{new} @@\n"
+    found = [f"@@ -{old} +{new} @@\n"]
     at = first.old - lead
     for edit in edits:
-        yield from (_line(" ", line) for line in before[at : edit.old])
-        yield from (_line("-", line) for line in before[edit.old : edit.old_end])
-        yield from (_line("+", line) for line in after[edit.new : edit.new_end])
+        found += _marked(" ", before[at : edit.old])
+        found += _marked("-", before[edit.old : edit.old_end])
+        found += _marked("+", after[edit.new : edit.new_end])
         at = edit.old_end
-    yield from (_line(" ", line) for line in before[at : at + trail])
+    return found + _marked(" ", before[at : at + trail])
 
 
 def _span(begin: int, end: int) -> str:
@@ -207,5 +209,9 @@ def _span(begin: int, end: int) -> str:
     return str(first) if count == 1 else f"{first},{count}"
 
 
-def _line(mark: str, line: str) -> str:
-    return f"{mark}{line}" if line.endswith("\n") else f"{mark}{line}\n\\ No newline at end of file\n"
+def _marked(mark: str, lines: Sequence[str]) -> list[str]:
+    """Return lines with a mark each; the last one of a text may have no end, which is said."""
+    found = [mark + line for line in lines]
+    if found and not found[-1].endswith("\n"):
+        found[-1] += "\n\\ No newline at end of file\n"
+    return found

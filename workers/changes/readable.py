@@ -143,7 +143,7 @@ def compare(old: Side, new: Side, limit: int, budget: Budget) -> Compared:
     assert not isinstance(old, str)
     assert not isinstance(new, str)
     before, after = old or Readable(""), new or Readable("")
-    lines = max(each.text.count("\n") for each in (before, after))
+    lines = max(before.text.count("\n"), after.text.count("\n"))
     if lines > LINES:
         return Compared(Diff("", 0), f"a text of {lines} lines is not compared; the most is {LINES}")
     diff = unified(before.text, after.text, limit, budget)
