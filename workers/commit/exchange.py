@@ -226,9 +226,9 @@ class Exchange:
             os.rmdir(name, dir_fd=directory)
             return
         status = os.lstat(name, dir_fd=directory)
-        if seen.state.kind == "file":
-            if (status.st_size, status.st_mtime_ns) != (seen.state.size, seen.state.mtime_ns):
-                raise OSError(errno.ESTALE, "written since", name)
+        now = status.st_size, status.st_mtime_ns
+        if seen.state.kind == "file" and now != (seen.state.size, seen.state.mtime_ns):
+            raise OSError(errno.ESTALE, "written since", name)
         os.unlink(name, dir_fd=directory)
 
     def _note(self, operation: Operation, what: str) -> None:
