@@ -48,12 +48,18 @@ def typed_block(started: CallStarted, ended: CallEnded) -> Block:
 def ending_block(end: TurnEnded, cut: str) -> Block:
     """Return what stands for the answer of a turn that got none: what people have read of it, marked as `cut`."""
     why = end.kind or end.status
-    if not cut:
-        return {"type": "text", "text": f"(This turn ended without an answer: {why}.)"}
-    return {
-        "type": "text",
-        "text": f"{cut.rstrip()}\n\n(This reply was cut here: {why}. So far the person has read it.)",
-    }
+    return cut_block(cut, why) if cut else {"type": "text", "text": f"(This turn ended without an answer: {why}.)"}
+
+
+def cut_block(cut: str, why: str) -> Block:
+    """Return what people have read of a reply of which no more has come."""
+    said = f"{cut.rstrip()}\n\n(This reply was cut here: {why}. So far the person has read it.)"
+    return {"type": "text", "text": said}
+
+
+def again_block() -> Block:
+    """Return what is said after it where the turn goes on: its answer is what comes then, and nothing before."""
+    return {"type": "text", "text": "(The turn goes on. Give this reply anew, and whole.)"}
 
 
 def result_block(fact: CallEnded, notice: str = "") -> Block:

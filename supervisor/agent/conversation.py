@@ -30,6 +30,7 @@ from supervisor.journal.facts import (
     BudgetChanged,
     Fact,
     Replied,
+    ReplyCut,
     SessionChanged,
     Source,
     TurnEnded,
@@ -160,9 +161,10 @@ class Conversation:
             left = {call.id for call in undecided}
             ends = self.transcript.unfinished(STOPPED, "cancelled")
             by = by if self.transcript.suspended is not None else ""
-            await self._record(TurnResumed(self.transcript.turn, by), *[end for end in ends if end.call not in left])
-            asked_before = self.transcript.messages[-1]["content"][-1]["type"] == "tool_result"
-            return await self._run(State.FINALIZING if asked_before else State.THINKING, undecided)
+            resumed = TurnResumed(self.transcript.turn, by)
+            cut = self._requester.shown.cut()
+            await self._record(*cut, resumed, *[end for end in ends if end.call not in left])
+            return await self._run(State.FINALIZING if self.transcript.replies else State.THINKING, undecided)
 
     def change_setup(self, changed: SessionChanged, model: Model, router: Router, system: str) -> None:
         """Let the next turn use another model, other tools and another prompt; the transcript stays.
@@ -185,7 +187,7 @@ class Conversation:
 
     def interrupt(self) -> None:
         """Close a turn that was left open, so that a new one can start."""
-        self._record_at_once(*self.transcript.closing_facts())
+        self._record_at_once(*self._requester.shown.cut(), *self.transcript.closing_facts())
 
     def close_if_cancelled(self) -> None:
         """Close a turn whose wait was cancelled, unless it is to be left open."""
@@ -206,6 +208,7 @@ class Conversation:
                 yield
         finally:
             self._running = False
+            self._requester.shown.close()
 
     # --- one turn ---------------------------------------------------------------------------------------------
 
@@ -234,7 +237,7 @@ class Conversation:
             end = TurnEnded(self.transcript.turn, "error", "", kind="internal", message=message)
         except BaseException:  # cancelled, alone or in a group
             if self._leave_turn_open:
-                await self._record(*self._requester.cut())
+                await self._record(*self._requester.shown.cut())
                 raise
             last = self._unfinished(_CANCELLED, "cancelled")
             await self._end_turn(turn, last, TurnEnded(self.transcript.turn, "cancelled", "", kind="cancelled"))
@@ -244,7 +247,7 @@ class Conversation:
     def _unfinished(self, why: str, otherwise: ErrorKind) -> list[Fact]:
         """Return an end for a reply that is cut, and for every call that has none, with what it had printed."""
         calls = [self._partial_output.completed(end) for end in self.transcript.unfinished(why, otherwise)]
-        return [*self._requester.cut(), *calls]
+        return [*self._requester.shown.cut(), *calls]
 
     async def _end_turn(self, turn: Turn, last: Sequence[Fact], end: TurnEnded) -> TurnEnded:
         """Record the last facts of a turn; return its end, with what the person is to know."""
@@ -274,7 +277,7 @@ class Conversation:
         for fact in facts:
             self.transcript.apply(fact)
             self.allowance.count(fact)
-            if isinstance(fact, Replied):
-                self._requester.shown.take()
+            if isinstance(fact, Replied | ReplyCut):
+                self._requester.shown.forget()
         for fact in facts:
             self.show(fact)

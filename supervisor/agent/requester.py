@@ -24,12 +24,12 @@ from supervisor.agent.models.model import Model, ModelOptions, ModelRequest, Pro
 from supervisor.agent.models.retry import shortest_wait
 from supervisor.agent.paid_request import PaidRequest
 from supervisor.agent.shown_contents import filled
-from supervisor.agent.shown_reply import ShownReply
+from supervisor.agent.shown_reply import ShownReply, file_of
 from supervisor.agent.transcript import Transcript
 from supervisor.agent.turn import Event, SuspendedTurn
 from supervisor.config.model_keys import Price
 from supervisor.errors import ModelError
-from supervisor.journal.facts import ContentsRefused, ModelRetried, Replied, ReplyCut, TurnSuspended
+from supervisor.journal.facts import ContentsRefused, ModelRetried, Replied, TurnSuspended
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.tools.router import Router
 
@@ -62,12 +62,11 @@ class Requester:
     """Says which blocks a model is shown as they are: "image", "document"."""
     made: MadeMessages = field(default_factory=MadeMessages)
     """What was made of the transcript's messages for the request before."""
-    shown: ShownReply = field(default_factory=ShownReply)
+    shown: ShownReply = field(init=False)
     """What has come in of a reply that is not recorded yet."""
 
-    def cut(self) -> list[ReplyCut]:
-        """Return the fact that no more of the reply comes, if there is one."""
-        return self.shown.cut(self.transcript.turn, self.transcript.step)
+    def __post_init__(self) -> None:
+        self.shown = ShownReply(file_of(self.writer.journal.path, self.session), self.transcript)
 
     async def reply(self, model: Model, router: Router, system: str) -> tuple[Reply, Replied]:
         """Return the model's next reply, as the transcript takes it, and the fact that is to be recorded.
@@ -98,7 +97,7 @@ class Requester:
                 answer = await self._answer(model, asked, began)
                 break
             except ModelError as error:
-                await self.record(*self.cut())
+                await self.record(*self.shown.cut())
                 if not search.goes_on(error, asked):
                     raise self._suspended(error) from error
         if search.left_out:
@@ -181,8 +180,9 @@ class Requester:
         """
         if isinstance(event, Retrying):
             why = event.attempt, event.kind, event.message, event.delay
-            retried = ModelRetried(self.transcript.turn, *why, *self.shown.take())
+            retried = ModelRetried(self.transcript.turn, *why, *self.shown.texts)
             self.writer.journal.append(self.session, retried)
+            self.shown.forget()
             self.transcript.apply(retried)
         else:
             self.shown.add(event)

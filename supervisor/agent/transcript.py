@@ -14,7 +14,9 @@ import msgspec
 
 from supervisor.agent.answer_schema import refusal_block, schema_block
 from supervisor.agent.blocks import (
+    again_block,
     content_block,
+    cut_block,
     ending_block,
     holds_contents,
     mode_block,
@@ -87,6 +89,8 @@ class Transcript:
         """Bytes of the results of the last turn."""
         self.step = 0
         """Model requests that have ended, by a reply or by an error."""
+        self.cuts = 0
+        """Replies of which no more has come."""
         self.will_run: dict[str, None] = {}
         """What the open turn wrote, and the person will run."""
         self.usage: dict[str, int] = {}
@@ -191,6 +195,7 @@ class Transcript:
                 self._leave_detour()
             case TurnResumed(by=by):
                 self.suspended, self.resumed = None, self.resumed + 1
+                self._tell_cut()
                 if by:  # a person: what repeats, and how long is waited, is counted anew
                     self.loops, self.detour.since = LoopCounter(), 0.0
             case TurnQuestioned():
@@ -299,6 +304,7 @@ class Transcript:
 
     def _replied(self, fact: Replied | ReplyCut | ModelRetried) -> None:
         if not isinstance(fact, Replied):
+            self.cuts += 1
             self._cut = fact.text if fact.text.strip() else self._cut
             return
         self._answer_lost_calls()
@@ -324,6 +330,13 @@ class Transcript:
         if fact.refused:
             self.refused += 1
             self._say("user", [refusal_block(fact.refused)])
+
+    def _tell_cut(self) -> None:
+        """Tell what people have read of a reply that is asked for again: it comes as another message."""
+        if self._cut:
+            self._say("assistant", [cut_block(self._cut, "interrupted")])
+            self._say("user", [again_block()])
+            self._cut = ""
 
     def _append_results(self) -> None:
         if self._awaited and not self.unanswered:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from supervisor.agent.models.model import Model
+from supervisor.agent.shown_reply import file_of, left_behind, remove
 from supervisor.agent.transcript import STOPPED, Transcript
 from supervisor.agent.turn import Event
 from supervisor.config.profiles import Profile
@@ -103,12 +104,18 @@ def new_session(
 async def settle_earlier(
     earlier: EarlierSession, writer: JournalWriter, pools: Pools, show: Callable[[Event], None]
 ) -> None:
-    """Settle the commits that an earlier process did not see end, and record what became of them.
+    """Settle what an earlier process did not see end, commits and a reply, and record what became of them.
 
     Raises:
         JournalError: it cannot be recorded.
     """
     transcript = earlier.transcript
+    shown = file_of(writer.journal.path, earlier.id)
+    for cut in left_behind(shown, transcript):
+        await writer.append(earlier.id, cut)
+        transcript.apply(cut)
+        show(cut)
+    remove(shown)
     for call, decided in [*transcript.decided.items()]:
         started = transcript.started.get(call)
         if started is None or not decided.committed or decided.effects is None:

@@ -1,13 +1,17 @@
 """Several clients on one session: whoever comes, whenever, sees the same, once, in the same order."""
 
+import json
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from supervisor.acp import extensions
+from supervisor.journal.facts import TurnEnded
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.messages_server import MessagesServer, reply, start, text_block
+from tests.supervisor.command import wait_until
 from tests.supervisor.histories import ASKING, call
 
 READ: Final = ("read_file", {"path": "a.txt"})
@@ -28,6 +32,10 @@ def hear(client: Lines, session: str, message: str, count: int) -> None:
 def up_to_now(client: Lines, session: str) -> None:
     """Wait until a client has heard everything of a session that is at rest."""
     assert client.request(extensions.CONTINUE_METHOD, {"sessionId": session}) is None
+
+
+def has_ended(daemon: DaemonProcess, session: str) -> bool:
+    return any(isinstance(fact, TurnEnded) for fact in daemon.sessions[session])
 
 
 def shared(client: Lines, session: str) -> list[dict[str, Any]]:
@@ -99,3 +107,35 @@ def test_a_client_that_comes_in_the_middle_misses_nothing_and_hears_nothing_twic
             with daemon.client() as late:
                 late.load(session)
                 assert late.messages(session) == {"turn-1": "go", **asker.messages(session)}
+
+
+def test_what_clients_had_been_told_as_the_daemon_was_killed_is_in_the_conversation_once(
+    home: Path, tmp_path: Path, root: Path
+) -> None:
+    with MessagesServer() as server:
+        environment = {"ANTHROPIC_API_KEY": "sk-test", "ANTHROPIC_BASE_URL": server.url}
+        daemon, killed = DaemonProcess(home, tmp_path, **environment), dict[str, str]()
+        daemon.start()
+        with daemon.client() as client:
+            for count in (1, 7, 40):  # each stream is cut somewhere behind its piece of that number
+                server.add({"sse": reply(LONG), "gap": 0.01})
+                session = client.new_session(root, model="claude-test")
+                client.begin_prompt(session, "go")
+                hear(client, session, "turn-1-step-0", count)
+                killed[session] = ""
+            daemon.kill()
+            with suppress(EOFError):
+                while True:
+                    client.heard.append(client.read())
+            killed |= {session: client.messages(session)["turn-1-step-0"] for session in killed}
+        daemon.wait()
+        server.add(*[reply("Anew.")] * len(killed))
+        with daemon, daemon.client() as client:
+            for session, told in killed.items():
+                wait_until(partial(has_ended, daemon, session), lambda: daemon.log)
+                client.load(session)
+                assert list(client.messages(session)) == ["turn-1", "turn-1-step-0", "turn-1-step-0-2"]
+                kept = client.messages(session)["turn-1-step-0"]
+                assert "".join(LONG).startswith(kept)
+                assert kept.startswith(told)
+        assert json.dumps(server.bodies).count("This reply was cut here: interrupted.") == len(killed)

@@ -140,23 +140,47 @@ def half(done: str) -> str:
     return f"{done[: done.index(chr(10), done.index('Done.'))]}\n\n"
 
 
-def test_a_reply_that_was_cut_is_known_to_a_model_of_any_format(
+def test_a_reply_that_a_person_or_a_kill_has_cut_is_known_to_a_model_of_any_format(
     servers: Mapping[str, ScriptServer], home: Path, tmp_path: Path, root: Path
 ) -> None:
-    with DaemonProcess(home, tmp_path) as daemon, daemon.client() as client:
+    daemon, sessions = DaemonProcess(home, tmp_path), dict[str, str]()
+    daemon.start()
+    with daemon.client() as client:
         for name, form in FORMATS.items():
-            servers[name].add(form.calling, {"sse": half(form.done), "then": "hang"}, form.done)
-            session = client.new_session(root, model=f"{name}/{form.model}", profile="project")
+            cut = {"sse": half(form.done), "then": "hang"}
+            servers[name].add(form.calling, cut, cut, form.done)
+            session = sessions[name] = client.new_session(root, model=f"{name}/{form.model}", profile="project")
             prompt = client.begin_prompt(session, "Read both.")
-            while "Done." not in client.messages(session).values():
-                client.heard.append(client.read())
+            until_told(client, session, ["Done."])
             client.notify("session/cancel", {"sessionId": session})
             assert client.result(prompt)["stopReason"] == "cancelled"
-            assert client.prompt(session, "Go on.")["stopReason"] == "end_turn"
-            assert [request.refused for request in asked(servers[name])] == [None] * 3
+            client.begin_prompt(session, "Go on.")
+            until_told(client, session, ["Done."] * 2)
+        daemon.crash()
+    with daemon, daemon.client() as client:
+        for name, session in sessions.items():
+            at_rest(client, session)
+            client.load(session)
+            assert told_done(client, session) == ["Done."] * 3
+            assert [request.refused for request in asked(servers[name])] == [None] * 4
             last = json.dumps(asked(servers[name])[-1].body)
-            assert last.index("This reply was cut here: cancelled.") < last.index("Go on.")
+            marks = [
+                "Done.\\n\\n(This reply was cut here: cancelled.",
+                "Go on.",
+                "(This reply was cut here: interrupted.",
+            ]
+            assert sorted(marks, key=last.index) == marks
+            assert last.count("Done.") == 2
             assert fault_in_facts(daemon.sessions[session]) is None
+
+
+def told_done(client: Lines, session: str) -> list[str]:
+    return [text for text in client.messages(session).values() if text == "Done."]
+
+
+def until_told(client: Lines, session: str, texts: Sequence[str]) -> None:
+    while told_done(client, session) != texts:
+        client.heard.append(client.read())
 
 
 REFUSALS: Final[Mapping[str, tuple[int, str]]] = {

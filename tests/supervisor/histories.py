@@ -28,9 +28,13 @@ Line = dict[str, Any]
 
 
 class Memory:
-    """Keeps what is committed together. Numbers in `refused` (from 1) are the appends that fail, as on a full disk."""
+    """Keeps what is committed together; what else a journal has beside it is in `folder`.
 
-    def __init__(self, kept: Sequence[tuple[Fact, ...]] = (), refused: Sequence[int] = ()) -> None:
+    Numbers in `refused` (from 1) are the appends that fail, as on a full disk.
+    """
+
+    def __init__(self, folder: Path, kept: Sequence[tuple[Fact, ...]] = (), refused: Sequence[int] = ()) -> None:
+        self.path = folder / "journal.db"
         self.kept = list(kept)
         self.appends = 0
         self._refused = refused

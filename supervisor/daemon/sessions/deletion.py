@@ -14,6 +14,7 @@ from typing import Final
 import trio
 
 from supervisor.acp import extensions
+from supervisor.agent.shown_reply import file_of, remove
 from supervisor.daemon.protocol.connection import RequestError
 from supervisor.daemon.sessions.registry import SessionRegistry
 from supervisor.errors import ConfigError, StrongroomError
@@ -97,6 +98,7 @@ async def _hide(registry: SessionRegistry, session: str) -> None:
     if resources.services.rule_store is not None:
         with suppress(ConfigError):  # then they stay listed, and count in no session
             resources.services.rule_store.end(session)
+    remove(file_of(resources.writer.journal.path, session))
     await trio.to_thread.run_sync(resources.contents.forget, session)
     known = await _known(registry, session)
     if known is None or not known.unsettled:

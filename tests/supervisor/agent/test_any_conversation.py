@@ -8,6 +8,7 @@ commits, so that a conversation can be cut after each of them and taken up again
 import random
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -164,27 +165,27 @@ class Talk:
         return [*self.model.faults, *filter(None, [fault_in_facts(self.memory.facts)])]
 
 
-async def test_any_conversation_is_valid() -> None:
+async def test_any_conversation_is_valid(tmp_path: Path) -> None:
     asked = 0
     for seed in range(200):
-        talk = Talk(seed, Memory())
+        talk = Talk(seed, Memory(tmp_path))
         await talk.turns(8)
         assert talk.faults == [], seed
         asked += talk.model.asked
     assert asked > 2000, "turns ended before the model was asked"
 
 
-async def killed_anywhere() -> AsyncGenerator[tuple[tuple[int, int], Talk], None]:
+async def killed_anywhere(tmp_path: Path) -> AsyncGenerator[tuple[tuple[int, int], Talk], None]:
     """Yield conversations anew for each commit after which they were killed, with the seed and the commit's number."""
     for seed in range(60):
-        whole = Talk(seed, Memory())
+        whole = Talk(seed, Memory(tmp_path))
         await whole.turns(4)
         for cut in range(len(whole.memory.kept) + 1):
-            yield (seed, cut), Talk(cut, Memory(whole.memory.kept[:cut]))
+            yield (seed, cut), Talk(cut, Memory(tmp_path, whole.memory.kept[:cut]))
 
 
-async def test_a_conversation_that_was_killed_anywhere_goes_on() -> None:
-    async with aclosing(killed_anywhere()) as talks:
+async def test_a_conversation_that_was_killed_anywhere_goes_on(tmp_path: Path) -> None:
+    async with aclosing(killed_anywhere(tmp_path)) as talks:
         async for number, again in talks:
             await again.taken_up()
             assert again.faults == [], number
@@ -192,24 +193,24 @@ async def test_a_conversation_that_was_killed_anywhere_goes_on() -> None:
             assert again.faults == [], number
 
 
-async def test_a_conversation_that_was_killed_anywhere_takes_another_line() -> None:
-    async with aclosing(killed_anywhere()) as talks:
+async def test_a_conversation_that_was_killed_anywhere_takes_another_line(tmp_path: Path) -> None:
+    async with aclosing(killed_anywhere(tmp_path)) as talks:
         async for number, again in talks:
             await again.turns(2)
             assert again.faults == [], number
 
 
-async def test_no_call_is_run_again_after_a_kill() -> None:
-    async with aclosing(killed_anywhere()) as talks:
+async def test_no_call_is_run_again_after_a_kill(tmp_path: Path) -> None:
+    async with aclosing(killed_anywhere(tmp_path)) as talks:
         async for number, again in talks:
             begun = {fact.call for fact in again.memory.facts if isinstance(fact, CallStarted)}
             await again.taken_up()
             assert begun.isdisjoint(again.router.ran), number
 
 
-async def test_nothing_runs_that_was_not_recorded() -> None:
+async def test_nothing_runs_that_was_not_recorded(tmp_path: Path) -> None:
     for seed in range(60):
-        talk = Talk(seed, Memory())
+        talk = Talk(seed, Memory(tmp_path))
         await talk.turns(6)
         recorded = {fact.call for fact in talk.memory.facts if isinstance(fact, CallStarted)}
         assert set(talk.router.ran) <= recorded, seed

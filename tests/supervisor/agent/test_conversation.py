@@ -289,7 +289,7 @@ FULL: Final = [
 
 async def refused(bench: Bench, folder: Path, appends: Sequence[int], *lines: Line) -> tuple[Session, Memory]:
     """Return a session in whose first turn the journal refused these appends."""
-    journal = Memory(refused=appends)
+    journal = Memory(folder, refused=appends)
     session = bench.session(scripted(folder, *lines), journal=journal.as_journal())
     with trio.fail_after(HANG_GUARD), pytest.raises(JournalError, match="disk is full"):
         await session.conversation.run_turn("go")
@@ -311,6 +311,8 @@ async def test_a_session_goes_on_when_the_journal_does(bench: Bench, tmp_path: P
         end = await session.conversation.run_turn("again")
     assert end.turn == 2
     assert next(fact.kind for fact in journal.facts if isinstance(fact, TurnEnded)) == "interrupted"
+    shown = [fact.text for fact in journal.facts if isinstance(fact, ReplyCut)]
+    assert shown == (["yes"] if full.name == "the answer" else [])
     assert fault_in_facts(journal.facts) is None
 
 
@@ -390,11 +392,16 @@ async def test_of_a_turn_that_is_cancelled_what_was_shown_is_kept(
     assert Transcript(bench.facts(session)).messages == session.conversation.transcript.messages
 
 
-async def test_a_reply_that_is_recorded_is_not_cut_in_the_next_turn(bench: Bench, tmp_path: Path) -> None:
-    session = await ran(bench, tmp_path, YES)
+@pytest.mark.parametrize("whole", [True, False])
+async def test_a_reply_that_is_recorded_is_not_cut_in_the_next_turn(bench: Bench, tmp_path: Path, whole: bool) -> None:
+    error = ModelError("stream_truncated", "no more")
+    session = bench.session(scripted(tmp_path, YES) if whole else Slow(*HALF, error=error))
+    with trio.fail_after(HANG_GUARD):
+        await session.conversation.run_turn("go")
     session.conversation.model = model = Slow()
     await cancelled_at(session, model.asked)
-    assert kinds(bench.facts(session))[2:] == ["Replied", "TurnEnded", "TurnStarted", "TurnEnded"]
+    recorded = "Replied" if whole else "ReplyCut"
+    assert kinds(bench.facts(session))[2:] == [recorded, "TurnEnded", "TurnStarted", "TurnEnded"]
 
 
 async def test_of_a_reply_that_fails_what_was_shown_is_kept(bench: Bench) -> None:
@@ -415,7 +422,8 @@ async def test_of_a_turn_that_is_left_open_it_is_kept_and_asked_for_again(bench:
     with trio.fail_after(HANG_GUARD):
         await session.conversation.resume()
     assert kinds(bench.facts(session))[2:] == ["ReplyCut", "TurnResumed", "Replied", "TurnEnded"]
-    assert [message["content"][0]["text"] for message in session.conversation.transcript.messages] == ["go", "yes"]
+    texts = [message["content"][0]["text"] for message in session.conversation.transcript.messages]
+    assert texts == ["go", MARKED.format("interrupted"), texts[2], "yes"]
 
 
 # asked -------------------------------------------------------------------------------------------------------
@@ -575,7 +583,7 @@ class NoEnd:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self.of_session, self.commit = journal.of_session, journal.commit
+        self.path, self.of_session, self.commit = journal.path, journal.of_session, journal.commit
 
     def append(self, session: str, *new: Fact) -> None:
         self.begin([(session, encoded(new))])
@@ -666,7 +674,7 @@ async def test_a_session_of_single_calls_records_them_alike(bench: Bench, tmp_pa
 
 
 async def test_a_single_call_that_cannot_be_recorded_is_not_made(bench: Bench, tmp_path: Path) -> None:
-    session = bench.session(scripted(tmp_path), journal=Memory(refused=[2]).as_journal())
+    session = bench.session(scripted(tmp_path), journal=Memory(tmp_path, refused=[2]).as_journal())
     with pytest.raises(JournalError):
         await session.call("write_file", '{"path": "new.txt", "content": ""}')
     assert not (bench.root / "new.txt").exists()

@@ -81,6 +81,9 @@ def cut_answer(words: str, kind: str) -> dict[str, Any]:
     return text(f"{words}\n\n(This reply was cut here: {kind}. So far the person has read it.)")
 
 
+GOES_ON: Final = from_user(text("(The turn goes on. Give this reply anew, and whole.)"))
+
+
 def no_answer(kind: str) -> Shown:
     return from_model(text(f"(This turn ended without an answer: {kind}.)"))
 
@@ -135,13 +138,26 @@ FOLDS: Final[dict[str, Row]] = {
         [from_model(cut_answer("Half", "cancelled"))],
     ),
     "one of which nothing but thinking was seen": ([cut(" \n"), CANCELLED], [no_answer("cancelled")]),
-    "one that came after all": (
+    "one that came after all": ([cut("Half"), replied(text("whole")), done()], [from_model(text("whole"))]),
+    "one that was asked for again as the turn went on": (
         [cut("Half"), TurnResumed(1), replied(text("whole")), done()],
-        [from_model(text("whole"))],
+        [from_model(cut_answer("Half", "interrupted")), GOES_ON, from_model(text("whole"))],
+    ),
+    "one that was cut after its tools, and again": (
+        [replied(use("a")), did("a"), cut("One"), TurnResumed(1), cut("Two"), TurnResumed(1), CANCELLED],
+        [
+            *(from_model(use("a")), from_user(result("a", "text"))),
+            *(from_model(cut_answer("One", "interrupted")), GOES_ON),
+            *(from_model(cut_answer("Two", "interrupted")), GOES_ON, no_answer("cancelled")),
+        ],
+    ),
+    "one that was cut in a pause, as the turn went on": (
+        [PAUSED, cut("Half"), TurnResumed(1)],
+        [from_model(text("first"), cut_answer("Half", "interrupted")), GOES_ON],
     ),
     "one that was refused in the end": (
         [cut("Half"), TurnResumed(1), replied(text("no"), stop_reason="refusal"), error("refusal")],
-        [no_answer("refusal")],
+        [from_model(cut_answer("Half", "interrupted")), GOES_ON, no_answer("refusal")],
     ),
 }
 """What follows upon a line of the person, and what follows upon its message."""

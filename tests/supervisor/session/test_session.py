@@ -142,7 +142,7 @@ async def test_a_turn_that_was_cancelled_makes_room_for_a_change(bench: Bench) -
 
 
 async def test_a_change_that_cannot_be_recorded_changes_nothing(bench: Bench, tmp_path: Path) -> None:
-    journal = Memory(refused=[2])
+    journal = Memory(tmp_path, refused=[2])
     session = bench.session(scripted(tmp_path, {"calls": [WRITE]}, YES), journal=journal.as_journal())
     with pytest.raises(JournalError):
         session.change(reader(bench.root), bench.pools, Listening())
