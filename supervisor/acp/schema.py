@@ -38,8 +38,9 @@ class Implementation(Object, frozen=True):
 class ClientCapabilities(Object, frozen=True):
     """What the client can do, as far as it matters here.
 
-    `auth` is {"terminal": true} where it can run this program in a terminal, `elicitation` is {"form": {}} where it can
-    show a form, `session` is {"configOptions": {"boolean": {}}} where it can show a switch.
+    `auth` is {"terminal": true} where it can run this program in a terminal, `elicitation` has {"form": {}} where it
+    can show a form, and {"url": {}} where it can open a page; `session` is {"configOptions": {"boolean": {}}} where it
+    can show a switch.
     """
 
     auth: Any = None
@@ -478,6 +479,14 @@ class ElicitationParams(OfSession, frozen=True, tag_field="mode", tag="form"):
     message: str
     requested_schema: dict[str, Any]
     tool_call_id: str | None = None
+
+
+class UrlElicitation(OfSession, frozen=True, tag_field="mode", tag="url"):
+    """The request `elicitation/create` for a page that the person opens, if they want to."""
+
+    elicitation_id: str
+    url: str
+    message: str
 
 
 class ElicitationResult(Object, frozen=True):

@@ -8,6 +8,7 @@ from typing import Final
 from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.agent.models.reply_options import OPTIONS, SWITCH, effort_switched
 from supervisor.daemon import responses
+from supervisor.daemon.key_page import key_page
 from supervisor.daemon.method import MethodContext, method
 from supervisor.daemon.protocol.connection import ClientRequest, RequestError
 from supervisor.daemon.responses import absolute, checked_text, invalid, session_options
@@ -33,7 +34,10 @@ async def _new(
     await settle_remains(context.registry, session.session.pools.root)
     if params.mcp_servers:
         notices.append("MCP servers are ignored: Strongroom runs only its own, confined tools.")
-    request.then = lambda: _enter(request, session, notices)
+    wanted = context.registry.model_name(options.model)
+    asked = session, wanted, context.registry.settings, request.client.keys
+    page = key_page(*asked) if options.attended else None
+    request.then = lambda: _enter(request, session, notices, page)
     return responses.new_session(session, context.registry.settings, request.client.capabilities, notices)
 
 
@@ -162,12 +166,16 @@ async def _reopened(
     return await context.registry.reopen(session_id, options, request.client.keys)
 
 
-def _enter(request: ClientRequest, session: OpenSession, notices: list[str]) -> None:
+def _enter(
+    request: ClientRequest, session: OpenSession, notices: list[str], page: schema.UrlElicitation | None = None
+) -> None:
     """Let a client that knows the session's id by now hear its commands, what it lacks, and what happens in it."""
     if not request.client.answers_only:
         request.client.send(session.subscribers.line(schema.AvailableCommands(available_commands=list(COMMANDS))))
     session.subscribers.notify([schema.Notice.of(each) for each in notices], only=request.client)
     session.subscribers.join(request.client)
+    if page is not None:
+        session.subscribers.offer(page, request.client)
 
 
 async def _change(

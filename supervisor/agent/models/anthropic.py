@@ -29,4 +29,5 @@ PROVIDER: Final = Provider(
     speaks="the Messages API",
     format="messages",
     base_url=DEFAULT_BASE_URL,
+    key_page="https://console.anthropic.com/settings/keys",
 )

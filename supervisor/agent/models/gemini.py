@@ -32,4 +32,5 @@ PROVIDER: Final = Provider(
     server=_SERVER,
     format="gemini",
     base_url=DEFAULT_BASE_URL,
+    key_page="https://aistudio.google.com/apikey",
 )

@@ -44,4 +44,5 @@ PROVIDER: Final = Provider(
     speaks="Chat Completions",
     format="responses",
     base_url=DEFAULT_BASE_URL,
+    key_page="https://platform.openai.com/api-keys",
 )

@@ -43,6 +43,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """What requests to it carry besides."""
     ca_file: str | None = None
     """Certificates that are trusted for it besides; None for those of all."""
+    key_page: str = ""
+    """Where its keys are made, for people."""
     needs_key: bool = True
     """It cannot be used without, unless the environment names a server of one's own."""
     is_file: bool = False

@@ -60,6 +60,8 @@ class Connection:
         """What it told of the person's environment, for all sessions that it opens."""
         self.keys: dict[str, str] = {}
         """Keys that it told, of the variables that hold some: for the sessions that it opens, and in memory alone."""
+        self.offered: set[str] = set()
+        """The pages that it was asked to open."""
         self.initialized = False
         self.mute = False
         """It says no more, not even an answer, and still listens."""

@@ -110,6 +110,12 @@ class Subscribers:
                 for notice in notices:
                     client.send(self.line(notice))
 
+    def offer(self, page: schema.UrlElicitation, client: Connection) -> None:
+        """Ask whether a person wants to open a page, once a client; nothing waits for what they do there."""
+        if client.capabilities.has("elicitation", "url") and page.url not in client.offered:
+            client.offered.add(page.url)
+            self._nursery.start_soon(client.send_request, "elicitation/create", page)
+
     def line(self, update: schema.Update) -> bytes:
         """Return an update of this session as a line."""
         return jsonrpc.notification("session/update", schema.SessionUpdate(session_id=self.session_id, update=update))

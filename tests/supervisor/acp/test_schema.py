@@ -151,6 +151,10 @@ SENT: dict[str, tuple[Any, Any]] = {
         schema.ElicitationParams(session_id="s", message="Edit.", requested_schema=FORM, tool_call_id="call_1"),
         sdk.CreateElicitationRequest,
     ),
+    "elicitation/create, of a page": (
+        schema.UrlElicitation(session_id="s", elicitation_id="KEY", url="https://keys.example/", message="A key?"),
+        sdk.CreateElicitationRequest,
+    ),
     "$/cancel_request": (schema.CancelRequestParams(request_id="ask-1"), sdk.CancelRequestNotification),
     "an error": (jsonrpc.fault(jsonrpc.NOT_FOUND, "No session.", "not_found"), sdk.Error),
 } | {

@@ -239,6 +239,24 @@ def test_half_a_sentence_of_a_cancelled_turn_is_said_once_and_known_to_the_model
 # --- models and workers -----------------------------------------------------------------------------------------------
 
 
+def test_the_page_where_a_missing_key_is_made_is_offered_once_to_clients_that_open_pages(
+    daemon: DaemonProcess, root: Path
+) -> None:
+    with daemon.client(elicitation={"url": {}}) as able, daemon.client(elicitation={"form": {}}) as other:
+        other.new_session(root)
+        session = able.new_session(root)
+        offer = able.until("elicitation/create")
+        assert (offer["params"]["mode"], offer["params"]["sessionId"]) == ("url", session)
+        assert offer["params"]["url"] == "https://console.anthropic.com/settings/keys"
+        able.reply(offer, {"action": "decline"})
+        able.new_session(root)
+        able.new_session(root, model="offline")
+        for client in (able, other):
+            client.status()
+            assert [each for each in client.heard if each.get("method") == "elicitation/create"] == []
+        assert able.prompt(session, "list *")["stopReason"] == "end_turn"
+
+
 def test_a_model_that_fails_to_warm_up_costs_its_turns_and_not_the_daemon(
     home: Path, tmp_path: Path, root: Path
 ) -> None:
