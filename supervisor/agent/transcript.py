@@ -89,8 +89,6 @@ class Transcript:
         """Bytes of the results of the last turn."""
         self.step = 0
         """Model requests that have ended, by a reply or by an error."""
-        self.cuts = 0
-        """Replies of which no more has come."""
         self.will_run: dict[str, None] = {}
         """What the open turn wrote, and the person will run."""
         self.usage: dict[str, int] = {}
@@ -121,7 +119,10 @@ class Transcript:
         """Every call's id, so that none is used twice."""
         self._awaited, self._results, self._inputs = list[str](), dict[str, Block](), dict[str, Any]()
         self._mode = self._told_mode = UNKNOWN.mode
-        self._cut = ""  # what people have read of a reply that never came to its end
+        self._cut, self.cuts = (
+            "",
+            0,
+        )  # what people have read of a reply that never came to its end, and how many did not
         self._undone, self._typed = dict[str, None](), list[Block]()  # by the person, until the model is told
         for fact in facts:
             self.apply(fact)

@@ -20,6 +20,7 @@ import trio
 
 from supervisor.agent.models.adjustment import Adjustment
 from supervisor.agent.models.answering_model import AnsweringModel
+from supervisor.agent.models.joined_pieces import JoinedPieces
 from supervisor.agent.models.model import ModelRequest, Progress, Reply, Retrying
 from supervisor.agent.models.model_http import HttpClient, RefusedError, RequestHead, Requests, UnansweredError, connect
 from supervisor.agent.models.request_window import RequestWindow
@@ -208,7 +209,8 @@ class RemoteModel:
         self, requests: Requests, client: HttpClient, body: dict[str, Any], show: Callable[[Progress], None]
     ) -> Reply:
         """Send a request and read its answer. Cancelled, it closes the connection before it returns."""
-        decoder, reader, answering = self.wire.decoder(), self.wire.reader(show), AnsweringModel()
+        pieces = JoinedPieces(show)
+        decoder, reader, answering = self.wire.decoder(), self.wire.reader(pieces.add), AnsweringModel()
         try:
             # As bytes: an SDK would copy and encode a long conversation in ten times the time.
             content = msgspec.json.encode(body)
@@ -217,7 +219,7 @@ class RemoteModel:
         answer = await requests.post(client, content)
         async with aclosing(answer):
             with trio.move_on_after(self.answer_timeout) as limit:
-                await self._read(requests, answer, decoder, reader, answering)
+                await self._read(requests, answer, decoder, reader, answering, pieces)
         if limit.cancelled_caught:
             raise ModelError("bad_response", f"the answer has not ended after {self.answer_timeout:.0f} seconds")
         if reader.complete or reader.stopped:
@@ -234,22 +236,25 @@ class RemoteModel:
         decoder: Decoder,
         reader: ReplyReader,
         answering: AnsweringModel,
+        pieces: JoinedPieces,
     ) -> None:
         """Read an answer until it is complete, or has ended; one that has stopped may end, or not, as it likes."""
         chunks, patience = answer.aiter_bytes(), 0.0
         try:
             with trio.CancelScope() as rest:
                 async for chunk in chunks:
-                    for event in decoder.feed(chunk):
-                        answering.see(event.data)
-                        reader.feed(event)
+                    with pieces:
+                        for event in decoder.feed(chunk):
+                            answering.see(event.data)
+                            reader.feed(event)
                     if reader.complete:
                         patience = DRAIN_TIMEOUT
                         return
                     if reader.stopped:
                         rest.deadline = min(rest.deadline, trio.current_time() + self.rest_timeout)
-                for event in decoder.end():
-                    reader.feed(event)
+                with pieces:
+                    for event in decoder.end():
+                        reader.feed(event)
         except requests.breaks:
             if not reader.stopped:
                 raise

@@ -102,7 +102,7 @@ async def test_text_thinking_and_calls_arrive() -> None:
     async with asking(chat_reply(["he", "llo"], [("read_file", A)], thought="hm", ids=["x"])) as asked:
         answer = await asked.reply()
     assert asked.shown[0] == ThoughtDelta("hm")
-    assert asked.text == ["he", "llo"]
+    assert "".join(asked.text) == "hello"
     assert answer.content == [text("hello"), {"type": "tool_use", "id": "x", "name": "read_file", "input": A}]
     assert answer.origin is not None
     assert (answer.origin.provider, answer.origin.model, answer.origin.format) == ("openai", "m", "chat")

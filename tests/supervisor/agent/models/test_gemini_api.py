@@ -117,7 +117,7 @@ async def test_text_and_thinking_are_shown_and_counted() -> None:
     usage = {"promptTokenCount": 100, "cachedContentTokenCount": 80, "candidatesTokenCount": 5, "thoughtsTokenCount": 7}
     async with asking([reply(["he", "llo é"], thoughts=["Hm, ", "so."], usage=usage)]) as asked:
         answer = await asked.reply()
-    assert (answer.text, asked.text, asked.thoughts) == ("hello é", ["he", "llo é"], ["Hm, ", "so."])
+    assert (answer.text, "".join(asked.text), "".join(asked.thoughts)) == ("hello é", "hello é", "Hm, so.")
     assert answer.stop_reason == "end_turn"
     assert answer.usage == {
         "input_tokens": 20,

@@ -21,7 +21,7 @@ import trio.testing
 
 from supervisor.agent.models.anthropic import DEFAULT_BASE_URL, PROVIDER
 from supervisor.agent.models.messages_api import messages_model
-from supervisor.agent.models.model import ModelOptions, ModelRequest, Progress, Reply, Retrying, TextDelta, ThoughtDelta
+from supervisor.agent.models.model import ModelOptions, ModelRequest, Progress, Reply, Retrying, ThoughtDelta
 from supervisor.agent.models.providers import secrets
 from supervisor.agent.models.retry import RetryPolicy
 from supervisor.agent.models.server_check import checked
@@ -78,7 +78,7 @@ async def test_text_arrives_in_order_and_the_reply_is_whole() -> None:
     usage = {"input_tokens": 7, "output_tokens": 9}
     origin = ReplyOrigin("anthropic", "claude-test")
     assert answer == Reply([{"type": "text", "text": "hello café 😀"}], "end_turn", usage, origin=origin)
-    assert asked.shown == [TextDelta("he"), TextDelta("llo "), TextDelta("café 😀")]
+    assert "".join(asked.text) == "hello café 😀"
 
 
 async def test_thinking_is_shown_and_goes_back_unchanged() -> None:

@@ -90,7 +90,7 @@ async def test_the_official_client_does_not_see_what_is_cut_unless_it_asks_to(re
 async def test_text_and_thinking_are_shown_and_counted() -> None:
     async with asking([reply(["he", "llo é"], thoughts=["Hm, ", "so."], tokens=9)]) as asked:
         answer = await asked.reply()
-        assert (answer.text, asked.text, asked.thoughts) == ("hello é", ["he", "llo é"], ["Hm, ", "so."])
+        assert (answer.text, "".join(asked.text), "".join(asked.thoughts)) == ("hello é", "hello é", "Hm, so.")
         assert answer.stop_reason == "end_turn"
         assert answer.usage["output_tokens"] == 9
         assert answer.usage["input_tokens"] > 40

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import pytest
 
-from supervisor.agent.models.model import Block, ModelOptions, ModelRequest, Reply, ThoughtDelta
+from supervisor.agent.models.model import Block, ModelOptions, ModelRequest, Reply
 from supervisor.agent.models.responses_api import FORMAT
 from supervisor.config.model_keys import Effort
 from supervisor.journal.facts import ReplyOrigin
@@ -98,8 +98,8 @@ async def test_our_request_is_one_that_the_official_client_makes() -> None:
 async def test_text_thinking_and_calls_arrive() -> None:
     async with asking(responses_reply(["he", "llo"], [("read_file", A)], thought="hm well", ids=["x"])) as asked:
         answer = await asked.reply()
-    assert asked.shown[:2] == [ThoughtDelta("hm "), ThoughtDelta("well")]
-    assert asked.text == ["he", "llo"]
+    assert "".join(asked.thoughts) == "hm well"
+    assert "".join(asked.text) == "hello"
     assert answer.content == [text("hello"), {"type": "tool_use", "id": "x", "name": "read_file", "input": A}]
     assert answer.origin is not None
     assert (answer.origin.provider, answer.origin.model, answer.origin.format) == ("openai", "m", "responses")
