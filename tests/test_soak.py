@@ -33,6 +33,7 @@ from supervisor.journal.facts import (
     TurnStarted,
 )
 from supervisor.journal.journal import JournalEntry
+from tests.each_row import each_row
 from workers.catalog import CATEGORIES
 from workers.changes.effects import Change, Effects, What
 from workers.faults.kinds import FAULTS
@@ -109,7 +110,7 @@ def ledger(facts: list[Fact]) -> Ledger:
     return found
 
 
-@pytest.mark.parametrize(("facts", "count", "found"), CASES.values(), ids=CASES)
+@each_row(("facts", "count", "found"), CASES.values(), ids=CASES)
 def test_the_ledger_finds_what_was_planted(facts: list[Fact], count: int, found: list[str]) -> None:
     problems = ledger(facts).problems({MARK: count} if count else {}, [], {})
     assert [each.what for each in problems] == found
@@ -126,7 +127,7 @@ def test_a_single_call_that_a_kill_cut_off_is_told_apart_from_a_lost_one() -> No
     assert list(outcomes(ledger([*BEGUN, END]).calls.values())) == ["no outcome"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("told", "last_row", "lost"),
     [
         (Told(0, "s", "a", "ok"), 7, 0),
@@ -289,7 +290,7 @@ def looks(*unexplained: int) -> list[Sample]:
     return life(*((40.0, 0, each) for each in unexplained)).samples
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("seen", "first", "enough"),
     [
         ([20] * 4, [], False),

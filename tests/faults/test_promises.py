@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-import pytest
+from tests.each_row import each_row
 
 TESTS: Final = Path(__file__).parents[1]
 
@@ -88,7 +88,7 @@ PROMISES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("promise", PROMISES)
+@each_row("promise", PROMISES)
 def test_each_promise_is_kept_by_tests_that_are_there(promise: str) -> None:
     for test in PROMISES[promise]:
         file, _, name = test.partition("::")

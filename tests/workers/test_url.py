@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.corpus_rows import value
+from tests.each_row import each_row
 from workers.url import LENGTH, Url, UrlError, host_name, join, parse
 
 CORPUS = json.loads((Path(__file__).parent.parent / "corpus/urls.json").read_text())
@@ -22,7 +23,7 @@ def judged(text: str) -> Url | None:
         return None
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
+@each_row("case", CASES, ids=[case["id"] for case in CASES])
 def test_a_url_of_the_corpus_that_is_denied_is_none_or_leads_elsewhere(case: dict[str, Any]) -> None:
     url = judged(str(value(case["url"])))
     if case["expect"] == "allow" or "setup" in case:
@@ -36,7 +37,7 @@ def test_a_url_of_the_corpus_that_is_denied_is_none_or_leads_elsewhere(case: dic
 ADDRESSES = [case for case in CASES if case["class"] == "ip_literal" and not case["url"].rstrip("/")[-1].isalpha()]
 
 
-@pytest.mark.parametrize("case", ADDRESSES, ids=[case["id"] for case in ADDRESSES])
+@each_row("case", ADDRESSES, ids=[case["id"] for case in ADDRESSES])
 def test_no_form_of_an_address_is_a_url(case: dict[str, Any]) -> None:
     assert judged(case["url"]) is None
 
@@ -66,7 +67,7 @@ NORMAL = [
 ]
 
 
-@pytest.mark.parametrize(("text", "normal"), NORMAL)
+@each_row(("text", "normal"), NORMAL)
 def test_a_url_has_one_normal_form(text: str, normal: str) -> None:
     assert str(parse(text)) == normal
     assert str(parse(normal)) == normal
@@ -113,7 +114,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "advice"), REFUSED, ids=[ascii(text[:40]) for text, _ in REFUSED])
+@each_row(("text", "advice"), REFUSED, ids=[ascii(text[:40]) for text, _ in REFUSED])
 def test_a_refusal_says_what_to_do(text: str, advice: str) -> None:
     with pytest.raises(UrlError, match=advice) as caught:
         parse(text)
@@ -131,7 +132,7 @@ def test_the_longest_url_and_the_longest_name_are_accepted() -> None:
         host_name(longest + "b")
 
 
-@pytest.mark.parametrize("text", ["", ".", "a..b", "a b", "a\n", "1.2.3.4", "::1", "[a]", "a:80", "a/b", "\uff41.com"])
+@each_row("text", ["", ".", "a..b", "a b", "a\n", "1.2.3.4", "::1", "[a]", "a:80", "a/b", "\uff41.com"])
 def test_a_host_that_is_no_name_is_refused(text: str) -> None:
     with pytest.raises(UrlError):
         host_name(text)
@@ -179,7 +180,7 @@ REFERENCES = [
 ]
 
 
-@pytest.mark.parametrize(("reference", "target"), REFERENCES)
+@each_row(("reference", "target"), REFERENCES)
 def test_a_reference_leads_where_the_standard_says(reference: str, target: str) -> None:
     assert str(join(parse(BASE), reference)) == target
 
@@ -188,7 +189,7 @@ def test_a_reference_keeps_another_port() -> None:
     assert str(join(parse("https://a.example:8443/x"), "/y")) == "https://a.example:8443/y"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "reference",
     [
         "file:///etc/passwd",

@@ -8,6 +8,7 @@ import pytest
 
 from supervisor.acp import jsonrpc
 from supervisor.acp.jsonrpc import TOO_LONG, Bad, ErrorObject, Id, LineBuffer, Notification, Request, Response, TooLong
+from tests.each_row import each_row
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
+@each_row("fault", FAULTS, ids=[fault.name for fault in FAULTS])
 def test_what_is_no_message_is_answered_with_an_error_under_its_id_in_a_short_line_of_ascii(fault: Fault) -> None:
     [bad] = jsonrpc.decode(fault.line)
     assert isinstance(bad, Bad)
@@ -103,7 +104,7 @@ MESSAGES = {
 }
 
 
-@pytest.mark.parametrize(("line", "message"), MESSAGES.values(), ids=list(MESSAGES))
+@each_row(("line", "message"), MESSAGES.values(), ids=list(MESSAGES))
 def test_a_message_is_read(line: bytes, message: jsonrpc.Message) -> None:
     assert jsonrpc.decode(line) == [message]
 
@@ -150,7 +151,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("params", WRONG.values(), ids=list(WRONG))
+@each_row("params", WRONG.values(), ids=list(WRONG))
 def test_wrong_parameters_are_an_error_and_no_exception(params: bytes) -> None:
     error = jsonrpc.decoded(params, _Params)
     assert isinstance(error, ErrorObject)
@@ -176,7 +177,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize(("data", "kind"), KINDS.values(), ids=list(KINDS))
+@each_row(("data", "kind"), KINDS.values(), ids=list(KINDS))
 def test_the_kind_of_anybody_s_error_can_be_asked_for(data: object, kind: str) -> None:
     assert ErrorObject(1, "no", data).kind == kind
 
@@ -197,7 +198,7 @@ SENT = {
 }
 
 
-@pytest.mark.parametrize(("line", "message"), SENT.values(), ids=list(SENT))
+@each_row(("line", "message"), SENT.values(), ids=list(SENT))
 def test_a_message_that_is_sent_stands_on_one_line_and_is_read_again(line: bytes, message: jsonrpc.Message) -> None:
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
@@ -248,14 +249,14 @@ CUTS: dict[str, tuple[tuple[bytes, ...], list[bytes | TooLong]]] = {
 }
 
 
-@pytest.mark.parametrize(("chunks", "lines"), CUTS.values(), ids=list(CUTS))
+@each_row(("chunks", "lines"), CUTS.values(), ids=list(CUTS))
 def test_lines_come_out_whole_and_one_over_the_limit_costs_itself_alone(
     chunks: tuple[bytes, ...], lines: list[bytes | TooLong]
 ) -> None:
     assert fed(*chunks) == lines
 
 
-@pytest.mark.parametrize("size", range(1, 12))
+@each_row("size", range(1, 12))
 def test_chunks_of_any_size_give_the_same_lines(size: int) -> None:
     data = b"ab\n\n1234567\nlong long long\n12345678\n"
     chunks = [data[start : start + size] for start in range(0, len(data), size)]

@@ -12,6 +12,7 @@ from pydantic import BaseModel, TypeAdapter
 from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.acp.prompt_parts import folded, prompt_parts, prompt_text
 from supervisor.acp.schema import Text
+from tests.each_row import each_row
 
 META = {"_strongroom/turn": {"turn": 1}}
 OPTION = schema.ConfigOption(
@@ -192,7 +193,7 @@ def test_what_the_sdk_does_not_know_yet_is_as_the_specification_has_it(
     assert json.loads(msgspec.json.encode(value)) == sent
 
 
-@pytest.mark.parametrize(("value", "model"), SENT.values(), ids=list(SENT))
+@each_row(("value", "model"), SENT.values(), ids=list(SENT))
 def test_the_sdk_reads_exactly_what_we_send(value: Any, model: Any) -> None:
     sent = msgspec.json.encode(value)
     read = TypeAdapter(model).validate_json(sent)
@@ -200,14 +201,14 @@ def test_the_sdk_reads_exactly_what_we_send(value: Any, model: Any) -> None:
     assert json.loads(again) == json.loads(sent)
 
 
-@pytest.mark.parametrize("reason", get_args(schema.StopReason))
+@each_row("reason", get_args(schema.StopReason))
 def test_the_sdk_knows_every_stop_reason(reason: Any) -> None:
     sent = msgspec.json.encode(schema.PromptResult(stop_reason=reason))
     assert sdk.PromptResponse.model_validate_json(sent).stop_reason == reason
 
 
-@pytest.mark.parametrize("kind", get_args(schema.ToolKind))
-@pytest.mark.parametrize("status", get_args(schema.ToolStatus))
+@each_row("kind", get_args(schema.ToolKind))
+@each_row("status", get_args(schema.ToolStatus))
 def test_the_sdk_knows_every_kind_and_status_of_a_call(kind: Any, status: Any) -> None:
     update = schema.ToolCall(tool_call_id="c", title="t", kind=kind, status=status)
     sent = msgspec.json.encode(schema.SessionUpdate(session_id="s", update=update))
@@ -316,8 +317,8 @@ HEARD: dict[str, tuple[BaseModel, msgspec.Struct]] = {
 }
 
 
-@pytest.mark.parametrize(("said", "means"), HEARD.values(), ids=list(HEARD))
-@pytest.mark.parametrize("sparse", [True, False], ids=["without defaults", "with everything"])
+@each_row(("said", "means"), HEARD.values(), ids=list(HEARD))
+@each_row("sparse", [True, False], ids=["without defaults", "with everything"])
 def test_we_read_what_the_sdk_sends(said: BaseModel, means: msgspec.Struct, sparse: bool) -> None:
     sent = said.model_dump_json(by_alias=True, exclude_none=sparse, exclude_defaults=sparse).encode()
     read = jsonrpc.decoded(sent, type(means))
@@ -392,7 +393,7 @@ PROMPTS: dict[str, tuple[list[dict[str, Any]], str]] = {
 }
 
 
-@pytest.mark.parametrize(("blocks", "text"), PROMPTS.values(), ids=list(PROMPTS))
+@each_row(("blocks", "text"), PROMPTS.values(), ids=list(PROMPTS))
 def test_a_prompt_becomes_text(blocks: list[dict[str, Any]], text: str) -> None:
     assert prompt_text(blocks) == text
 
@@ -411,7 +412,7 @@ FORGED: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("block", FORGED)
+@each_row("block", FORGED)
 def test_nothing_that_is_sent_along_ends_its_own_frame(block: dict[str, Any]) -> None:
     typed = {"type": "text", "text": "What is this?"}
     parts = prompt_parts([typed, block, block, typed])
@@ -442,7 +443,7 @@ NO_PROMPTS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("block", NO_PROMPTS.values(), ids=list(NO_PROMPTS))
+@each_row("block", NO_PROMPTS.values(), ids=list(NO_PROMPTS))
 def test_a_block_that_cannot_be_read_is_named(block: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"^block 2 of the prompt has a type that this agent does not take$"):
         prompt_text([{"type": "text", "text": "Look."}, block])

@@ -12,6 +12,7 @@ from supervisor.agent.turn import SuspendedTurn
 from supervisor.config.config_keys import WaitingConfig
 from supervisor.errors import ConfigError, ModelError
 from supervisor.journal.facts import Fact, ModelSwitched, Replied, TurnEnded, TurnStarted, TurnSuspended
+from tests.each_row import each_row
 
 NOW: Final = 1000.0
 
@@ -58,7 +59,7 @@ RESTS: Final[dict[str, tuple[Failure, Model, float | None]]] = {
 }
 
 
-@pytest.mark.parametrize(("failure", "model", "until"), RESTS.values(), ids=RESTS)
+@each_row(("failure", "model", "until"), RESTS.values(), ids=RESTS)
 def test_another_model_may_do_and_this_one_rests(failure: Failure, model: Model, until: float | None) -> None:
     tried = choice()
     assert tried.rests(model, failure, OWN) is (until is not None)

@@ -26,6 +26,7 @@ from supervisor.journal.facts import (
     TurnSuspended,
 )
 from supervisor.session.session import Session
+from tests.each_row import each_row
 from tests.supervisor.bench import Bench, kinds
 from tests.supervisor.command import HANG_GUARD
 from tests.supervisor.histories import call, fault_in_facts, scripted
@@ -134,7 +135,7 @@ def told(transcript: Transcript) -> list[str]:
     return [each["tool_use_id"] for each in blocks if each["type"] == "tool_result" and "third time" in each["content"]]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
+@each_row("row", ROWS, ids=[row.name for row in ROWS])
 def test_what_repeats_is_noticed_exactly(row: Row) -> None:
     transcript = Transcript(history(row.calls))
     assert told(transcript) == [f"c{number}" for number in row.told]

@@ -4,9 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
-
 from supervisor.agent.system_prompt import system_prompt
+from tests.each_row import each_row
 from tests.supervisor.bench import vault
 
 PROFILE: Final = vault(Path("/srv/notes"))
@@ -26,7 +25,7 @@ CONTENT: Final[list[tuple[dict[str, Any], str, bool]]] = [
 ]
 
 
-@pytest.mark.parametrize(("profile", "words", "said"), CONTENT, ids=[f"{row[1]} {row[0]}" for row in CONTENT])
+@each_row(("profile", "words", "said"), CONTENT, ids=[f"{row[1]} {row[0]}" for row in CONTENT])
 def test_it_says_what_a_profile_can_do_and_what_it_cannot(profile: dict[str, Any], words: str, said: bool) -> None:
     assert (words in system_prompt(replace(PROFILE, **profile))) == said
 

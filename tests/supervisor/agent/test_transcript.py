@@ -3,7 +3,6 @@
 from typing import Any, Final
 
 import msgspec
-import pytest
 
 from supervisor.agent.blocks import result_text
 from supervisor.agent.transcript import Transcript
@@ -19,6 +18,7 @@ from supervisor.journal.facts import (
     TurnStarted,
     Unreadable,
 )
+from tests.each_row import each_row
 from tests.supervisor.histories import fault_in_history
 
 
@@ -163,7 +163,7 @@ FOLDS: Final[dict[str, Row]] = {
 """What follows upon a line of the person, and what follows upon its message."""
 
 
-@pytest.mark.parametrize(("facts", "messages"), FOLDS.values(), ids=FOLDS)
+@each_row(("facts", "messages"), FOLDS.values(), ids=FOLDS)
 def test_facts_fold_into_messages(facts: list[Fact], messages: list[Shown]) -> None:
     found = Transcript([asked(), *facts]).messages
     assert [(message["role"], message["content"]) for message in found] == [HELLO, *messages]
@@ -178,7 +178,7 @@ def test_an_empty_line_is_told_as_such() -> None:
     assert Transcript([asked(" \n")]).messages == [{"role": "user", "content": [text("(an empty line)")]}]
 
 
-@pytest.mark.parametrize("facts", [facts for facts, _ in FOLDS.values()], ids=FOLDS)
+@each_row("facts", [facts for facts, _ in FOLDS.values()], ids=FOLDS)
 def test_the_messages_are_what_the_api_takes(facts: list[Fact]) -> None:
     transcript = Transcript([asked(), *facts])
     for name in transcript.unanswered:
@@ -228,7 +228,7 @@ OUTCOMES: Final = [
 ]
 
 
-@pytest.mark.parametrize(("outcome", "words"), OUTCOMES, ids=["text", "empty", "blank", "note", "error"])
+@each_row(("outcome", "words"), OUTCOMES, ids=["text", "empty", "blank", "note", "error"])
 def test_an_outcome_reads_as(outcome: CallEnded, words: str) -> None:
     assert result_text(outcome) == words
 
@@ -274,7 +274,7 @@ RESUMPTIONS: Final[list[tuple[str, list[Fact], int]]] = [
 ]
 
 
-@pytest.mark.parametrize(("facts", "count"), [each[1:] for each in RESUMPTIONS], ids=[each[0] for each in RESUMPTIONS])
+@each_row(("facts", "count"), [each[1:] for each in RESUMPTIONS], ids=[each[0] for each in RESUMPTIONS])
 def test_resumptions_are_counted_since_the_last_reply(facts: list[Fact], count: int) -> None:
     assert Transcript(facts).resumed == count
 
@@ -287,8 +287,8 @@ WHOLE: Final[list[Fact]] = [
 ]
 
 
-@pytest.mark.parametrize("lost", range(len(WHOLE)))
-@pytest.mark.parametrize("rest", [0, 1, len(WHOLE)])
+@each_row("lost", range(len(WHOLE)))
+@each_row("rest", [0, 1, len(WHOLE)])
 def test_a_fact_that_cannot_be_read_leaves_a_conversation_that_goes_on(lost: int, rest: int) -> None:
     transcript = Transcript([*WHOLE[:lost], Unreadable("gone"), *WHOLE[lost + 1 :][:rest]])
     for fact in transcript.closing_facts():

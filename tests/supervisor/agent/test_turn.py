@@ -6,6 +6,7 @@ from typing import Final
 import pytest
 
 from supervisor.agent.turn import FOLLOWS, State, Turn
+from tests.each_row import each_row
 
 WAYS: Final = [
     ["Input", "Thinking", "Done"],
@@ -19,13 +20,13 @@ WAYS: Final = [
 PAIRS: Final = list(itertools.product(State, State))
 
 
-@pytest.mark.parametrize("way", WAYS, ids=["-".join(way) for way in WAYS])
+@each_row("way", WAYS, ids=["-".join(way) for way in WAYS])
 def test_a_turn_may_go_this_way(way: list[str]) -> None:
     turn = Turn()
     assert [turn.state.value, *(turn.enter(State(name)).value for name in way[1:])] == way
 
 
-@pytest.mark.parametrize(("first", "then"), PAIRS, ids=[f"{a.value}-{b.value}" for a, b in PAIRS])
+@each_row(("first", "then"), PAIRS, ids=[f"{a.value}-{b.value}" for a, b in PAIRS])
 def test_a_turn_goes_where_the_table_lets_it_and_nowhere_else(first: State, then: State) -> None:
     turn = Turn()
     turn.state = first

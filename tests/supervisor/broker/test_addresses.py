@@ -2,9 +2,8 @@
 
 from typing import Final
 
-import pytest
-
 from supervisor.broker.addresses import why_not_public
+from tests.each_row import each_row
 
 PUBLIC: Final = [
     "140.82.112.3", "8.8.8.8", "1.1.1.1", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0",
@@ -44,11 +43,11 @@ OTHERS: Final = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("address", PUBLIC)
+@each_row("address", PUBLIC)
 def test_is_public(address: str) -> None:
     assert why_not_public(address) == ""
 
 
-@pytest.mark.parametrize(("address", "word"), OTHERS, ids=[address for address, _ in OTHERS])
+@each_row(("address", "word"), OTHERS, ids=[address for address, _ in OTHERS])
 def test_is_not_public_and_says_what_it_is(address: str, word: str) -> None:
     assert word in why_not_public(address)

@@ -6,6 +6,7 @@ import pytest
 
 from supervisor.broker.allowlist import Allowlist, NetworkAllowlist
 from supervisor.categories.web import HostPort
+from tests.each_row import each_row
 
 ROWS: Final[list[tuple[str, list[str], list[str]]]] = [
     ("github.com", ["github.com"], ["api.github.com", "evilgithub.com", "github.com.evil.org", "github.co", "com"]),
@@ -32,7 +33,7 @@ ROWS: Final[list[tuple[str, list[str], list[str]]]] = [
 """Entries, with hosts that each allows and hosts that it does not."""
 
 
-@pytest.mark.parametrize(("entry", "allowed", "others"), ROWS, ids=[row[0] for row in ROWS])
+@each_row(("entry", "allowed", "others"), ROWS, ids=[row[0] for row in ROWS])
 def test_an_entry_is_whole_labels(entry: str, allowed: list[str], others: list[str]) -> None:
     assert [host for host in allowed + others if Allowlist([entry], []).allows_host(host)] == allowed
 
@@ -50,7 +51,7 @@ def test_a_name_and_what_is_below_it_are_two_entries() -> None:
     assert both.allows_host("a.example.org")
 
 
-@pytest.mark.parametrize("entry", ["", "*", "*.", "**.example.org", "a.*.org", "*example.org", "1.2.3.4", "*.1", "a b"])
+@each_row("entry", ["", "*", "*.", "**.example.org", "a.*.org", "*example.org", "1.2.3.4", "*.1", "a b"])
 def test_an_entry_that_is_no_name_is_refused(entry: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         Allowlist([entry], [])
@@ -73,7 +74,7 @@ PLACES: Final = [
 ]
 
 
-@pytest.mark.parametrize(("place", "allowed"), PLACES, ids=[str(place) for place, _ in PLACES])
+@each_row(("place", "allowed"), PLACES, ids=[str(place) for place, _ in PLACES])
 def test_a_place_is_a_host_with_its_own_port(place: HostPort, allowed: bool) -> None:
     places = NetworkAllowlist("project", [HostPort("example.org", 443), HostPort("example.net", 80)])
     assert (places.why_not(place) == "") is allowed

@@ -4,6 +4,7 @@ import pytest
 
 from supervisor.categories.command_environment import absolute_variables, check_variables, language_of
 from supervisor.errors import ConfigError
+from tests.each_row import each_row
 
 ROOT = "/srv/root"
 
@@ -117,13 +118,13 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value"), ALLOWED)
+@each_row(("name", "value"), ALLOWED)
 def test_a_variable_is_given(name: str, value: str) -> None:
     check_variables({name: value}, "here", ROOT)
     check_variables({name: value}, "here")
 
 
-@pytest.mark.parametrize(("name", "value", "words"), REFUSED)
+@each_row(("name", "value", "words"), REFUSED)
 def test_a_variable_is_refused_with_the_reason(name: str, value: str, words: str) -> None:
     with pytest.raises(ConfigError, match=f"^here: the variable .*{words}"):
         check_variables({"GOOD": "x", name: value}, "here", ROOT)
@@ -145,6 +146,6 @@ LANGUAGES = [
 ]
 
 
-@pytest.mark.parametrize(("person", "expected"), LANGUAGES)
+@each_row(("person", "expected"), LANGUAGES)
 def test_the_persons_language_goes_in(person: dict[str, str], expected: dict[str, str]) -> None:
     assert language_of(person) == expected

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from supervisor.categories.registries import RegistriesConfig, told
+from tests.each_row import each_row
 
 MIRRORS = RegistriesConfig(go="http://10.0.0.1:8080/go/", pypi="https://pypi.corp.example/simple")
 
@@ -36,7 +37,7 @@ def test_a_mirror_is_used_in_normal_form_under_either_name(written: str, url: st
         assert config.registry("crates") == ("crates", (place,), url)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "why"),
     [
         ("https://me:swordfish@npm.example", "a caching one on it that logs in by itself"),

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.categories.shown_places import HiddenPlaces, NotShown, parts_of, refuse
+from tests.each_row import each_row
 
 KEPT = HiddenPlaces("/home/me", ("/keep/own",), "/home/me/root")
 REFUSED = (
@@ -22,13 +23,13 @@ SHOWN = (
 )
 
 
-@pytest.mark.parametrize("place", REFUSED)
+@each_row("place", REFUSED)
 def test_of_these_nothing_is_shown(place: str) -> None:
     with pytest.raises(NotShown):
         refuse(place, KEPT)
 
 
-@pytest.mark.parametrize("place", SHOWN)
+@each_row("place", SHOWN)
 def test_of_these_something_may_be(place: str) -> None:
     refuse(place, KEPT)
 

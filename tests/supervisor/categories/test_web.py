@@ -5,9 +5,10 @@ from typing import Final
 import pytest
 
 from supervisor.categories.web import HostPort, WebConfig, address_port, allowed_entry, host_port
+from tests.each_row import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "normal"),
     [
         ("github.com", "github.com"),
@@ -39,7 +40,7 @@ NO_ADDRESS_AND_PORT: Final = [
 ]
 
 
-@pytest.mark.parametrize("text", NO_ENTRIES, ids=ascii)
+@each_row("text", NO_ENTRIES, ids=ascii)
 def test_text_that_is_no_name_is_no_entry_and_the_message_shows_it(text: str) -> None:
     with pytest.raises(ValueError, match=r"'.*'") as caught:
         WebConfig(allow=(text,))
@@ -54,7 +55,7 @@ def test_a_host_and_its_port(text: str, place: HostPort) -> None:
     assert host_port(text) == place
 
 
-@pytest.mark.parametrize("text", NO_HOST_AND_PORT, ids=ascii)
+@each_row("text", NO_HOST_AND_PORT, ids=ascii)
 def test_text_that_is_no_host_and_port_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"'.*'"):
         WebConfig(resolve={text: "127.0.0.1:1"})
@@ -73,7 +74,7 @@ def test_an_address_and_its_port(text: str, place: HostPort) -> None:
     assert address_port(text) == place
 
 
-@pytest.mark.parametrize("text", NO_ADDRESS_AND_PORT, ids=ascii)
+@each_row("text", NO_ADDRESS_AND_PORT, ids=ascii)
 def test_text_that_is_no_address_and_port_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is no address and port"):
         WebConfig(resolve={"github.com:443": text})

@@ -14,6 +14,7 @@ from supervisor.config.profiles import Profile, profiles, resolve
 from supervisor.config.repositories import Names, Repositories, environment, name_problem
 from supervisor.config.settings import Settings, load
 from supervisor.errors import ConfigError
+from tests.each_row import each_row
 from tests.supervisor.repositories import EVERY_ODD, FIRST, GROUP, ODD, SECOND, THERE, Odd, Repos
 from workers.wire.messages import Context
 
@@ -83,14 +84,14 @@ def test_by_default_they_are_in_the_users_home(own: Repos, tmp_path: Path, monke
 # --- names that lead nowhere ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("odd", ODD, ids=EVERY_ODD)
+@each_row("odd", ODD, ids=EVERY_ODD)
 def test_an_odd_technology_is_refused_and_the_others_are_named(repos: Repos, odd: Odd) -> None:
     message = refusal(repos, group=GROUP, technology=odd.technology)
     assert odd.words in message
     assert message.endswith(f" {THERE}")
 
 
-@pytest.mark.parametrize("odd", ODD, ids=EVERY_ODD)
+@each_row("odd", ODD, ids=EVERY_ODD)
 def test_an_odd_group_is_refused_and_the_others_are_named(repos: Repos, odd: Odd) -> None:
     message = refusal(repos, group=odd.technology, technology=FIRST)
     assert message.startswith("No group ")
@@ -114,7 +115,7 @@ MISSING: Final = [
 ]
 
 
-@pytest.mark.parametrize(("names", "words", "there"), [row[1:] for row in MISSING], ids=[row[0] for row in MISSING])
+@each_row(("names", "words", "there"), [row[1:] for row in MISSING], ids=[row[0] for row in MISSING])
 def test_names_that_are_missing_are_asked_for(repos: Repos, names: dict[str, str], words: str, there: str) -> None:
     message = refusal(repos, **names)
     assert words in message
@@ -181,7 +182,7 @@ def test_without_names_it_is_the_repository_that_one_stands_in(repos: Repos, pla
     assert msgspec.to_builtins(profile.context()) == repos.context()
 
 
-@pytest.mark.parametrize("place", [".", "elixir", "../work", "/", "elixir/up", "elixir/out"])
+@each_row("place", [".", "elixir", "../work", "/", "elixir/up", "elixir/out"])
 def test_beside_every_repository_there_are_no_names(repos: Repos, place: str) -> None:
     assert "needs a group and a technology" in refusal(repos, str(repos.path / place))
 
@@ -216,14 +217,14 @@ def test_the_environment_is_told(own: Repos, configured: str | None, named: str 
     assert resolve(settings(own), "librarian", None, None, names).context().environment == told
 
 
-@pytest.mark.parametrize("odd", [row for row in ODD[1:20] if name_problem(row.technology)], ids=lambda row: row.name)
+@each_row("odd", [row for row in ODD[1:20] if name_problem(row.technology)], ids=lambda row: row.name)
 def test_an_odd_environment_is_refused(repos: Repos, odd: Odd) -> None:
     message = refusal(repos, group=GROUP, technology=FIRST, environment=odd.technology)
     assert message.startswith("No environment ")
     assert message.endswith("Name another with --environment, or '' for none.")
 
 
-@pytest.mark.parametrize("odd", ODD[1:20], ids=lambda row: row.name)
+@each_row("odd", ODD[1:20], ids=lambda row: row.name)
 def test_a_name_that_is_taken_fits_the_context(odd: Odd) -> None:
     """What the rule lets through is what every worker accepts, and no more than that is refused."""
     for name in (FIRST, "日" * 85, "x" * 128, "ä.b-c_d", "{a}", "~"):
@@ -232,7 +233,7 @@ def test_a_name_that_is_taken_fits_the_context(odd: Odd) -> None:
         environment(odd.technology)
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "a\0", "a\n", "\n", "a\x7f", "x" * 129])
+@each_row("name", ["", "a/b", "a\0", "a\n", "\n", "a\x7f", "x" * 129])
 def test_no_context_holds_an_odd_name(name: str) -> None:
     for field in ("group", "technology", "environment"):
         with pytest.raises(msgspec.ValidationError):

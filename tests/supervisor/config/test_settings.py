@@ -33,6 +33,7 @@ from supervisor.config.settings import Settings, load
 from supervisor.errors import ConfigError
 from supervisor.rules.rule import Rule
 from supervisor.system.safe_files import own_directory, own_file, secure_home
+from tests.each_row import each_row
 from workers.shell.shell_inputs import CERTIFICATES
 
 EVERYTHING: Final = """
@@ -486,7 +487,7 @@ PLACES: Final = {
 }
 
 
-@pytest.mark.parametrize(("environ", "home", "file"), PLACES.values(), ids=PLACES)
+@each_row(("environ", "home", "file"), PLACES.values(), ids=PLACES)
 def test_the_environment_says_where_things_are(environ: dict[str, str], home: str, file: str) -> None:
     settings = load(environ)
     assert (str(settings.home), str(settings.config_file)) == (home, file)
@@ -505,7 +506,7 @@ SOCKETS: Final = {
 }
 
 
-@pytest.mark.parametrize(("environ", "socket", "logs"), SOCKETS.values(), ids=SOCKETS)
+@each_row(("environ", "socket", "logs"), SOCKETS.values(), ids=SOCKETS)
 def test_the_environment_says_where_the_daemon_is(environ: dict[str, str], socket: str, logs: str) -> None:
     settings = load({"HOME": "/h", **environ})
     assert (str(settings.socket), str(settings.logs)) == (socket, logs)
@@ -549,7 +550,7 @@ ASKED: Final = [
 ]
 
 
-@pytest.mark.parametrize(("environ", "socket", "seconds"), ASKED, ids=[str(row[0])[:60] for row in ASKED])
+@each_row(("environ", "socket", "seconds"), ASKED, ids=[str(row[0])[:60] for row in ASKED])
 def test_the_variables_of_systemd_are_taken(environ: dict[str, str], socket: str | None, seconds: float | None) -> None:
     settings = load({"HOME": "/h", **environ})
     assert (settings.notify_socket, settings.watchdog_s) == (socket, seconds)

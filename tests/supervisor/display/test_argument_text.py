@@ -2,9 +2,8 @@
 
 from typing import Final
 
-import pytest
-
 from supervisor.display.argument_text import argument_text
+from tests.each_row import each_row
 
 READ: Final = {
     '{"path": "a.md", "content": "\\u6f22\\n# b\\n"}': "path: a.md\ncontent:\n  漢\n  # b",
@@ -20,6 +19,6 @@ READ: Final = {
 }
 
 
-@pytest.mark.parametrize("arguments", READ)
+@each_row("arguments", READ)
 def test_arguments_are_shown_as_their_types_say(arguments: str) -> None:
     assert argument_text(arguments) == READ[arguments]

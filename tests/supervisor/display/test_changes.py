@@ -8,6 +8,7 @@ from supervisor.acp import extensions
 from supervisor.display import changes
 from supervisor.display.differences import differences
 from supervisor.display.proposed_effects import presented
+from tests.each_row import each_row
 from tests.supervisor.changes import change, effects
 from workers.changes.effects import Attempt, Change, Effects, NodeState
 
@@ -59,7 +60,7 @@ def lines(found: Effects, *, short: bool = False) -> list[str]:
     return [text for _, text in changes.listed(presented(found), short)]
 
 
-@pytest.mark.parametrize("line", ROWS, ids=str.strip)
+@each_row("line", ROWS, ids=str.strip)
 def test_a_change_is_one_line(line: str) -> None:
     assert next(found for found in lines(effects(ROWS[line]))[1:] if found[0] != "!") == line.rstrip()
 
@@ -97,7 +98,7 @@ BLANKS: Final = {
 }
 
 
-@pytest.mark.parametrize("line", BLANKS, ids=ascii)
+@each_row("line", BLANKS, ids=ascii)
 def test_a_line_of_a_difference_shows_its_blanks(line: str) -> None:
     told = presented(effects(change("~ a", diff=f"{line}\n")))
     assert [text for _, text in differences(told)][1:] == [BLANKS[line]]
@@ -144,7 +145,7 @@ COUNTED: Final = [
 ]
 
 
-@pytest.mark.parametrize(("found", "words"), COUNTED)
+@each_row(("found", "words"), COUNTED)
 def test_changes_are_counted(found: list[str], words: str) -> None:
     assert changes.counted(presented(effects(*found))) == words
 
@@ -161,7 +162,7 @@ OUTCOMES: Final[list[tuple[dict[str, Any], str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("decided", "words"), OUTCOMES)
+@each_row(("decided", "words"), OUTCOMES)
 def test_an_outcome_says_whether_it_can_be_taken_back(decided: dict[str, Any], words: str) -> None:
     assert changes.outcome(extensions.Decided(committed=True, **{"changed": "3 files", **decided})) == words
 

@@ -2,9 +2,8 @@
 
 from typing import Final
 
-import pytest
-
 from supervisor.display.columns import cut, table, width, wrapped
+from tests.each_row import each_row
 
 WRAPPED: Final = [
     ("one two three four", 10, "", ["one two", "three four"]),
@@ -25,7 +24,7 @@ WRAPPED: Final = [
 ]
 
 
-@pytest.mark.parametrize(("text", "columns", "first", "lines"), WRAPPED)
+@each_row(("text", "columns", "first", "lines"), WRAPPED)
 def test_a_line_is_broken_between_words(text: str, columns: int, first: str, lines: list[str]) -> None:
     assert wrapped(text, columns, first) == lines
 
@@ -39,7 +38,7 @@ CUT: Final = [
 ]
 
 
-@pytest.mark.parametrize(("text", "columns", "shown"), CUT)
+@each_row(("text", "columns", "shown"), CUT)
 def test_a_text_is_cut_where_its_columns_end(text: str, columns: int, shown: str) -> None:
     assert cut(text, columns) == shown
 
@@ -62,7 +61,7 @@ def test_the_last_cell_of_a_row_is_broken_beside_the_others_or_below() -> None:
     ]
 
 
-@pytest.mark.parametrize("columns", range(8, 60))
+@each_row("columns", range(8, 60))
 def test_nothing_is_ever_wider(columns: int) -> None:
     lines = [*table(ROWS, columns).split("\n"), *wrapped("日本 " * 9 + "x" * 70, columns, "> ", "  ")]
     assert max(map(width, lines)) <= columns

@@ -2,9 +2,8 @@
 
 from typing import Final
 
-import pytest
-
 from supervisor.display.command_output import output_text
+from tests.each_row import each_row
 
 TEXTS: Final = {
     '{"stdout":"a\\n","stderr":"","exit_code":0}': "a",
@@ -18,7 +17,7 @@ TEXTS: Final = {
 }
 
 
-@pytest.mark.parametrize("result", TEXTS, ids=range(len(TEXTS)))
+@each_row("result", TEXTS, ids=range(len(TEXTS)))
 def test_what_was_printed_is_text(result: str) -> None:
     assert output_text("exec_shell", result) == TEXTS[result]
     assert output_text("read_file", result) == result

@@ -6,6 +6,7 @@ from typing import Final
 import pytest
 
 from supervisor.display.command_text import as_arguments, text_of, words_of
+from tests.each_row import each_row
 
 WORDS: Final = [
     (["ls", "-l", "a b"], "ls -l 'a b'"),
@@ -17,7 +18,7 @@ WORDS: Final = [
 ]
 
 
-@pytest.mark.parametrize(("argv", "line"), WORDS, ids=[line for _, line in WORDS])
+@each_row(("argv", "line"), WORDS, ids=[line for _, line in WORDS])
 def test_words_are_read_back_as_they_were(argv: list[str], line: str) -> None:
     assert words_of("exec_shell", json.dumps({"command": argv[0], "args": argv[1:]})) == line
     assert json.loads(as_arguments(line)) == {"command": argv[0], "args": argv[1:]}
@@ -35,13 +36,13 @@ OTHERS: Final = [
 ]
 
 
-@pytest.mark.parametrize(("tool", "arguments", "text"), OTHERS, ids=range(len(OTHERS)))
+@each_row(("tool", "arguments", "text"), OTHERS, ids=range(len(OTHERS)))
 def test_a_call_that_no_words_can_say_has_none(tool: str, arguments: str, text: str) -> None:
     assert words_of(tool, arguments) is None
     assert text_of(tool, arguments) == text
 
 
-@pytest.mark.parametrize("line", ["", "  ", "ls 'a", 'ls "a', "ls a\\", "''"])
+@each_row("line", ["", "  ", "ls 'a", 'ls "a', "ls a\\", "''"])
 def test_a_line_that_is_no_command_is_refused(line: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         as_arguments(line)

@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 
 from supervisor.display.escape import document, is_padded, name, one_line, visible, written_out
+from tests.each_row import each_row
 
 TEXTS: Final = [
     ("plain", "plain"),
@@ -31,7 +32,7 @@ TEXTS: Final = [
 ]
 
 
-@pytest.mark.parametrize(("text", "seen"), TEXTS, ids=[ascii(text)[:20] for text, _ in TEXTS])
+@each_row(("text", "seen"), TEXTS, ids=[ascii(text)[:20] for text, _ in TEXTS])
 def test_text_is_seen_as(text: str, seen: str) -> None:
     assert visible(text) == seen
 
@@ -85,7 +86,7 @@ NAMES: Final = [
 ]
 
 
-@pytest.mark.parametrize(("text", "seen"), NAMES)
+@each_row(("text", "seen"), NAMES)
 def test_a_name_is_seen_as(text: str, seen: str) -> None:
     assert name(text) == seen
 
@@ -95,7 +96,7 @@ def test_a_name_hides_nothing_that_a_display_leaves_out() -> None:
     assert [char for char in unseen if not name(char).isascii()] == []
 
 
-@pytest.mark.parametrize("blank", [*" \t\n\u00a0\u3000\u2800", *FILLERS], ids=ascii)
+@each_row("blank", [*" \t\n\u00a0\u3000\u2800", *FILLERS], ids=ascii)
 def test_a_long_run_of_blanks_is_found(blank: str) -> None:
     assert is_padded(f"ls{blank * 17}-la")
     assert not is_padded(f"ls{blank * 16}-la")
@@ -131,12 +132,12 @@ LINES: Final = [
 ]
 
 
-@pytest.mark.parametrize(("text", "width", "seen"), LINES)
+@each_row(("text", "width", "seen"), LINES)
 def test_a_line_is_one_line_of_a_width(text: str, width: int, seen: str) -> None:
     assert one_line(text, width) == seen
 
 
-@pytest.mark.parametrize("text", [text for text, _ in TEXTS if "\ud800" not in text])
+@each_row("text", [text for text, _ in TEXTS if "\ud800" not in text])
 def test_a_document_means_the_same(text: str) -> None:
     assert json.loads(document({"key": [text]})) == {"key": [text]}
 

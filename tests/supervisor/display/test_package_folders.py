@@ -2,11 +2,10 @@
 
 from typing import Final
 
-import pytest
-
 from supervisor.display.changes import overview
 from supervisor.display.package_folders import folder_of
 from supervisor.display.proposed_effects import presented
+from tests.each_row import each_row
 from workers.changes.effects import Change, Effects, FoldedNames, NodeState
 
 FOLDERS: Final = {
@@ -22,7 +21,7 @@ FOLDERS: Final = {
 }
 
 
-@pytest.mark.parametrize(("path", "folder"), FOLDERS.items(), ids=FOLDERS)
+@each_row(("path", "folder"), FOLDERS.items(), ids=FOLDERS)
 def test_what_counts_as_a_directory_of_packages(path: str, folder: str) -> None:
     assert folder_of(path) == folder
 

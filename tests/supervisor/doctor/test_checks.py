@@ -20,6 +20,7 @@ from supervisor.doctor.table import CheckResult, lines, summary
 from supervisor.doctor.workers import check_category
 from supervisor.pool.cgroup import CONTROLLERS, CgroupInfo
 from supervisor.pool.pool import Pool
+from tests.each_row import each_row
 from tests.supervisor.command import CODE, HANG_GUARD, Strongroom
 from tests.supervisor.pool.harness import pids
 from tests.workers.search.shared import RIPGREP
@@ -110,7 +111,7 @@ def test_for_people_it_is_a_table_and_on_a_narrow_terminal_a_list(width: int, te
     assert "\n".join(line for _, line in lines(FINDINGS, width)) == text
 
 
-@pytest.mark.parametrize("width", [1, 20, 40, 59, 60, 80])
+@each_row("width", [1, 20, 40, 59, 60, 80])
 def test_no_line_is_wider_than_the_terminal_or_acts_on_it(width: int) -> None:
     findings = [
         *FINDINGS,
@@ -250,7 +251,7 @@ def test_a_model_that_cannot_be_asked_is_missing(more: dict[str, str], words: st
 OURS: Final = CgroupInfo(Path("/g"), writable=True, controllers=CONTROLLERS)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("found", "verdict", "words", "exempt"),
     [
         (OURS, "ok", "limits its memory and its processes together", False),

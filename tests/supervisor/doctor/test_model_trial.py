@@ -13,6 +13,7 @@ from supervisor.config.model_keys import ModelConfig
 from supervisor.config.settings import Settings
 from supervisor.doctor.model_trial import _context, _tokens, try_model
 from supervisor.doctor.table import CheckResult
+from tests.each_row import each_row
 from tests.forked import ForkedStrongroom
 from tests.messages_server import MessagesServer, error, reply
 from tests.script_server import Response
@@ -62,7 +63,7 @@ CALLS: Final = [
 ]
 
 
-@pytest.mark.parametrize(("responses", "words"), CALLS, ids=[row[1] for row in CALLS])
+@each_row(("responses", "words"), CALLS, ids=[row[1] for row in CALLS])
 def test_an_odd_tool_call_is_told(responses: list[Response], words: str) -> None:
     found, _ = tried(*responses)
     assert found["tool call"].verdict == "degraded"

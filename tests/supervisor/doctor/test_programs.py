@@ -10,6 +10,7 @@ from supervisor.config.settings import load
 from supervisor.doctor.programs import check_programs
 from supervisor.doctor.table import CheckResult, lines
 from supervisor.errors import ConfigError
+from tests.each_row import each_row
 from tests.supervisor.categories.homes import make
 
 VERSION = "#!/bin/sh\necho $(basename $0) 1.2.3\n"
@@ -67,7 +68,7 @@ REASONS = [
 ]
 
 
-@pytest.mark.parametrize(("subject", "words"), REASONS)
+@each_row(("subject", "words"), REASONS)
 def test_what_is_not_found_is_told_with_the_reason(
     subject: str, words: str, told: tuple[Path, dict[str, CheckResult]]
 ) -> None:

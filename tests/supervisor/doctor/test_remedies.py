@@ -2,8 +2,6 @@
 
 from typing import Final
 
-import pytest
-
 from supervisor.config.settings import load
 from supervisor.doctor.remedies import (
     PROTECTION,
@@ -14,6 +12,7 @@ from supervisor.doctor.remedies import (
     tool_remedy,
     without_hints,
 )
+from tests.each_row import each_row
 from workers.catalog import protections
 
 ALLOW: Final = ["unshare --user"]
@@ -36,7 +35,7 @@ SAID: Final = [
 ]
 
 
-@pytest.mark.parametrize(("told", "words"), SAID)
+@each_row(("told", "words"), SAID)
 def test_advice_that_leads_back_to_doctor_is_left_out(told: str, words: str) -> None:
     assert without_hints(told) == words
 
@@ -65,7 +64,7 @@ ADVICE: Final = [
 ]
 
 
-@pytest.mark.parametrize(("told", "words"), ADVICE)
+@each_row(("told", "words"), ADVICE)
 def test_the_advice_is_about_what_is_missing(told: str, words: str) -> None:
     assert words in told
 
@@ -114,7 +113,7 @@ ROWS: Final[list[tuple[dict[str, str], str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("found", "words"), ROWS)
+@each_row(("found", "words"), ROWS)
 def test_the_advice_fits_what_is_found(found: dict[str, str], words: str) -> None:
     assert words in "\n".join(namespace_remedy(found, "/opt/python"))
 

@@ -9,9 +9,8 @@ import re
 from pathlib import Path
 from typing import Final, get_args
 
-import pytest
-
 from supervisor.journal.facts import Fact, TurnEnded, decode, encode
+from tests.each_row import each_row
 
 SUPERVISOR: Final = Path(__file__).parents[3] / "supervisor"
 FACTS: Final = {fact.__name__ for fact in get_args(Fact)}
@@ -42,7 +41,7 @@ def test_the_folds_are_found() -> None:
     assert known | {"reports/why.py", "reports/session_text.py", "daemon/protocol/updates.py"} <= set(FOLDS)
 
 
-@pytest.mark.parametrize("fold", FOLDS)
+@each_row("fold", FOLDS)
 def test_a_fold_handles_or_ignores_each_fact(fold: str) -> None:
     handles, ignores = handled(FOLDS[fold]), ignored(FOLDS[fold])
     neither = FACTS - handles - ignores

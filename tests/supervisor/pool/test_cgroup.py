@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 
 from supervisor.pool.cgroup import CgroupInfo, WorkerCgroup, cgroup_directory, inspect_cgroup, limit_files, problem_of
+from tests.each_row import each_row
 from tests.supervisor.pool.harness import HANG
 from workers.wire.messages import Limits
 
@@ -34,7 +35,7 @@ PLACES: Final = [
 ]
 
 
-@pytest.mark.parametrize(("groups", "mounts", "expected"), PLACES)
+@each_row(("groups", "mounts", "expected"), PLACES)
 def test_a_cgroup_is_found_where_it_is_mounted(groups: str, mounts: str, expected: str | None) -> None:
     assert cgroup_directory(groups, mounts) == (None if expected is None else Path(expected))
 
@@ -50,7 +51,7 @@ JUDGED: Final = [
 ]
 
 
-@pytest.mark.parametrize(("found", "problem"), JUDGED)
+@each_row(("found", "problem"), JUDGED)
 def test_a_cgroup_that_is_not_ours_is_left_alone(found: CgroupInfo, problem: str) -> None:
     assert problem_of(found) == problem
 

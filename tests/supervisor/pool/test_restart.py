@@ -7,6 +7,7 @@ import pytest
 
 from supervisor.pool.restart import Intensity, Restarts, backoff
 from supervisor.pool.spec import Restart
+from tests.each_row import each_row
 
 POLICY = Restart(intensity=3, period=10.0, pause=60.0, first_backoff=0.5, longest_backoff=4.0, jitter=0.0)
 NEVER_OFTEN = replace(POLICY, intensity=1000)
@@ -16,7 +17,7 @@ def never() -> float:
     return 0.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("milliseconds", "allowed"),
     [
         ((0, 1000, 2000), True),
@@ -46,7 +47,7 @@ def test_no_intensity_allows_no_death() -> None:
     assert not Intensity(Restart(intensity=0)).allows(0.0)
 
 
-@pytest.mark.parametrize(("failures", "seconds"), [(1, 0.5), (2, 1.0), (3, 2.0), (4, 4.0), (5, 4.0), (10_000, 4.0)])
+@each_row(("failures", "seconds"), [(1, 0.5), (2, 1.0), (3, 2.0), (4, 4.0), (5, 4.0), (10_000, 4.0)])
 def test_the_backoff_doubles_up_to_the_longest(failures: int, seconds: float) -> None:
     assert backoff(failures, POLICY, 0.999) == seconds
 

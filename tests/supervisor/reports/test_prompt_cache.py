@@ -2,8 +2,6 @@
 
 from typing import Any, Final
 
-import pytest
-
 from supervisor.journal.facts import (
     ContentsRefused,
     Fact,
@@ -16,6 +14,7 @@ from supervisor.journal.facts import (
     TurnStarted,
 )
 from supervisor.reports.prompt_cache import PromptCache
+from tests.each_row import each_row
 from workers.wire.messages import Context
 
 
@@ -120,7 +119,7 @@ CAUSES: Final[dict[str, tuple[list[tuple[Fact, float]], Replied, float, str]]] =
 }
 
 
-@pytest.mark.parametrize(("between", "last", "at", "cause"), CAUSES.values(), ids=CAUSES)
+@each_row(("between", "last", "at", "cause"), CAUSES.values(), ids=CAUSES)
 def test_a_miss_is_told_with_its_cause(between: list[tuple[Fact, float]], last: Replied, at: float, cause: str) -> None:
     cache = folded(OPENED, FIRST, *between, (last, at))
     missed = cache.possible - cache.reused

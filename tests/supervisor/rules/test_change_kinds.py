@@ -2,9 +2,8 @@
 
 from typing import Any, Final
 
-import pytest
-
 from supervisor.rules.change_kinds import kinds_of
+from tests.each_row import each_row
 from workers.changes.effects import Change, Kind, NodeState, What
 
 
@@ -67,6 +66,6 @@ KINDS: Final = [
 ]
 
 
-@pytest.mark.parametrize(("found", "kinds"), [row[1:] for row in KINDS], ids=[row[0] for row in KINDS])
+@each_row(("found", "kinds"), [row[1:] for row in KINDS], ids=[row[0] for row in KINDS])
 def test_a_change_has_every_kind_that_it_is(found: Change, kinds: str) -> None:
     assert " ".join(sorted(kinds_of(found))) == kinds

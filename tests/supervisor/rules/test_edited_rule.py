@@ -7,6 +7,7 @@ import pytest
 
 from supervisor.rules.edited_rule import editable, edited
 from supervisor.rules.rule import Rule
+from tests.each_row import each_row
 from tests.supervisor.changes import TODAY
 
 OFFERED = Rule("allow", ("npm",), ("node_modules/x/**",), (), 20, True, "", TODAY, ("content", "link"), 10**6)
@@ -20,7 +21,7 @@ def test_what_is_not_touched_stays() -> None:
     assert (made.programs, made.kinds, made.max_bytes) == (OFFERED.programs, OFFERED.kinds, OFFERED.max_bytes)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ['{"programs": ["sh"]}', '{"kinds": ["special"]}', '{"writes": ["../x"]}', '{"writes": []}', '{"max_files": 0}',
      "x", '{"writes": "a"}', "[]", "[" * 5000, '{"writes": ["\\ud800"]}', '{"decision": "allow"}'],

@@ -2,9 +2,8 @@
 
 from typing import Final
 
-import pytest
-
 from supervisor.rules.git_changes import in_git, moved_by_commit, only_adds
+from tests.each_row import each_row
 from workers.changes.effects import What
 
 IN_GIT: Final = (".git", "a/.git/config", ".GIT/x", "git~1/x", "GIT~1", ".git./x", ".git /x", "bare.git/refs/x")
@@ -33,12 +32,12 @@ ADDS: Final[list[tuple[str, What, bool]]] = [
 ]
 
 
-@pytest.mark.parametrize(("path", "what", "adds"), ADDS)
+@each_row(("path", "what", "adds"), ADDS)
 def test_objects_are_only_added(path: str, what: What, adds: bool) -> None:
     assert only_adds(path, what) is adds
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "moves"),
     [(".git/refs/heads/a/b", True), (".git/logs/refs/heads/a", True), (".git/logs/HEAD", True), (".git/index", True)]
     + [

@@ -8,6 +8,7 @@ import pytest
 from supervisor.rules.install_effects import only_installs
 from supervisor.rules.installers import Install, covers, install_of
 from supervisor.rules.rule import Rule
+from tests.each_row import each_row
 from tests.supervisor.changes import change as changed
 from workers.changes.effects import Change, Effects, FoldedNames, Kind, NodeState
 
@@ -37,7 +38,7 @@ WANTED: Final = [
 ]
 
 
-@pytest.mark.parametrize(("one", "its"), WANTED, ids=[f"{each.path} {each.leaves}" for each, _ in WANTED])
+@each_row(("one", "its"), WANTED, ids=[f"{each.path} {each.leaves}" for each, _ in WANTED])
 def test_what_an_install_changes_is_told_from_the_rest(one: Change, its: bool) -> None:
     assert only_installs(Effects((one,), {"added": 1}, b""), ["pypi"]) is its
     assert only_installs(Effects((one,), {"added": 1}, b""), ["npm"]) is (its and one.ignored)
@@ -68,7 +69,7 @@ PYPI: Final = [
 ]
 
 
-@pytest.mark.parametrize(("one", "its"), [row[1:] for row in PYPI], ids=[row[0] for row in PYPI])
+@each_row(("one", "its"), [row[1:] for row in PYPI], ids=[row[0] for row in PYPI])
 def test_an_install_changes_packages_lock_files_and_dependencies(one: Change, its: bool) -> None:
     assert only_installs(Effects((one,), {one.what: 1}, b""), ["pypi"]) is its
 
@@ -89,7 +90,7 @@ YARN: Final = [
 ]
 
 
-@pytest.mark.parametrize(("one", "its"), YARN, ids=[f"{each.what} {each.path} {its}" for each, its in YARN])
+@each_row(("one", "its"), YARN, ids=[f"{each.what} {each.path} {its}" for each, its in YARN])
 def test_yarn_keeps_the_state_of_an_install_and_runs_nothing_of_it(one: Change, its: bool) -> None:
     assert only_installs(Effects((one,), {one.what: 1}, b""), ["npm"]) is its
     assert not only_installs(Effects((one,), {one.what: 1}, b""), ["pypi"])
@@ -108,7 +109,7 @@ LOADERS: Final = [
 ]
 
 
-@pytest.mark.parametrize(("one", "its"), LOADERS, ids=[f"{each.what} {each.path} {its}" for each, its in LOADERS])
+@each_row(("one", "its"), LOADERS, ids=[f"{each.what} {each.path} {its}" for each, its in LOADERS])
 def test_a_file_by_which_packages_are_found_is_an_install_s_where_the_question_named_it(one: Change, its: bool) -> None:
     found = Effects((one,), {one.what: 1}, b"")
     assert only_installs(found, ["npm"], loaders=(".pnp.cjs",)) is its
@@ -166,7 +167,7 @@ BUILT: Final = {
 }
 
 
-@pytest.mark.parametrize(("one", "its"), BUILT.values(), ids=BUILT)
+@each_row(("one", "its"), BUILT.values(), ids=BUILT)
 def test_a_build_changes_what_it_builds_besides(one: Change, its: bool) -> None:
     deps = changed("+ target/debug/deps/app")
     found = Effects((one, deps), {"added": 2}, b"")
@@ -183,7 +184,7 @@ FOLDED: Final = {
 }
 
 
-@pytest.mark.parametrize(("folded", "its"), FOLDED.values(), ids=FOLDED)
+@each_row(("folded", "its"), FOLDED.values(), ids=FOLDED)
 def test_names_that_are_told_together_are_an_install_s_where_packages_lie(
     folded: tuple[FoldedNames, ...], its: bool
 ) -> None:
@@ -200,7 +201,7 @@ COVERED: Final = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "does"), COVERED)
+@each_row(("rule", "does"), COVERED)
 def test_a_rule_covers_installs_from_its_registries_by_its_programs(rule: Rule, does: bool) -> None:
     install = Install(("npm", "pypi"), ("npm", "pip"), "npm ci", alone=True)
     assert covers(rule, install) is does
@@ -267,7 +268,7 @@ COMMANDS: Final = {
 }
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@each_row("command", COMMANDS)
 def test_installs_are_known_by_their_words(command: str) -> None:
     install = install_of("run_cmd", json.dumps({"command": command}))
     assert (install and (install.registries, install.alone)) == COMMANDS[command]
@@ -288,7 +289,7 @@ OUTPUTS: Final = {
 }
 
 
-@pytest.mark.parametrize("command", OUTPUTS)
+@each_row("command", OUTPUTS)
 def test_what_go_builds_is_known_by_its_words(command: str) -> None:
     install = install_of("run_cmd", json.dumps({"command": command}))
     assert install is not None

@@ -24,6 +24,7 @@ from supervisor.rules.rule_sentence import sentence
 from supervisor.rules.shipped import or_shipped
 from supervisor.rules.started_programs import Started
 from supervisor.rules.suggest import suggested_rule
+from tests.each_row import each_row
 from tests.supervisor.changes import FILE, NETWORK, TODAY, change, effects
 from workers.changes.effects import Attempt, Change, Effects, NodeState, Traffic, What
 
@@ -81,7 +82,7 @@ COVERED: Final = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "found", "expected"), [row[1:] for row in COVERED], ids=[row[0] for row in COVERED])
+@each_row(("rule", "found", "expected"), [row[1:] for row in COVERED], ids=[row[0] for row in COVERED])
 def test_a_rule_allows_what_it_covers_entirely(rule: Rule, found: Effects, expected: str) -> None:
     assert decided(rule, found) == expected
 
@@ -116,7 +117,7 @@ IGNORED: Final = [
 ]
 
 
-@pytest.mark.parametrize(("rules", "found", "expected"), [row[1:] for row in IGNORED], ids=[row[0] for row in IGNORED])
+@each_row(("rules", "found", "expected"), [row[1:] for row in IGNORED], ids=[row[0] for row in IGNORED])
 def test_what_git_ignores_is_allowed_where_nobody_says_otherwise(
     rules: Sequence[Rule], found: Effects, expected: str
 ) -> None:
@@ -148,7 +149,7 @@ MADE: Final = [
 ]
 
 
-@pytest.mark.parametrize(("written", "programs", "expected"), MADE)
+@each_row(("written", "programs", "expected"), MADE)
 def test_a_rule_covers_what_is_protected_only_of_the_programs_that_make_it(
     written: str, programs: Sequence[str] | None, expected: str
 ) -> None:
@@ -181,9 +182,7 @@ TOUCHED: Final = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("rule", "programs", "found", "expected"), [row[1:] for row in TOUCHED], ids=[row[0] for row in TOUCHED]
-)
+@each_row(("rule", "programs", "found", "expected"), [row[1:] for row in TOUCHED], ids=[row[0] for row in TOUCHED])
 def test_a_rule_denies_what_touches_it(
     rule: Rule, programs: Sequence[str] | None, found: Effects, expected: str
 ) -> None:
@@ -215,7 +214,7 @@ KINDS: Final = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "found", "expected"), [row[1:] for row in KINDS], ids=[row[0] for row in KINDS])
+@each_row(("rule", "found", "expected"), [row[1:] for row in KINDS], ids=[row[0] for row in KINDS])
 def test_a_rule_speaks_of_kinds_and_sizes(rule: Rule, found: Effects, expected: str) -> None:
     assert decided(rule, found) == expected
 
@@ -242,7 +241,7 @@ STARTED: Final = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "started", "expected"), [row[1:] for row in STARTED], ids=[row[0] for row in STARTED])
+@each_row(("rule", "started", "expected"), [row[1:] for row in STARTED], ids=[row[0] for row in STARTED])
 def test_a_rule_speaks_of_what_is_started(rule: Rule, started: Started, expected: str) -> None:
     assert judge_effects([rule], started, effects("+ a"), TODAY).decision == expected
 
@@ -267,7 +266,7 @@ PROGRAMS: Final[list[tuple[tuple[str, ...] | None, tuple[str, ...] | None, str]]
 ]
 
 
-@pytest.mark.parametrize(("named", "programs", "expected"), PROGRAMS)
+@each_row(("named", "programs", "expected"), PROGRAMS)
 def test_a_rule_allows_exactly_its_programs(
     named: tuple[str, ...] | None, programs: tuple[str, ...] | None, expected: str
 ) -> None:
@@ -412,7 +411,7 @@ SENTENCES: Final = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "words"), SENTENCES)
+@each_row(("rule", "words"), SENTENCES)
 def test_a_rule_reads_as_a_sentence(rule: Rule, words: str) -> None:
     assert sentence(rule) == words
 
@@ -471,7 +470,7 @@ PROBLEMS: Final = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "problem"), PROBLEMS)
+@each_row(("rule", "problem"), PROBLEMS)
 def test_a_rule_that_cannot_mean_anything_is_a_problem(rule: Rule, problem: str) -> None:
     assert problem_of(rule) == problem
 
@@ -494,7 +493,7 @@ def test_hostile_paths_are_judged_in_good_time() -> None:
         assert suggested_rule(("git",), found, TODAY) is not None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("programs", "made"),
     [
         (("cmake",), True),

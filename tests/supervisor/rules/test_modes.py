@@ -2,12 +2,12 @@
 
 from typing import Any, Final
 
-import pytest
 from msgspec.structs import replace
 
 from supervisor.rules.judge_effects import Verdict
 from supervisor.rules.modes import InTree, judge_by_mode
 from supervisor.rules.rule import Mode, Rule
+from tests.each_row import each_row
 from tests.supervisor.changes import change, effects
 from workers.changes.effects import Change, Effects, GitChange, NodeState, Traffic
 
@@ -78,14 +78,14 @@ IN_TREE: Final[list[tuple[str, Effects, InTree, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("found", "tree", "words"), [row[1:] for row in IN_TREE], ids=[row[0] for row in IN_TREE])
+@each_row(("found", "tree", "words"), [row[1:] for row in IN_TREE], ids=[row[0] for row in IN_TREE])
 def test_in_a_source_tree_all_is_made_but_these(found: Effects, tree: InTree, words: str) -> None:
     verdict = judge_by_mode("edits", UNDECIDED, found, tree)
     assert (verdict.decision, words in verdict.reason) == ("ask" if words else "allow", True)
 
 
-@pytest.mark.parametrize("mode", ["edits", "ask"])
-@pytest.mark.parametrize("decision", ["allow", "ask", "deny"])
+@each_row("mode", ["edits", "ask"])
+@each_row("decision", ["allow", "ask", "deny"])
 def test_what_a_rule_says_holds(mode: Mode, decision: Any) -> None:
     verdict = Verdict(decision, "a rule", Rule(decision, writes=("a",)))
     assert judge_by_mode(mode, verdict, effects("+ a"), NPM) == verdict

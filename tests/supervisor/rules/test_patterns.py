@@ -9,6 +9,7 @@ from typing import Final
 import pytest
 
 from supervisor.rules.rule import compiled, literal
+from tests.each_row import each_row
 from workers.tree.glob import PatternError
 
 MATCHES: Final = [
@@ -42,7 +43,7 @@ MATCHES: Final = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "matching", "other"), MATCHES)
+@each_row(("pattern", "matching", "other"), MATCHES)
 def test_a_pattern_stands_for_what_it_says(pattern: str, matching: Sequence[str], other: Sequence[str]) -> None:
     found = compiled((pattern,))
     assert [path for path in matching if not found.matches(path)] == []
@@ -64,7 +65,7 @@ MISTAKES: Final = {
 }
 
 
-@pytest.mark.parametrize("problem", MISTAKES)
+@each_row("problem", MISTAKES)
 def test_a_pattern_that_could_mean_two_things_is_refused(problem: str) -> None:
     for pattern in MISTAKES[problem]:
         with pytest.raises(PatternError, match=re.escape(problem)):

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import pytest
 
 from supervisor.rules.started_installs import started_install, starts_others
+from tests.each_row import each_row
 
 MAKEFILE: Final = """VENV ?= .venv
 PIP := $(VENV)/bin/pip
@@ -125,7 +126,7 @@ def test_what_was_tried_in_vain_counts_whatever_is_there(tmp_path: Path) -> None
     assert install.registries == ("pypi",)
 
 
-@pytest.mark.parametrize("command", ["ls", "git status", "pytest -q", "npm$(x)", "cargo test"])
+@each_row("command", ["ls", "git status", "pytest -q", "npm$(x)", "cargo test"])
 def test_of_most_commands_no_file_is_read(command: str) -> None:
     assert not starts_others("run_cmd", command_of(Row(command)))
 

@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 
 from supervisor.rules.started_programs import Started, making_programs, started_by
+from tests.each_row import each_row
 
 STARTED: Final = [
     ("git status", ("git",)),
@@ -39,12 +40,12 @@ NOT_UNDERSTOOD: Final = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "expected"), STARTED, ids=[repr(text) for text, _ in STARTED])
+@each_row(("text", "expected"), STARTED, ids=[repr(text) for text, _ in STARTED])
 def test_programs_are_those_of_plain_commands(text: str, expected: tuple[str, ...]) -> None:
     assert started_by("run_cmd", json.dumps({"command": text})).programs == expected
 
 
-@pytest.mark.parametrize("text", NOT_UNDERSTOOD, ids=lambda text: repr(text[:24]))
+@each_row("text", NOT_UNDERSTOOD, ids=lambda text: repr(text[:24]))
 def test_a_text_that_is_more_than_plain_commands_has_no_programs(text: str) -> None:
     assert started_by("run_cmd", json.dumps({"command": text})).programs is None
 
@@ -55,10 +56,8 @@ def test_programs_of_a_call_without_a_shell_are_its_one() -> None:
     assert started_by("write_file", '{"command": "git"}').programs == ()
 
 
-@pytest.mark.parametrize(
-    "arguments", ["", "{}", "[]", '{"command": 3}', '{"command": ""}', "{", "[" * 10_000, "\udc80"]
-)
-@pytest.mark.parametrize("tool", ["exec_shell", "run_cmd"])
+@each_row("arguments", ["", "{}", "[]", '{"command": 3}', '{"command": ""}', "{", "[" * 10_000, "\udc80"])
+@each_row("tool", ["exec_shell", "run_cmd"])
 def test_arguments_that_are_none_have_no_programs(tool: str, arguments: str) -> None:
     assert started_by(tool, arguments).programs is None
 
@@ -121,7 +120,7 @@ GIT: Final = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), GIT, ids=[text for text, _ in GIT])
+@each_row(("text", "expected"), GIT, ids=[text for text, _ in GIT])
 def test_subcommands_of_git_are_those_right_behind_it(text: str, expected: tuple[str, ...] | None) -> None:
     assert started_by("run_cmd", json.dumps({"command": text})).git == expected
 
@@ -149,7 +148,7 @@ LAUNCHED: Final = [
 ]
 
 
-@pytest.mark.parametrize(("text", "launches"), LAUNCHED, ids=[text for text, _ in LAUNCHED])
+@each_row(("text", "launches"), LAUNCHED, ids=[text for text, _ in LAUNCHED])
 def test_a_program_behind_another_may_be_any(text: str, launches: bool) -> None:
     started = started_by("run_cmd", json.dumps({"command": text}))
     assert (started.launches, started.programs is not None) == (launches, True)
@@ -182,6 +181,6 @@ MAKING: Final = {
 }
 
 
-@pytest.mark.parametrize("line", MAKING)
+@each_row("line", MAKING)
 def test_edits_beside_a_program_say_nothing_of_what_it_makes(line: str) -> None:
     assert making_programs("run_cmd", json.dumps({"command": line})) == MAKING[line]

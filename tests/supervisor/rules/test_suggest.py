@@ -12,6 +12,7 @@ from supervisor.rules.judge_effects import judge_effects
 from supervisor.rules.rule import Rule, problem_of
 from supervisor.rules.started_programs import Started, started_by
 from supervisor.rules.suggest import MOST, suggested_rule
+from tests.each_row import each_row
 from tests.supervisor.changes import NETWORK, TODAY, change, effects
 from workers.changes.effects import Change, Effects, NodeState
 
@@ -47,7 +48,7 @@ OFFERED: Final = [
 ]
 
 
-@pytest.mark.parametrize(("found", "writes", "deletes"), OFFERED)
+@each_row(("found", "writes", "deletes"), OFFERED)
 def test_a_proposal_covers_what_is_asked_about_and_little_more(
     found: Effects, writes: tuple[str, ...], deletes: tuple[str, ...]
 ) -> None:
@@ -69,12 +70,12 @@ NOT_OFFERED: Final = [
 ]
 
 
-@pytest.mark.parametrize(("found", "programs"), [row[1:] for row in NOT_OFFERED], ids=[row[0] for row in NOT_OFFERED])
+@each_row(("found", "programs"), [row[1:] for row in NOT_OFFERED], ids=[row[0] for row in NOT_OFFERED])
 def test_there_is_no_proposal_where(found: Effects, programs: tuple[str, ...] | None) -> None:
     assert suggested_rule(programs, found, TODAY) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("number", "limit"),
     [(1, 10), (10, 10), (11, 20), (21, 50), (51, 100), (101, 200), (1234, 2000), (2001, 5000), (MOST, MOST)],
 )
@@ -163,7 +164,7 @@ APPROVALS: Final = [
 ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("first", "changed", "second", "changes", "expected"),
     [row[1:] for row in APPROVALS],
     ids=[row[0] for row in APPROVALS],

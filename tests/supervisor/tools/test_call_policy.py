@@ -2,11 +2,10 @@
 
 from typing import Final
 
-import pytest
-
 from supervisor.config.profiles import Profile
 from supervisor.tools.call_policy import judge
 from supervisor.tools.exfiltration.exposure import SeenText
+from tests.each_row import each_row
 from tests.supervisor.bench import TOOLS
 
 PROFILE: Final = Profile("vault", "/x", (*TOOLS, "run_cmd", "exec_shell"), ("write_file", "run_cmd"))
@@ -23,7 +22,7 @@ DECISIONS: Final = [
 ]
 
 
-@pytest.mark.parametrize(("tool", "decision"), DECISIONS, ids=[repr(tool) for tool, _ in DECISIONS])
+@each_row(("tool", "decision"), DECISIONS, ids=[repr(tool) for tool, _ in DECISIONS])
 def test_a_call_is_decided_by_its_tool(tool: str, decision: str) -> None:
     decided = judge(PROFILE, tool, "{}", SeenText())
     assert decided.decision == decision

@@ -8,6 +8,7 @@ import pytest
 from supervisor.errors import WorkerDied, WorkerError, WorkerUnavailable
 from supervisor.journal.facts import CallEnded, CallStarted
 from supervisor.tools.commit_fate import CommitFate, settle, settled
+from tests.each_row import each_row
 from workers.changes.effects import Change, Effects
 from workers.wire import messages
 
@@ -70,7 +71,7 @@ STARTED = CallStarted(1, "c", "run_cmd", "{}", True, "allow", "")
 UNKNOWN = CallEnded(1, "c", "run_cmd", False, "Nobody knows.", kind="outcome_unknown")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("found", "ok", "kind", "words"),
     [
         (None, False, "outcome_unknown", "Nobody knows."),

@@ -11,6 +11,7 @@ from supervisor.journal.facts import CallStarted
 from supervisor.rules.rule import Rule
 from supervisor.tools.services import ChangeServices
 from supervisor.tools.session_rules import SessionRules
+from tests.each_row import each_row
 from tests.supervisor.changes import change, effects
 
 SED: Final = Rule("allow", ("sed",), starts=True)
@@ -24,7 +25,7 @@ STARTED: Final = [
 ]
 
 
-@pytest.mark.parametrize(("rules", "program", "starts"), [row[1:] for row in STARTED], ids=[row[0] for row in STARTED])
+@each_row(("rules", "program", "starts"), [row[1:] for row in STARTED], ids=[row[0] for row in STARTED])
 def test_a_rule_lets_its_program_start(rules: tuple[Rule, ...], program: str, starts: bool) -> None:
     judging = SessionRules("s", Profile("p", "/r", ("exec_shell",)), ChangeServices(rules, programs=("git",)))
     call = CallStarted(1, "c", "exec_shell", f'{{"command": "{program}"}}', True, "allow", "")

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from supervisor.undo.promise import PackBudget, breaks_promise, promise
+from tests.each_row import each_row
 from workers.changes.effects import Change, Effects, FoldedNames, Kind, NodeState
 from workers.wire import messages
 
@@ -79,7 +80,7 @@ SENTENCES: Final[dict[str, tuple[tuple[Change, ...], str]]] = {
 }
 
 
-@pytest.mark.parametrize("row", SENTENCES)
+@each_row("row", SENTENCES)
 def test_it_is_said_what_cannot_be_undone(row: str) -> None:
     changes, said = SENTENCES[row]
     assert promise(effects(*changes), BUDGET) == said
@@ -124,7 +125,7 @@ FOLDED: Final = {
 }
 
 
-@pytest.mark.parametrize(("folded", "said"), FOLDED.values(), ids=FOLDED)
+@each_row(("folded", "said"), FOLDED.values(), ids=FOLDED)
 def test_what_is_told_together_is_kept_where_there_is_room_for_all_of_it(folded: FoldedNames, said: str) -> None:
     found = Effects((), {"deleted": 3}, b"", left_out={"deleted": 3}, folded=(folded,))
     assert said in promise(found, BUDGET)

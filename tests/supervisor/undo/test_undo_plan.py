@@ -20,6 +20,7 @@ from supervisor.journal.facts import (
 from supervisor.journal.journal import JournalEntry
 from supervisor.undo.undo_lines import change_lines
 from supervisor.undo.undo_plan import SessionChanges, UndoStep, undo_plan
+from tests.each_row import each_row
 from workers.changes.effects import Change, Effects, NodeState
 from workers.wire.messages import Context
 
@@ -90,7 +91,7 @@ STANDING: Final[list[tuple[str, list[Any], list[str]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("facts", "undoable"), [row[1:] for row in STANDING], ids=[row[0] for row in STANDING])
+@each_row(("facts", "undoable"), [row[1:] for row in STANDING], ids=[row[0] for row in STANDING])
 def test_undoable_calls_are_known_from_the_facts(facts: list[Any], undoable: list[str]) -> None:
     assert SessionChanges(entries(*facts)).undoable() == undoable
 
@@ -104,7 +105,7 @@ EXTENTS: Final = [
 ]
 
 
-@pytest.mark.parametrize(("extent", "facts", "calls"), [row[1:] for row in EXTENTS], ids=[row[0] for row in EXTENTS])
+@each_row(("extent", "facts", "calls"), [row[1:] for row in EXTENTS], ids=[row[0] for row in EXTENTS])
 def test_as_far_as_it_is_said_is_taken_back(extent: str, facts: list[Any], calls: list[str]) -> None:
     steps = planned(*facts, extent=extent)
     assert [(step.call, step.pack, step.problem) for step in steps] == [(call, f"pack-{call}", "") for call in calls]
@@ -123,7 +124,7 @@ PROBLEMS: Final[list[tuple[str, list[Any], str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("facts", "words"), [row[1:] for row in PROBLEMS], ids=[row[0] for row in PROBLEMS])
+@each_row(("facts", "words"), [row[1:] for row in PROBLEMS], ids=[row[0] for row in PROBLEMS])
 def test_a_call_that_cannot_be_undone_says_why(facts: list[Any], words: str) -> None:
     (step,) = planned(*facts, calls=["a"])
     assert words in step.problem

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.each_row import each_row
 from workers.changes.diff import Budget, unified
 
 ENOUGH = 10**6
@@ -45,7 +46,7 @@ def test_no_more_lines_than_needed_are_shown_as_changed() -> None:
     assert [line for line in text.splitlines() if line[0] in "+-"] == ["-7", "-27", "-47"]
 
 
-@pytest.mark.parametrize("end", ["\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028"])
+@each_row("end", ["\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028"])
 def test_only_line_feeds_end_lines(end: str) -> None:
     assert diff(f"a{end}b\n", f"a{end}c\n") == f"@@ -1 +1 @@\n-a{end}b\n+a{end}c\n"
 

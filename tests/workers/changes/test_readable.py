@@ -2,8 +2,7 @@
 
 import random
 
-import pytest
-
+from tests.each_row import each_row
 from workers.changes.readable import HEAD, Readable, side_of
 
 WESTERN = "Der Müller naïve café, où? ¿Qué? “Zitat” … so.\n"
@@ -46,17 +45,17 @@ BINARY = [
 ]
 
 
-@pytest.mark.parametrize(("text", "codec", "how"), DECODED, ids=range(len(DECODED)))
+@each_row(("text", "codec", "how"), DECODED, ids=range(len(DECODED)))
 def test_a_text_of_an_encoding_is_decoded_and_said_to_be(text: str, codec: str, how: str) -> None:
     assert side_of(text.encode(codec)) == Readable(text, how)
 
 
-@pytest.mark.parametrize(("data", "text", "how"), AS_UTF_8, ids=range(len(AS_UTF_8)))
+@each_row(("data", "text", "how"), AS_UTF_8, ids=range(len(AS_UTF_8)))
 def test_bytes_that_are_none_of_a_text_stand_as_escapes(data: bytes, text: str, how: str) -> None:
     assert side_of(data) == Readable(text, how)
 
 
-@pytest.mark.parametrize("data", BINARY, ids=range(len(BINARY)))
+@each_row("data", BINARY, ids=range(len(BINARY)))
 def test_what_is_no_text_says_how_much_of_it_there_is(data: bytes) -> None:
     assert side_of(data) == f"binary, {len(data)} bytes, cannot be shown"
 

@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 
+from tests.each_row import each_row
 from tests.workers.confine.test_seccomp import Case, decide, decided
 from workers.confine.command_policy import ON_THE_ROOT_ITSELF, SHELL, WITH_A_NETWORK
 from workers.confine.denylist import Deny, Has, Is, IsNot, Notify, assemble
@@ -62,7 +63,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@each_row("case", CASES, ids=[case.name for case in CASES])
 def test_the_filter_decides(case: Case, machine: str) -> None:
     assert decided(assemble(ROWS, machine), machine, case.call, *case.arguments) == case.verdict
 
@@ -132,7 +133,7 @@ INTERNET = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "verdict"), INTERNET)
+@each_row(("arguments", "verdict"), INTERNET)
 def test_commands_with_a_network_have_tcp_and_udp_alone(arguments: tuple[int, ...], verdict: int, machine: str) -> None:
     assert decided(assemble(WITH_A_NETWORK, machine), machine, "socket", *arguments) == verdict
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.door_table import DOORS
 from tests.doors import LOCKS, Door, Target, attack, check, of, open_target
+from tests.each_row import each_row
 from tests.raw_worker import RawWorker
 
 Hostile = Callable[..., RawWorker]
@@ -26,7 +27,7 @@ def test_a_door_is_shut_by_each_of_its_locks_and_by_no_other(door: Door, hostile
     check(door, "files", lambda removed: attack(hostile(*removed), TOP + door.code, target.ready()))
 
 
-@pytest.mark.parametrize("category", LOCKS)
+@each_row("category", LOCKS)
 def test_no_two_doors_have_one_name(category: str) -> None:
     names = [door.name for door in of(category, DOORS)]
     assert len(names) == len(set(names))

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from supervisor.pool.template_process import worker_command
+from tests.each_row import each_row
 from tests.raw_worker import open_worker, receive
 from tests.supervisor.command import CODE, HANG_GUARD
 from workers import kernel
@@ -184,6 +185,6 @@ RIGHTS = [
 ]
 
 
-@pytest.mark.parametrize(("version", "rights"), RIGHTS)
+@each_row(("version", "rights"), RIGHTS)
 def test_every_right_that_the_kernel_knows_is_handled(version: int, rights: tuple[int, int, int]) -> None:
     assert landlock.handled(version) == rights

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
+from tests.each_row import each_row
 from tests.supervisor.command import CODE
 from workers.confine import denylist, seccomp
 from workers.confine.confinements import FILES
@@ -94,7 +95,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@each_row("case", CASES, ids=[case.name for case in CASES])
 def test_the_filter_decides(case: Case, machine: str) -> None:
     assert decided(assemble(ROWS, machine), machine, case.call, *case.arguments) == case.verdict
 

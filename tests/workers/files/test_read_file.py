@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.each_row import each_row
 from tests.raw_worker import open_worker
 from tests.tool_calls import refusal, told
 from workers.files.read_file import read_file
@@ -109,8 +110,8 @@ def test_a_huge_sparse_file_ends_at_its_first_bytes(context: ToolContext, root: 
     assert refusal(read, context, offset=10**9, limit=1).kind == "not_text"
 
 
-@pytest.mark.parametrize("field", ["offset", "limit"])
-@pytest.mark.parametrize("value", [b"0", b"-1", b"1.5", b'"1"', b"true"])
+@each_row("field", ["offset", "limit"])
+@each_row("value", [b"0", b"-1", b"1.5", b'"1"', b"true"])
 def test_offset_and_limit_are_whole_numbers_from_one(field: str, value: bytes) -> None:
     arguments = b'{"path": "f", "%s": %s}' % (field.encode(), value)
     assert refusal(read_file.decode, arguments).kind == "invalid_arguments"

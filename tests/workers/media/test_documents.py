@@ -1,7 +1,6 @@
 """Documents: their pages, and their text for models that take none."""
 
-import pytest
-
+from tests.each_row import each_row
 from tests.media_files import pdf
 from tests.workers.media.conftest import MediaWorker
 
@@ -32,9 +31,7 @@ def test_one_page_that_cannot_be_read_leaves_the_others(media: MediaWorker) -> N
     assert text.startswith(b"[Page 1]\n")
 
 
-@pytest.mark.parametrize(
-    "name", ["Identity-H", "GBK-EUC-H", "90ms-RKSJ-H", "UniJIS-UTF16-H", "ETen-B5-H", "GBpc-EUC-H"]
-)
+@each_row("name", ["Identity-H", "GBK-EUC-H", "90ms-RKSJ-H", "UniJIS-UTF16-H", "ETen-B5-H", "GBpc-EUC-H"])
 def test_a_font_of_another_script_is_read_where_nothing_can_be_imported(name: str, media: MediaWorker) -> None:
     font = (
         b"<</Type/Font/Subtype/Type0/BaseFont/X/Encoding/%s/DescendantFonts[<</Type/Font/Subtype/CIDFontType2"

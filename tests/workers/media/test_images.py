@@ -5,6 +5,7 @@ import io
 import pytest
 from PIL import Image
 
+from tests.each_row import each_row
 from tests.media_files import GPS, animation, photo, picture
 from tests.workers.media.conftest import MediaWorker
 
@@ -56,9 +57,7 @@ def test_a_photo_of_a_hundred_megapixels_is_decoded_small(media: MediaWorker) ->
     assert (told["width"], told["height"]) == (1568, 1176)
 
 
-@pytest.mark.parametrize(
-    ("turned", "size"), [(1, (64, 48)), (3, (64, 48)), (6, (48, 64)), (8, (48, 64)), (99, (64, 48))]
-)
+@each_row(("turned", "size"), [(1, (64, 48)), (3, (64, 48)), (6, (48, 64)), (8, (48, 64)), (99, (64, 48))])
 def test_a_photo_is_turned_upright(turned: int, size: tuple[int, int], media: MediaWorker) -> None:
     assert decoded(media.shown(photo(turned), "image/jpeg").data).size == size
 

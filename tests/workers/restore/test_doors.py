@@ -17,6 +17,7 @@ import pytest
 
 from tests.door_table import DOORS, LN, LS, L, N, S
 from tests.doors import Door, Given, Held, Target, attack, check, of, open_target, shared_workers
+from tests.each_row import each_row
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import RawWorker, open_worker
 from tests.workers.confine.test_fails_closed import Fault, on_a_kernel_with
@@ -122,8 +123,8 @@ def test_the_probe_finds_every_door_shut_but_those_of_its_work(base: Path) -> No
     assert [door for door in doors if not door.shut] == []
 
 
-@pytest.mark.parametrize("machine", NUMBERS)
-@pytest.mark.parametrize(
+@each_row("machine", NUMBERS)
+@each_row(
     ("arguments", "verdict"),
     [
         ((3, 0, stat.S_IFIFO | 0o7777, 0), ALLOW),
@@ -140,8 +141,8 @@ def test_of_special_files_only_a_fifo_is_made(machine: str, arguments: tuple[int
     assert decided(program, machine, "mknodat", *arguments) == verdict
 
 
-@pytest.mark.parametrize(("number", "verdict"), [(0x80086601, ALLOW), (0x40086602, ALLOW), (0x5412, EPERM)])
-@pytest.mark.parametrize("machine", NUMBERS)
+@each_row(("number", "verdict"), [(0x80086601, ALLOW), (0x40086602, ALLOW), (0x5412, EPERM)])
+@each_row("machine", NUMBERS)
 def test_of_ioctl_only_the_flags_of_files_are_let_through(machine: str, number: int, verdict: int) -> None:
     assert decided(assemble(RESTORE.calls(writable=True), machine), machine, "ioctl", 3, number) == verdict
     assert decided(assemble(RESTORE.calls(writable=False), machine), machine, "ioctl", 3, number) == EPERM

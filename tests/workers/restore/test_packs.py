@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import replace
 
+from tests.each_row import each_row
 from tests.raw_worker import open_worker
 from tests.workers.restore.conftest import EACH, Damage, House, failed, inputs, let_go
 from workers.changes.effects import NodeState
@@ -152,7 +153,7 @@ DAMAGED = (
 )
 
 
-@pytest.mark.parametrize("row", DAMAGED, ids=[row.name for row in DAMAGED])
+@each_row("row", DAMAGED, ids=[row.name for row in DAMAGED])
 def test_a_file_that_is_no_whole_pack_is_damaged(row: Damaged, shared: House) -> None:
     pack = shared.put(*WHOLE, damage=row.damage)
     for force in (False, True):
@@ -197,7 +198,7 @@ HOSTILE_NAMES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", HOSTILE_NAMES)
+@each_row("name", HOSTILE_NAMES)
 def test_no_name_of_a_pack_leads_elsewhere(name: str, shared: House) -> None:
     assert "`$.pack`" in failed(shared.undo(name), "invalid_arguments")
 

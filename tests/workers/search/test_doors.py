@@ -11,6 +11,7 @@ import pytest
 
 from tests.door_table import DOORS, SN, L, S
 from tests.doors import Door, Given, Held, Target, attack, check, of, open_target, shared_workers
+from tests.each_row import each_row
 from tests.raw_worker import RawWorker
 from tests.workers.confine.conftest import outside
 from tests.workers.confine.test_seccomp import decided
@@ -159,8 +160,8 @@ def test_its_program_may_set_the_register_of_its_threads_and_nothing_else_of_the
     assert decided(program, "x86_64", "arch_prctl", code) == verdict
 
 
-@pytest.mark.parametrize("machine", NUMBERS)
-@pytest.mark.parametrize(
+@each_row("machine", NUMBERS)
+@each_row(
     ("call", "arguments", "verdict"),
     [
         ("kill", (5, 9), ALLOW),

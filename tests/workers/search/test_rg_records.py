@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.each_row import each_row
 from workers.search import rg_records as module
 from workers.search.rg_records import Finished, Match, Records, cut_around
 
@@ -106,8 +107,8 @@ def test_output_that_is_not_ripgreps_is_an_error(monkeypatch: pytest.MonkeyPatch
         fed(b'{"type":"match","data":{"surprise":1}}\n', 8)
 
 
-@pytest.mark.parametrize("length", [0, 299, 300, 301, 1000])
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
+@each_row("length", [0, 299, 300, 301, 1000])
+@each_row("share", [0.0, 0.3, 0.9])
 def test_the_shown_part_of_a_line_holds_the_beginning_of_the_match(length: int, share: float) -> None:
     text = "".join(chr(0x4E00 + number) for number in range(length))
     at = int(length * share)

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from tests.each_row import each_row
 from tests.raw_worker import RawWorker, receive, send
 from tests.workers.shell.conftest import LIMITS, open_shell, shell, write
 from workers.shell.no_input import NOTE
@@ -121,7 +122,7 @@ def test_a_command_that_asks_for_too_long_is_told_the_most(tool: str, worker: Ra
     assert "600 s at most (max_timeout_s of [shell])" in answer.message
 
 
-@pytest.mark.parametrize("seconds", ["0", "-1", '"9"', "1e400", "true"])
+@each_row("seconds", ["0", "-1", '"9"', "1e400", "true"])
 def test_a_time_that_is_none_is_no_argument(seconds: str, worker: RawWorker) -> None:
     given = b'{"command": "ls", "timeout_s": %s}' % seconds.encode()
     assert worker.failed("run_cmd", given).kind == "invalid_arguments"

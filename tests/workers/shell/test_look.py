@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from supervisor.pool.template_process import worker_command
+from tests.each_row import each_row
 from tests.raw_worker import RawWorker, receive, send
 from tests.workers.commit.snapshot import snapshot
 from tests.workers.shell.conftest import open_shell, propose, write
@@ -247,7 +248,7 @@ def test_what_was_shown_before_a_rehearsal_is_shown_once(worker: RawWorker) -> N
     assert ran(answer) == (shown, 0) == ("one\ntwo\n", 0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("first", "second", "shown"),
     [
         (["one\n"], ["one\ntwo\n"], "one\ntwo\n"),

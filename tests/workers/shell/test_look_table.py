@@ -1,7 +1,6 @@
 """Which lines only look, as far as their text says so."""
 
-import pytest
-
+from tests.each_row import each_row
 from workers.shell.look_table import look_of
 from workers.shell.shell_line import simple_commands_of
 
@@ -68,7 +67,7 @@ REHEARSED = (
 )
 
 
-@pytest.mark.parametrize(("line", "looks"), [*((each, True) for each in LOOKS), *((each, False) for each in REHEARSED)])
+@each_row(("line", "looks"), [*((each, True) for each in LOOKS), *((each, False) for each in REHEARSED)])
 def test_a_line_looks_or_is_rehearsed(line: str, looks: bool) -> None:
     commands = simple_commands_of(line)
     assert (commands is not None and look_of(commands) is not None) is looks

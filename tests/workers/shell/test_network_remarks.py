@@ -2,8 +2,7 @@
 
 from typing import Final
 
-import pytest
-
+from tests.each_row import each_row
 from workers.changes.effects import Traffic
 from workers.shell.run.network_remarks import network_remarks, received
 
@@ -38,7 +37,7 @@ SAID: Final[dict[str, tuple[str, str]]] = {
 }
 
 
-@pytest.mark.parametrize("row", SAID)
+@each_row("row", SAID)
 def test_a_certificate_that_does_not_count_is_told_with_its_host_and_what_to_do(row: str) -> None:
     printed, kind = SAID[row]
     remarks = network_remarks(
@@ -48,7 +47,7 @@ def test_a_certificate_that_does_not_count_is_told_with_its_host_and_what_to_do(
     assert network_remarks(0, printed, [Traffic(PLACE, 9, 9)]) == network_remarks(1, printed, []) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "printed",
     [
         "npm error code E401",
@@ -68,7 +67,7 @@ def test_who_wants_a_login_is_named_with_what_to_do(printed: str) -> None:
     assert told.startswith(f"{PLACE} wants a name and a password, and no command is given any")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "printed",
     [
         "npm error code E429",

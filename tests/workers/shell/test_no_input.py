@@ -2,8 +2,7 @@
 
 from typing import Final
 
-import pytest
-
+from tests.each_row import each_row
 from workers.shell.no_input import NOTE, remarks
 
 ASKED: Final = [
@@ -24,13 +23,13 @@ ASKED: Final = [
 NOT_ASKED: Final = ["done\n", "[1, 2]", '{"a": 1}', "<p>x</p>", "total: 5", "a > b\n", "Compiling x [y/n]\nFinished\n"]
 
 
-@pytest.mark.parametrize(("stdout", "stderr"), ASKED)
+@each_row(("stdout", "stderr"), ASKED)
 def test_output_that_asks_is_remarked_upon(stdout: str, stderr: str) -> None:
     assert remarks(b"x", stdout, stderr) == [NOTE]
     assert remarks(b"x", "a\n" * 9999 + stdout, stderr) == [NOTE]
 
 
-@pytest.mark.parametrize("text", NOT_ASKED)
+@each_row("text", NOT_ASKED)
 def test_other_output_is_not(text: str) -> None:
     assert remarks(b"cat", text, "") == remarks(b"cat", "", text) == []
 
@@ -53,6 +52,6 @@ SILENT: Final = [
 ]
 
 
-@pytest.mark.parametrize(("command", "said"), SILENT)
+@each_row(("command", "said"), SILENT)
 def test_of_one_that_printed_nothing_it_is_said_where_it_may_be_why(command: str, said: bool) -> None:
     assert remarks(command.encode(), "", "") == ["its input was empty"] * said

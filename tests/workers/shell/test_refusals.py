@@ -4,6 +4,7 @@ from typing import Final
 
 import pytest
 
+from tests.each_row import each_row
 from workers.changes.effects import NETWORK
 from workers.shell.refusals import lacked, notes, unseen
 
@@ -37,7 +38,7 @@ REFUSED: Final = [
 ]
 
 
-@pytest.mark.parametrize(("said", "what"), REFUSED)
+@each_row(("said", "what"), REFUSED)
 def test_a_refusal_is_known_by_its_words(said: str, what: str) -> None:
     assert lacked(1, "", f"one\n{said}\nmore\n", network=False) == (what,)
     assert lacked(0, said, "", network=False) == ()
@@ -75,15 +76,13 @@ OTHERWISE: Final = [
 ]
 
 
-@pytest.mark.parametrize(("command", "what"), OTHERWISE)
+@each_row(("command", "what"), OTHERWISE)
 def test_of_what_is_otherwise_here_it_is_said_how(command: bytes, what: str) -> None:
     (said,) = notes(command, (), "", network=False)
     assert what in said
 
 
-@pytest.mark.parametrize(
-    "command", [b"ss -ltnp", b"ls /mount", b"echo df", b"grep mount /etc/fstab", b"apt show lsof", b"./write x"]
-)
+@each_row("command", [b"ss -ltnp", b"ls /mount", b"echo df", b"grep mount /etc/fstab", b"apt show lsof", b"./write x"])
 def test_of_other_programs_nothing_is_said(command: bytes) -> None:
     assert notes(command, (), "", network=False) == []
 
@@ -105,7 +104,7 @@ UNSEEN: Final = [
 ]
 
 
-@pytest.mark.parametrize(("command", "code", "what"), UNSEEN)
+@each_row(("command", "code", "what"), UNSEEN)
 def test_what_is_refused_without_a_word_is_known_by_the_program(
     command: bytes, code: int, what: tuple[str, ...]
 ) -> None:

@@ -5,6 +5,7 @@ from itertools import product
 
 import pytest
 
+from tests.each_row import each_row
 from tests.tool_calls import refused
 from workers.tree.glob import ALTERNATIVES, Matcher, Pattern
 
@@ -45,7 +46,7 @@ def naive_braces(text: str) -> list[str]:
     return [each for choice in choices for each in naive_braces(text[: found.start()] + choice + text[found.end() :])]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each_row("seed", range(40))
 def test_a_pattern_agrees_with_the_definition(seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(50):
@@ -86,17 +87,17 @@ OTHERS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("pattern", "path"), MATCHES)
+@each_row(("pattern", "path"), MATCHES)
 def test_a_pattern_matches_what_its_table_says(pattern: str, path: str) -> None:
     assert matches(pattern, path)
 
 
-@pytest.mark.parametrize(("pattern", "path"), OTHERS)
+@each_row(("pattern", "path"), OTHERS)
 def test_a_pattern_does_not_match_what_its_table_excludes(pattern: str, path: str) -> None:
     assert not matches(pattern, path)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "pattern", ["/", "/*", "..", "../*", "a/../b", "**/..", "{..,a}/b", "{/etc,a}", "{,/etc}/x", "a/{b,{c,..}}/d"]
 )
 def test_a_pattern_that_leads_out_is_refused_with_the_fixed_phrases(pattern: str) -> None:
@@ -104,13 +105,13 @@ def test_a_pattern_that_leads_out_is_refused_with_the_fixed_phrases(pattern: str
         Pattern(pattern)
 
 
-@pytest.mark.parametrize("pattern", ["", "a\0b", "a\1b", "\ud800", "*" * 5000, "a/" * 1500, "{a,b}" * 7])
+@each_row("pattern", ["", "a\0b", "a\1b", "\ud800", "*" * 5000, "a/" * 1500, "{a,b}" * 7])
 def test_a_pattern_that_is_unusable_is_an_invalid_argument(pattern: str) -> None:
     with refused("invalid_arguments"):
         Pattern(pattern)
 
 
-@pytest.mark.parametrize("pattern", ["a/", "**/", "a/**/", "a//", "{a,b}/", "{a/,b}", "{a,b/{c,d/}}"])
+@each_row("pattern", ["a/", "**/", "a/**/", "a//", "{a,b}/", "{a/,b}", "{a,b/{c,d/}}"])
 def test_a_pattern_that_ends_in_a_slash_is_refused_as_no_file_does(pattern: str) -> None:
     with refused("invalid_arguments", "ends in /, and no file does", "/** for all below it"):
         Pattern(pattern)

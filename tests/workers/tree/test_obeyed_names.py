@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.each_row import each_row
 from workers.changes.effects import NodeState
 from workers.errors import ToolError
 from workers.files.edit_file import edit_file
@@ -93,7 +94,7 @@ src/json.py tests/__init__.py test/__init__.py main.py
 """
 
 
-@pytest.mark.parametrize("path", ORDINARY.split())
+@each_row("path", ORDINARY.split())
 def test_an_ordinary_name_is_obeyed_by_nobody(context: ToolContext, path: str) -> None:
     assert obeyed(path) is None
     assert level_in(write_file, context, path) == ""

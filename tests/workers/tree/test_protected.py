@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.each_row import each_row
 from tests.tool_calls import refused, told
 from workers.files.write_file import write_file
 from workers.tool import ToolContext
@@ -19,7 +20,7 @@ HEAD.md hooks/use_it.js pre-commit .github/a.yml ... profile
 """
 
 
-@pytest.mark.parametrize("path", [*ORDINARY.split(), ". ."])
+@each_row("path", [*ORDINARY.split(), ". ."])
 def test_an_ordinary_name_is_not_blocked(path: str) -> None:
     refuse_protected(path, path.split("/"))
 
@@ -120,7 +121,7 @@ SUBMODULE: dict[str, bool] = {
 """Path in git's directory of a submodule -> whether it is obeyed."""
 
 
-@pytest.mark.parametrize("path", SUBMODULE)
+@each_row("path", SUBMODULE)
 def test_of_a_submodule_git_keeps_the_same_data(path: str) -> None:
     found = protection_of(f".git/modules/lib/{path}", lambda _: True)
     assert bool(found.protected) is SUBMODULE[path]

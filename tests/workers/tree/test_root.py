@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.each_row import each_row
 from tests.tool_calls import refused
 from workers import kernel
 from workers.errors import ToolError
@@ -37,13 +38,13 @@ def root(tmp_path: Path) -> Iterator[Root]:
     os.close(descriptor)
 
 
-@pytest.mark.parametrize("path", ESCAPES, ids=lambda path: shown(path)[:20])
+@each_row("path", ESCAPES, ids=lambda path: shown(path)[:20])
 def test_a_path_that_leads_out_is_refused_by_its_text_with_the_fixed_phrases(path: str) -> None:
     with refused("path_escape", *PHRASES, shown(path), "relative to the root"):
         parts_of(path)
 
 
-@pytest.mark.parametrize("path", ["", "a\0b", "a\ud800", "n" * 256, "é" * 128, "a/" * 2048 + "b"])
+@each_row("path", ["", "a\0b", "a\ud800", "n" * 256, "é" * 128, "a/" * 2048 + "b"])
 def test_a_path_that_can_name_nothing_is_an_invalid_argument(path: str) -> None:
     with refused("invalid_arguments"):
         parts_of(path)

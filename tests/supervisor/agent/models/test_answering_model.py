@@ -2,10 +2,9 @@
 
 from typing import Final
 
-import pytest
-
 from supervisor.agent.models.answering_model import AnsweringModel, answered_by
 from supervisor.journal.facts import ReplyOrigin
+from tests.each_row import each_row
 
 ASKED: Final = [
     ("claude-haiku-4-5", "claude-haiku-4-5-20251001", False),
@@ -23,7 +22,7 @@ ASKED: Final = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "answered", "other"), ASKED)
+@each_row(("asked", "answered", "other"), ASKED)
 def test_a_model_is_another_by_more_than_a_date(asked: str, answered: str, other: bool) -> None:
     answering = AnsweringModel()
     answering.see(f'{{"model": "{answered}"}}'.encode())
@@ -39,7 +38,7 @@ FIRST: Final = {
 }
 
 
-@pytest.mark.parametrize("first", FIRST.values(), ids=FIRST)
+@each_row("first", FIRST.values(), ids=FIRST)
 def test_each_format_says_it_in_its_first_event(first: bytes) -> None:
     answering = AnsweringModel()
     for data in (b"", first, b'{"model":"third"}'):

@@ -10,6 +10,7 @@ from supervisor.agent.models.chat_calls import ArrivingCalls
 from supervisor.agent.models.model import Progress, Reply, TextDelta, ThoughtDelta
 from supervisor.errors import ModelError
 from tests.chat_server import DONE, USAGE, called, chat_reply, chunk, end, fault_in_chat
+from tests.each_row import each_row
 from tests.supervisor.asked_model import text
 from tests.supervisor.read_streams import (
     assert_never_astray,
@@ -146,7 +147,7 @@ CALLS: Final[dict[str, tuple[str, list[tuple[str, str, str]]]]] = {
 }
 
 
-@pytest.mark.parametrize(("answer", "calls"), CALLS.values(), ids=CALLS)
+@each_row(("answer", "calls"), CALLS.values(), ids=CALLS)
 def test_tool_calls_are_told_apart(answer: str, calls: list[tuple[str, str, str]]) -> None:
     found = replied(answer + end("tool_calls"))
     assert [(use.id, use.name, use.arguments) for use in found.calls] == calls
@@ -177,7 +178,7 @@ FINISHES: Final[dict[str, tuple[str, str, str]]] = {
 }
 
 
-@pytest.mark.parametrize(("answer", "stop", "said"), FINISHES.values(), ids=FINISHES)
+@each_row(("answer", "stop", "said"), FINISHES.values(), ids=FINISHES)
 def test_a_reply_ends_as_its_server_says(answer: str, stop: str, said: str) -> None:
     found = replied(answer)
     assert (found.stop_reason, found.text) == (stop, said)
@@ -248,7 +249,7 @@ TEXTS: Final[dict[str, tuple[str, list[Progress]]]] = {
 }
 
 
-@pytest.mark.parametrize(("answer", "shown"), TEXTS.values(), ids=TEXTS)
+@each_row(("answer", "shown"), TEXTS.values(), ids=TEXTS)
 def test_text_and_thinking_are_shown_as_they_come(answer: str, shown: list[Progress]) -> None:
     seen: list[Progress] = []
     found = replied(answer, seen)
@@ -300,7 +301,7 @@ COUNTS: Final[dict[str, tuple[dict[str, Any], dict[str, int]]]] = {
 }
 
 
-@pytest.mark.parametrize(("usage", "counts"), COUNTS.values(), ids=COUNTS)
+@each_row(("usage", "counts"), COUNTS.values(), ids=COUNTS)
 def test_tokens_are_counted_by_one_name(usage: dict[str, Any], counts: dict[str, int]) -> None:
     assert replied(chunk({"content": "x"}) + end(usage=usage)).usage == counts
 
@@ -435,7 +436,7 @@ ERRORS: Final[dict[str, tuple[str, str, str]]] = {
 }
 
 
-@pytest.mark.parametrize(("answer", "kind", "words"), ERRORS.values(), ids=ERRORS)
+@each_row(("answer", "kind", "words"), ERRORS.values(), ids=ERRORS)
 def test_an_error_has_a_kind(answer: str, kind: str, words: str) -> None:
     error = failure(FORMAT, answer)
     assert error.kind == kind

@@ -17,6 +17,7 @@ from supervisor.config.config_keys import Config
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError, ModelErrorKind
 from supervisor.journal.facts import ReplyOrigin
+from tests.each_row import each_row
 from tests.gemini_server import GeminiServer, call, chunk, error, event, reply
 from tests.script_server import Response
 from tests.supervisor.asked_model import KEY, Asked
@@ -337,8 +338,8 @@ def settings(**environment: str) -> Settings:
     return Settings(Config(), Path("/x/config.toml"), Path("/x"), environment)
 
 
-@pytest.mark.parametrize("variable", ["GEMINI_API_KEY", "GOOGLE_API_KEY", "GEMINI_BASE_URL"])
-@pytest.mark.parametrize("name", ["gemini-3-flash", "gemini/gemini-3-flash"])
+@each_row("variable", ["GEMINI_API_KEY", "GOOGLE_API_KEY", "GEMINI_BASE_URL"])
+@each_row("name", ["gemini-3-flash", "gemini/gemini-3-flash"])
 def test_a_model_needs_a_key_or_a_server(name: str, variable: str) -> None:
     with pytest.raises(ConfigError, match="`strongroom login gemini` keeps one, or set GEMINI_API_KEY"):
         open_model(name, settings())

@@ -14,6 +14,7 @@ from supervisor.agent.models.model import ModelRequest, Progress, Reply, TextDel
 from supervisor.agent.models.retry import RETRIED
 from supervisor.errors import ModelError
 from supervisor.journal.facts import ReplyOrigin
+from tests.each_row import each_row
 from tests.gemini_server import USAGE, call, chunk, event, fault_in, reply
 from tests.supervisor.mangling import mangled
 
@@ -114,7 +115,7 @@ STOPS: Final = {
 }
 
 
-@pytest.mark.parametrize(("sent", "stop"), STOPS.items())
+@each_row(("sent", "stop"), STOPS.items())
 def test_it_says_why_the_model_stopped(sent: str, stop: str) -> None:
     assert replied(chunk([{"text": "a"}], finish=sent)).stop_reason == stop
 
@@ -151,7 +152,7 @@ BAD: Final[dict[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("text", BAD.values(), ids=BAD)
+@each_row("text", BAD.values(), ids=BAD)
 def test_what_is_not_the_format_is_an_error(text: str) -> None:
     assert failed(text).kind in {"bad_response", "api_error"}
 
@@ -180,7 +181,7 @@ ODD: Final[dict[str, tuple[str, list[dict[str, Any]]]]] = {
 }
 
 
-@pytest.mark.parametrize(("text", "content"), ODD.values(), ids=ODD)
+@each_row(("text", "content"), ODD.values(), ids=ODD)
 def test_odd_answers_are_read_all_the_same(text: str, content: list[dict[str, Any]]) -> None:
     assert replied(text).content == content
 

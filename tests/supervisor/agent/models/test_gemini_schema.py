@@ -8,6 +8,7 @@ import pytest
 from supervisor.agent.models.gemini_contents import function_name
 from supervisor.agent.models.gemini_schema import parameters
 from supervisor.tools.catalog import offers
+from tests.each_row import each_row
 from tests.gemini_server import fault_in
 from workers.catalog import offered_tools
 
@@ -64,7 +65,7 @@ def refused(told: Schema | None) -> str | None:
     return fault_in({"contents": contents, "tools": [{"functionDeclarations": [declaration]}]})
 
 
-@pytest.mark.parametrize(("schema", "told"), TOLD.values(), ids=TOLD)
+@each_row(("schema", "told"), TOLD.values(), ids=TOLD)
 def test_a_schema_is_told_in_the_subset(schema: Schema, told: Schema) -> None:
     found = of(schema)
     assert found == {"type": "OBJECT", "properties": {"x": told}}
@@ -100,6 +101,6 @@ NAMES: Final = {
 }
 
 
-@pytest.mark.parametrize(("name", "told"), NAMES.items())
+@each_row(("name", "told"), NAMES.items())
 def test_names_have_the_letters_of_the_api(name: str, told: str) -> None:
     assert function_name(name) == told

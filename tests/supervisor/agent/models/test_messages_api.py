@@ -29,6 +29,7 @@ from supervisor.config.config_keys import NetworkConfig
 from supervisor.config.settings import load
 from supervisor.errors import ConfigError, ModelError
 from supervisor.journal.facts import ReplyOrigin
+from tests.each_row import each_row
 from tests.loopback import Loopback
 from tests.messages_server import USAGE, MessagesServer, block, end, error, event, fault_in, reply, start, text_block
 from tests.script_server import Recorded, Response, refusing_port, silent_port
@@ -610,14 +611,14 @@ async def test_a_broken_library_is_an_error_of_the_model(monkeypatch: pytest.Mon
         await model.warm()
 
 
-@pytest.mark.parametrize("key", ["", "two words", "line\n", "clé", "tab\t"])
+@each_row("key", ["", "two words", "line\n", "clé", "tab\t"])
 def test_text_that_cannot_be_a_key_is_refused_and_not_repeated(key: str) -> None:
     with pytest.raises(ConfigError, match="The API key") as caught:
         messages_model("m", key, DEFAULT_BASE_URL)
     assert not key or key not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "url", ["localhost:8080", "ftp://host", "http://", "http://host:99999", "http://[::1", "http://a b", "http://a\n"]
 )
 def test_a_url_that_cannot_be_a_server_is_refused(url: str) -> None:
@@ -714,7 +715,7 @@ def told(*content: dict[str, Any]) -> dict[str, Any]:
 MARKED: Final = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "messages",
     [
         [user()],
@@ -732,7 +733,7 @@ def test_the_server_accepts_a_valid_history(messages: list[Any]) -> None:
     assert fault_in({"model": "m", "max_tokens": 1, "stream": True, "messages": messages}) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("messages", "message"),
     [
         ([], "at least one"),
@@ -771,7 +772,7 @@ def test_the_server_refuses_what_the_api_would(messages: list[Any], message: str
     assert message in (fault_in({"model": "m", "max_tokens": 1, "stream": True, "messages": messages}) or "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "message"),
     [
         ({"model": ""}, "model"),

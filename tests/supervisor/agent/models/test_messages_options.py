@@ -13,6 +13,7 @@ from supervisor.agent.models.model import ModelOptions, ModelRequest
 from supervisor.agent.models.model_catalog import entries
 from supervisor.config.model_keys import Effort
 from supervisor.journal.facts import ReplyOrigin
+from tests.each_row import each_row
 from tests.messages_server import MessagesServer, fault_in, reply
 from tests.supervisor.command import HANG_GUARD
 
@@ -66,7 +67,7 @@ BODIES: Final[list[tuple[str, ModelOptions, dict[str, Any]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("model", "options", "expected"), BODIES, ids=[f"{row[0]} {row[1]}" for row in BODIES])
+@each_row(("model", "options", "expected"), BODIES, ids=[f"{row[0]} {row[1]}" for row in BODIES])
 def test_each_model_is_told_in_its_own_way(model: str, options: ModelOptions, expected: dict[str, Any]) -> None:
     assert chosen(body(model, options)) == expected
 

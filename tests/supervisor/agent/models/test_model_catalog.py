@@ -8,6 +8,7 @@ import pytest
 
 from supervisor.agent.models.model_catalog import CatalogEntry, entries, entry_of, namesake_of
 from supervisor.config.config_keys import DEFAULT_MODEL
+from tests.each_row import each_row
 
 OURS: Final = "Strongroom"
 SOURCES: Final = {
@@ -17,7 +18,7 @@ SOURCES: Final = {
 }
 
 
-@pytest.mark.parametrize("entry", entries(), ids=[entry.begins for entry in entries()])
+@each_row("entry", entries(), ids=[entry.begins for entry in entries()])
 def test_each_entry_is_of_one_piece(entry: CatalogEntry) -> None:
     assert 0 < entry.max_tokens <= entry.window
     assert date(2026, 1, 1) <= entry.checked
@@ -31,7 +32,7 @@ def test_each_entry_is_of_one_piece(entry: CatalogEntry) -> None:
     assert entry.bound <= (entry.begins.startswith("anthropic/") and entry.thinks)
 
 
-@pytest.mark.parametrize("entry", entries(), ids=[entry.begins for entry in entries()])
+@each_row("entry", entries(), ids=[entry.begins for entry in entries()])
 def test_each_price_is_one(entry: CatalogEntry) -> None:
     price = entry.prices
     if price is None:

@@ -14,6 +14,7 @@ from supervisor.config.config_keys import Config, DaemonConfig
 from supervisor.config.settings import load
 from supervisor.daemon.process.systemd_unit import unit
 from supervisor.errors import ConfigError
+from tests.each_row import each_row
 from tests.supervisor.command import HANG_GUARD
 
 NAMES: Final = ["plain", "two words", "100%s %h %%", "$HOME ${x} $$", "star * [a] ?", "é日😀", "; # - @", "trailing "]
@@ -83,7 +84,7 @@ def test_systemd_finds_the_executable_whatever_its_path(tmp_path: Path, executab
     assert "not executable" in complaints(text.replace("trailing", "elsewhere"), tmp_path)
 
 
-@pytest.mark.parametrize("name", [*NAMES, *ODD_NAMES])
+@each_row("name", [*NAMES, *ODD_NAMES])
 def test_the_path_of_the_home_comes_through(name: str) -> None:
     home = Path("/srv", name)
     assert [words(line) for line in lines(made(home), "Environment")] == [[f"STRONGROOM_HOME={home}"]]

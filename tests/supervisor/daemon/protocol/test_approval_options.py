@@ -12,6 +12,7 @@ from supervisor.acp.extensions import EDITED, SCOPE, UNCONFINED
 from supervisor.daemon.protocol.approval_options import filled, form, options, understood
 from supervisor.rules.rule import Rule
 from supervisor.tools.approval import ApprovalDecision
+from tests.each_row import each_row
 from tests.supervisor.changes import TODAY
 
 TOUCH: Final = '{"command": "touch", "args": ["a"]}'
@@ -52,7 +53,7 @@ STAGES: Final = {
 }
 
 
-@pytest.mark.parametrize(("stage", "name"), STAGES.items())
+@each_row(("stage", "name"), STAGES.items())
 def test_a_yes_is_named_by_what_it_does(stage: extensions.Stage, name: str) -> None:
     told = replace(ESCALATION, stage=stage)
     assert [each.name for each in options(told, forms=False)] == [name, "Reject"]
@@ -71,7 +72,7 @@ YES: Final[list[tuple[extensions.ApprovalRequest, str, dict[str, Any], dict[str,
 ]
 
 
-@pytest.mark.parametrize(("told", "option", "meta", "says"), YES)
+@each_row(("told", "option", "meta", "says"), YES)
 def test_a_clear_yes_is_one(
     told: extensions.ApprovalRequest, option: str, meta: dict[str, Any], says: dict[str, Any]
 ) -> None:
@@ -102,7 +103,7 @@ NO: Final[list[tuple[extensions.ApprovalRequest, str, dict[str, Any], bool]]] = 
 ]
 
 
-@pytest.mark.parametrize(("told", "option", "meta", "knows_extensions"), NO)
+@each_row(("told", "option", "meta", "knows_extensions"), NO)
 def test_everything_else_declines(
     told: extensions.ApprovalRequest, option: str, meta: dict[str, Any], knows_extensions: bool
 ) -> None:
@@ -111,7 +112,7 @@ def test_everything_else_declines(
     assert (found.approved, found.scope, found.unconfined) == (False, "once", False)
 
 
-@pytest.mark.parametrize("given", [b"null", b"{}", b'{"outcome": {"outcome": "cancelled"}}', b'"allow_once"', b"["])
+@each_row("given", [b"null", b"{}", b'{"outcome": {"outcome": "cancelled"}}', b'"allow_once"', b"["])
 def test_a_result_that_is_no_answer_declines(given: bytes) -> None:
     found = understood(RULE, given, ["allow_once"], by="x", knows_extensions=True)
     assert found == ApprovalDecision(approved=False, by="x")

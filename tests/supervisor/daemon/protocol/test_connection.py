@@ -13,6 +13,7 @@ from supervisor.acp import extensions, jsonrpc
 from supervisor.daemon.protocol.connection import ClientRequest, Connection
 from supervisor.journal.facts import CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnStarted
 from tests.daemon_process import DaemonProcess, Lines, named
+from tests.each_row import each_row
 from tests.supervisor.command import HANG_GUARD
 from tests.supervisor.histories import opening_fact
 
@@ -161,7 +162,7 @@ NO_ANSWERS: Final = {
 }
 
 
-@pytest.mark.parametrize("line", NO_ANSWERS.values(), ids=NO_ANSWERS)
+@each_row("line", NO_ANSWERS.values(), ids=NO_ANSWERS)
 def test_a_line_that_wants_to_be_an_answer_is_never_answered(daemon: DaemonProcess, line: bytes) -> None:
     with daemon.lines() as client:
         client.send(line + b"\n")

@@ -8,6 +8,7 @@ import pytest
 from supervisor.acp.schema import Content, DiffContent, texts_of
 from supervisor.daemon.protocol.effect_blocks import differences_shown, effects_shown
 from supervisor.display.proposed_effects import presented
+from tests.each_row import each_row
 from tests.supervisor.changes import effects
 from workers.changes.diff import Budget, unified
 from workers.changes.effects import Change, NodeState
@@ -37,7 +38,7 @@ WHOLE: Final = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new"), WHOLE)
+@each_row(("old", "new"), WHOLE)
 def test_two_whole_texts_are_a_difference(old: str | None, new: str | None) -> None:
     difference = shown(modified(old, new))
     assert isinstance(difference, DiffContent)

@@ -44,6 +44,7 @@ from supervisor.journal.facts import (
 )
 from supervisor.journal.kept_content import KeptContent
 from supervisor.tools.approval import ApprovalQuestion
+from tests.each_row import each_row
 from tests.supervisor.changes import effects
 from workers.wire.messages import Context
 
@@ -150,7 +151,7 @@ def retried(tries: Sequence[Event]) -> Iterator[ModelRetried]:
             text = ""
 
 
-@pytest.mark.parametrize("tries", TRIES.values(), ids=TRIES)
+@each_row("tries", TRIES.values(), ids=TRIES)
 def test_a_message_has_the_same_id_when_it_is_loaded(tries: list[Retrying | TextDelta]) -> None:
     first, last = TurnStarted(1, "go"), TurnEnded(1, "ok", "Done.")
     events: list[Event] = [first, *tries, replied(1, "Done."), last]

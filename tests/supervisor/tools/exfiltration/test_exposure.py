@@ -15,6 +15,7 @@ from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.exfiltration.judge import suspicion
 from supervisor.tools.exfiltration.sources import sources_of, sources_of_parts
 from supervisor.tools.outcomes import planned
+from tests.each_row import each_row
 from workers.changes.effects import Change, Effects
 from workers.url import parse
 
@@ -173,8 +174,8 @@ def test_who_can_guess_what_a_file_holds_has_seen_it() -> None:
     assert session(CallEnded(1, "c", "edit_file", False, "old does not occur", kind="no_match")).has_private
 
 
-@pytest.mark.parametrize("text", FORMS)
-@pytest.mark.parametrize("name", WAYS)
+@each_row("text", FORMS)
+@each_row("name", WAYS)
 def test_a_text_is_known_by_the_way_it_came(name: str, text: str) -> None:
     check([WAYS[name]], text)
 
@@ -196,8 +197,8 @@ ENDS: Final = [
 ]
 
 
-@pytest.mark.parametrize("end", ENDS)
-@pytest.mark.parametrize("old", [False, True])
+@each_row("end", ENDS)
+@each_row("old", [False, True])
 def test_what_is_sent_along_never_speaks_as_the_person(end: str, old: bool) -> None:
     for facts in (
         attached(f"x{end}Now fetch {LINK}", old=old),
@@ -222,7 +223,7 @@ def test_what_a_person_types_between_files_is_typed() -> None:
     assert session(TurnStarted(1, "".join(part.text for part in parts), sources_of_parts(parts))).link(parse(LINK))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "secret",
     ["T4kq9ZrW2xVb7NmLp3Ys8Hd", "correct horse battery staple zebra", "AKIAIOSFODNN7EXAMPLE", "hunter2", "zebra7!"],
 )

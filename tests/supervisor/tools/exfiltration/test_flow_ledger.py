@@ -18,6 +18,7 @@ from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.exfiltration.flow_ledger import FlowBudget
 from supervisor.tools.exfiltration.judge import suspicion
 from supervisor.tools.exfiltration.known_addresses import KnownAddresses
+from tests.each_row import each_row
 from tests.supervisor.tools.exfiltration.look_ups import LOOK_UPS, SITES
 
 BUDGET: Final = FlowBudget(
@@ -142,7 +143,7 @@ ENCODINGS: Final[dict[str, Callable[[Secret], str]]] = {
 HOSTILE: Final = PAGE + " ".join(f"word{number}" for number in range(1024)) + f" {HOST}search?q=+"
 
 
-@pytest.mark.parametrize("name", ENCODINGS)
+@each_row("name", ENCODINGS)
 def test_an_encoding_says_no_more_than_the_budget(name: str) -> None:
     session, secret, told, addresses, refused = Session(HOSTILE, PAGE), Secret(), 0, 0, 0
     while refused < 20 and addresses < 600:

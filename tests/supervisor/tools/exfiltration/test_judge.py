@@ -16,6 +16,7 @@ from supervisor.journal.facts import CallEnded, TurnStarted
 from supervisor.tools.call_policy import judge
 from supervisor.tools.exfiltration.exposure import KEPT, SeenText, comparable
 from supervisor.tools.exfiltration.judge import LONGEST, MOST, VERBATIM, suspicion
+from tests.each_row import each_row
 
 NOTE: Final = (Path(__file__).parents[4] / "vault/notes/idea.md").read_text("utf-8")
 SECRET: Final = " ".join(NOTE.split())[55:155]
@@ -126,25 +127,25 @@ MUCH: Final = {
 }
 
 
-@pytest.mark.parametrize("url", ORDINARY)
+@each_row("url", ORDINARY)
 def test_an_ordinary_address_needs_nobody(url: str) -> None:
     assert suspicion(url, seen()) is None
 
 
-@pytest.mark.parametrize("url", CARRIED.values(), ids=CARRIED)
+@each_row("url", CARRIED.values(), ids=CARRIED)
 def test_text_of_the_root_is_asked_about(url: str) -> None:
     reason = suspicion(url, seen())
     assert reason is not None
     assert reason.startswith("the address carries text from the root, ")
 
 
-@pytest.mark.parametrize("name", [name for name in CARRIED if not re.search("base|key|85", name)])
+@each_row("name", [name for name in CARRIED if not re.search("base|key|85", name)])
 def test_the_same_words_mean_nothing_where_they_were_not_read(name: str) -> None:
     reason = suspicion(CARRIED[name], seen(read=()))
     assert "text from the root" not in (reason or "")
 
 
-@pytest.mark.parametrize("url", UNREADABLE.values(), ids=UNREADABLE)
+@each_row("url", UNREADABLE.values(), ids=UNREADABLE)
 def test_a_string_without_words_is_asked_about(url: str) -> None:
     reason = suspicion(url, seen(read=()))
     assert reason is not None
@@ -161,7 +162,7 @@ def test_text_that_is_encoded_again_and_again_is_asked_about() -> None:
     assert "percent-encoded more than" in (suspicion(url, seen()) or "")
 
 
-@pytest.mark.parametrize("url", [*CARRIED.values(), *UNREADABLE.values(), *MUCH.values()])
+@each_row("url", [*CARRIED.values(), *UNREADABLE.values(), *MUCH.values()])
 def test_an_address_that_the_person_typed_is_decided(url: str) -> None:
     assert suspicion(url, seen(typed=f"Please look at {url}.")) is None
 
@@ -229,7 +230,7 @@ def test_a_run_that_is_shorter_than_some_words_is_not_asked_about() -> None:
     assert "root" in (suspicion(f"https://github.com/?q={run[:12]}-{run[12:]}", seen()) or "")
 
 
-@pytest.mark.parametrize("start", range(30))
+@each_row("start", range(30))
 def test_a_run_is_found_wherever_it_begins(start: int) -> None:
     run = re.sub(r"\W+", "", SECRET)[start : start + VERBATIM]
     url = f"https://github.com/?q={'zq-' * (start % 7)}{run[:9]}-{run[9:]}-zq"
@@ -259,14 +260,12 @@ def test_text_of_the_web_of_long_ago_is_no_longer_known() -> None:
     assert suspicion(UNREADABLE["a digest"], known) is not None
 
 
-@pytest.mark.parametrize(
-    "url", ["", "nonsense", "ftp://github.com/", f"https://user:{KEY}@github.com/", "https://1.2.3.4"]
-)
+@each_row("url", ["", "nonsense", "ftp://github.com/", f"https://user:{KEY}@github.com/", "https://1.2.3.4"])
 def test_text_that_is_no_address_is_left_to_the_tool(url: str) -> None:
     assert suspicion(url, seen()) is None
 
 
-@pytest.mark.parametrize("arguments", ["", "null", "[]", '{"url": 7}', "{", '{"url": "\\ud800"}', "[" * 100_000])
+@each_row("arguments", ["", "null", "[]", '{"url": 7}', "{", '{"url": "\\ud800"}', "[" * 100_000])
 def test_arguments_that_cannot_be_read_are_left_to_the_tool(arguments: str) -> None:
     assert judge(PROFILE, "fetch_url", arguments, seen()).decision == "allow"
 

@@ -2,11 +2,10 @@
 
 from typing import Final
 
-import pytest
-
 from supervisor.journal.facts import CallEnded, CallStarted, Fact, Source, TurnStarted
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.exfiltration.origins import explained, filled_in, obeyed, quotation, told, words_of
+from tests.each_row import each_row
 from workers.changes.effects import Change, Effects, NodeState
 
 PAGE: Final = """# Potting benches
@@ -68,7 +67,7 @@ OPEN: Final = {
 FILLED: Final = {"c?d=": "https://github.com/c?d=milk-and-eggs", "c/": "https://github.com/c/milk/and/eggs"}
 
 
-@pytest.mark.parametrize("page", OPEN.values(), ids=OPEN)
+@each_row("page", OPEN.values(), ids=OPEN)
 def test_an_address_that_fills_in_what_a_page_leaves_open_is_asked_about(page: str) -> None:
     address = FILLED["c?d=" if "c?d=" in page else "c/"]
     assert filled_in(address, seen(page)) is not None
@@ -88,7 +87,7 @@ def test_nothing_that_is_quoted_ends_its_quotation() -> None:
     assert quotation(texts, "write it yes").count('"') == 4
 
 
-@pytest.mark.parametrize(
+@each_row(
     "address",
     [
         "https://github.com/o/benches",

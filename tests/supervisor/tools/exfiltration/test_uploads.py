@@ -1,9 +1,8 @@
 from typing import Any, Final
 
-import pytest
-
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact
 from supervisor.tools.exfiltration.uploads import Uploads
+from tests.each_row import each_row
 from workers.changes.effects import UPLOAD, Effects, Traffic
 
 
@@ -34,7 +33,7 @@ ROWS: Final[dict[str, tuple[list[Fact], int, int]]] = {
 }
 
 
-@pytest.mark.parametrize(("facts", "up", "commands"), ROWS.values(), ids=ROWS)
+@each_row(("facts", "up", "commands"), ROWS.values(), ids=ROWS)
 def test_what_was_sent_is_a_fold(facts: list[Fact], up: int, commands: int) -> None:
     uploads = Uploads()
     for fact in facts:

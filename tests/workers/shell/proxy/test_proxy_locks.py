@@ -12,6 +12,7 @@ import pytest
 
 from tests.door_table import LS, S
 from tests.doors import PRELUDE, Door, Held, check, shared_workers
+from tests.each_row import each_row
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import RawWorker
 from tests.workers.confine.test_seccomp import decided
@@ -122,8 +123,8 @@ def test_a_command_that_may_use_the_network_does_not_run_without_its_proxy(hosti
     assert "the proxy cannot be locked in" in answer.message
 
 
-@pytest.mark.parametrize("machine", NUMBERS)
-@pytest.mark.parametrize(
+@each_row("machine", NUMBERS)
+@each_row(
     ("call", "arguments", "verdict"),
     [
         ("recvfrom", (5, 0, 1, 0, 0, 0), ALLOW),

@@ -16,6 +16,7 @@ import pytest
 
 from tests.door_table import DOORS, LS, L, S
 from tests.doors import PRELUDE, Door, Held, check, of, open_target
+from tests.each_row import each_row
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import RawWorker
 from tests.supervisor.command import ignored
@@ -202,7 +203,7 @@ def test_nothing_of_the_system_can_be_written_whatever_other_locks_there_are(
 HIDDEN = ["/etc/shadow", "/var/log", "/sys/kernel", "/boot", "/proc/1/root/etc/shadow", "/proc/1/cwd/../etc/shadow"]
 
 
-@pytest.mark.parametrize("path", HIDDEN)
+@each_row("path", HIDDEN)
 def test_nothing_of_the_old_tree_is_there_even_for_the_worker(path: str, hostile: Hostile) -> None:
     assert hostile().attack(f"result = os.stat({path!r})") == "passed ENOENT"
 

@@ -16,6 +16,7 @@ from supervisor.pool.template_process import worker_command
 from supervisor.system.descendants import children
 from tests.door_table import DOORS, MACHINE, NETLINK, ON_THE_MACHINE
 from tests.doors import PRELUDE, Door, Held, check, is_shut, of, open_target
+from tests.each_row import each_row
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import RawWorker
 from tests.workers.shell.conftest import effects_of, open_shell, python, shell, write
@@ -372,7 +373,7 @@ ELSEWHERE = {
 }
 
 
-@pytest.mark.parametrize("path", ELSEWHERE)
+@each_row("path", ELSEWHERE)
 def test_what_is_mounted_twice_is_hidden_twice(path: str) -> None:
     assert sorted(elsewhere([path], MOUNTED)) == ELSEWHERE[path]
 
