@@ -81,11 +81,8 @@ def corpus_texts() -> Iterator[str]:
         yield from texts(json.loads(path.read_text()))
 
 
-def hostile_facts(root: Path, image: KeptContent) -> list[Fact]:
-    """Return the facts of a session that was shown an image."""
-    every = "\n\n".join(MARKUP)
-    corpus = "\n\n".join(text.encode(errors="replace").decode() for text in corpus_texts())[:150_000]
-    effects = Effects(
+def _hostile_effects(every: str) -> Effects:
+    return Effects(
         (
             Change(
                 f"a{every[:200]}.py",
@@ -98,6 +95,12 @@ def hostile_facts(root: Path, image: KeptContent) -> list[Fact]:
         {"modified": 1},
         b"",
     )
+
+
+def hostile_facts(root: Path, image: KeptContent) -> list[Fact]:
+    """Return the facts of a session that was shown an image."""
+    every = "\n\n".join(MARKUP)
+    corpus = "\n\n".join(text.encode(errors="replace").decode() for text in corpus_texts())[:150_000]
     lost = KeptContent("0" * 64, "image/png", 1, every[:150], 1, 1, note=every[:100])
     vector = KeptContent(image.digest, "image/svg+xml", 1, "x.svg", 1, 1)
     facts: list[Fact] = [
@@ -122,7 +125,9 @@ def hostile_facts(root: Path, image: KeptContent) -> list[Fact]:
             remark=every,
             decided_by=every,
         ),
-        CallDecided(1, every, "ask", every, True, effects, decided_by=every, remark=every, cannot_undo=every),
+        CallDecided(
+            1, every, "ask", every, True, _hostile_effects(every), decided_by=every, remark=every, cannot_undo=every
+        ),
         CallEnded(1, every, every, True, every),
         *(
             fact

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from supervisor.acp.schema import Object, OfSession
+from supervisor.acp.schema import Object, OfSession, PermissionParams, PermissionResult
 
 # --- keys of `_meta` -----------------------------------------------------------------------------------------------
 
@@ -72,6 +72,10 @@ FIND_METHOD: Final = "_strongroom/find"
 """`FindParams` -> `FindResult`: the files of a session's root that fit a few letters best."""
 ATTACH_METHOD: Final = "_strongroom/attach"
 """`AttachParams` -> `AttachResult`: files of a session's root, read for a prompt that names them."""
+INBOX_METHOD: Final = "_strongroom/inbox"
+"""No parameters -> `InboxResult`: the questions of all sessions that wait for an answer."""
+ANSWER_METHOD: Final = "_strongroom/answer"
+"""`AnswerParams` -> `AnswerResult`: answer one of those, without taking part in its session."""
 TURN_STATE: Final = "_strongroom/turn_state"
 """Notification, `TurnState`: a turn of the session has entered a state."""
 VARIABLES: Final = "_strongroom/variables"
@@ -447,6 +451,49 @@ class AttachResult(OfSession, frozen=True):
     """The files that are there, in the order in which they were named."""
 
     files: tuple[AttachedFile, ...]
+
+
+class WaitingQuestion(Object, frozen=True):
+    """A question that waits for a person, in whatever session. `since` is in seconds since the epoch."""
+
+    id: str
+    """Of exactly this question: another one about the same call has another."""
+    title: str
+    """The session's."""
+    root: str
+    since: float
+    asked: PermissionParams
+    """What the clients of the session are asked; its `REVIEW` is an `ApprovalRequest`."""
+    printed: str = ""
+    """What its rehearsal has printed, the end of it."""
+
+
+class AnsweredQuestion(Object, frozen=True):
+    """What was answered, and by whom; by nobody where there was nothing to answer any more."""
+
+    id: str
+    approved: bool
+    by: str
+
+
+class InboxResult(Object, frozen=True):
+    """The oldest first. `answered` has the last ones of each open session."""
+
+    questions: list[WaitingQuestion]
+    answered: list[AnsweredQuestion] = msgspec.field(default_factory=list)
+
+
+class AnswerParams(Object, frozen=True):
+    """`_strongroom/answer`: what would answer `session/request_permission`."""
+
+    question: str
+    answer: PermissionResult
+
+
+class AnswerResult(AnsweredQuestion, frozen=True):
+    """Whether an answer counts; else the one that came first does."""
+
+    counts: bool
 
 
 class UndoParams(OfSession, frozen=True):

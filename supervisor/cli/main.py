@@ -22,6 +22,7 @@ _MODULES: Final = (
     "batch_call",
     "console_acp_daemon",
     "history_export_why_verify",
+    "inbox",
     "init_completion",
     "login_logout",
     "models",

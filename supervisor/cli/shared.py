@@ -177,6 +177,14 @@ def _sessions(_context: click.Context) -> _Words:
 
 
 @_completing
+def _questions(_context: click.Context) -> _Words:
+    from supervisor.clients.waiting_questions import listed, opened
+
+    with opened(settings(), quiet=True) as inbox:
+        return {each.id: listed(each).partition("\n")[0] for each in inbox.waiting()}
+
+
+@_completing
 def _undoable(_context: click.Context) -> _Words:
     from supervisor.clients.undo import undoable
 
@@ -250,6 +258,7 @@ session_id_option = click.option(
     help="A session's id, or the last characters of it; default: the newest that changed something here.",
 )
 undoable_argument = click.argument("call", required=False, shell_complete=_undoable)
+question_argument = click.argument("question", shell_complete=_questions)
 rule_argument = click.argument("rule", shell_complete=_made_rules)
 tool_argument = click.argument("tool", required=False, shell_complete=_tools)
 

@@ -9,7 +9,6 @@ from typing import Final
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from supervisor.display.escape import visible
 from supervisor.display.html_elements import Html, element, joined, link
 
 _LONGEST: Final = 200_000
@@ -25,7 +24,7 @@ def markdown_html(text: str) -> Html:
     if len(text) > _LONGEST:
         return element("pre", text)
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-    return _rendered(parser.parse(visible(text, prose=True)))
+    return _rendered(parser.parse(text))
 
 
 def _rendered(tokens: Iterable[Token]) -> Html:

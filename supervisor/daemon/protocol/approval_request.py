@@ -5,9 +5,12 @@ decline. Without any client there is no answer: the question waits for the next 
 own: a late one never counts for the next question, also where both are about one call.
 """
 
+import hashlib
+import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
+import msgspec
 import trio
 
 from supervisor.acp import extensions, schema
@@ -15,6 +18,9 @@ from supervisor.daemon.protocol import approval_options, tool_calls
 from supervisor.daemon.protocol.connection import Connection
 from supervisor.tools.approval import ApprovalDecision
 from supervisor.tools.catalog import offers
+
+_ID: Final = 8
+"""Characters of a question's id."""
 
 
 class PendingApproval:
@@ -24,11 +30,19 @@ class PendingApproval:
         session_id: of the call's session.
         asked: what our own clients are told of it.
         shown: the call as clients show it.
+        number: of this question among those of the session; two about one call, word by word alike, are two.
     """
 
     def __init__(
-        self, session_id: str, asked: extensions.ApprovalRequest, shown: schema.ToolCall | schema.ToolCallUpdate
+        self,
+        session_id: str,
+        asked: extensions.ApprovalRequest,
+        shown: schema.ToolCall | schema.ToolCallUpdate,
+        number: int = 0,
     ) -> None:
+        self.id = _id_of(session_id, shown.tool_call_id, asked, number)
+        self.asked_at = time.time()
+        """Seconds since the epoch."""
         self.shown = shown
         self.answered = trio.Event()
         self.decision = ApprovalDecision(approved=False)
@@ -43,11 +57,24 @@ class PendingApproval:
         """Whether it is about the turn, which goes on where nobody answers."""
         return self._request.stage == "turn"
 
-    def decide(self, decision: ApprovalDecision) -> None:
-        """Take an answer, unless there was one."""
-        if not self.answered.is_set():
-            self.decision = decision
-            self.answered.set()
+    def decide(self, decision: ApprovalDecision) -> bool:
+        """Take an answer, unless there was one; say whether it counts."""
+        if self.answered.is_set():
+            return False
+        self.decision = decision
+        self.answered.set()
+        return True
+
+    def listed(self) -> schema.PermissionParams:
+        """Return the question as it is put to a client that is asked in no form."""
+        return self._params(approval_options.options(self._request, forms=False))
+
+    def take(self, answer: schema.PermissionResult, client: Connection) -> bool:
+        """Take the answer of a client that was not asked, but has found the question; say whether it counts."""
+        offered = [option.option_id for option in self.listed().options]
+        given, known = msgspec.json.encode(answer), client.knows_extensions
+        decision = approval_options.understood(self._request, given, offered, by=client.name, knows_extensions=known)
+        return decision is not None and self.decide(decision)
 
     def is_lost_on(self, client: Connection) -> bool:
         """Say whether a client will never answer."""
@@ -111,6 +138,12 @@ class PendingApproval:
         if response is None:
             return None
         return approval_options.filled(self._request, form, response.result, by=client.name)
+
+
+def _id_of(session_id: str, call: str, asked: extensions.ApprovalRequest, number: int) -> str:
+    """Return an id of exactly this question, that can be typed."""
+    whole = msgspec.json.encode((session_id, call, asked, number))
+    return hashlib.sha256(whole).hexdigest()[:_ID]
 
 
 def _schema_of(tool: str) -> dict[str, Any]:

@@ -98,6 +98,10 @@ class Projection:
         self._started: dict[str, CallStarted] = {}
         """Calls that have not ended."""
 
+    def output_so_far(self, call: str) -> str:
+        """Return what a call that has not ended has printed, the end of it."""
+        return self._output.get(call, "")
+
     @property
     def partial(self) -> str:
         """The text of the reply that is just coming in."""

@@ -5,6 +5,7 @@ later; it waits as long as somebody could answer, or nobody is there at all.
 """
 
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -35,6 +36,8 @@ from supervisor.tools.outcomes import failed
 
 _TITLE: Final = 100
 _NOTICE: Final = 600
+_REMEMBERED: Final = 50
+"""Questions that are remembered, for whoever answers too late."""
 
 
 class Subscribers:
@@ -55,6 +58,10 @@ class Subscribers:
         self.title = one_line(first_line, _TITLE)
         self.clients: list[Connection] = []
         self.approvals: dict[str, PendingApproval] = {}
+        """The questions that wait for an answer, by call."""
+        self.answered_approvals: deque[PendingApproval] = deque(maxlen=_REMEMBERED)
+        """Those that did last."""
+        self._questions = 0
         self.left_at = trio.current_time()
         """When the last client left (trio's clock)."""
         self.state = State.DONE
@@ -175,7 +182,8 @@ class Subscribers:
         call = question.call
         size = len(question.effects.changes) if question.effects is not None else 0
         asked, shown = await off_loop(size, awaiting_approval, question, self.projection.root)
-        pending = PendingApproval(self.session_id, asked, self.projection.of_question(shown))
+        self._questions += 1
+        pending = PendingApproval(self.session_id, asked, self.projection.of_question(shown), self._questions)
         self.approvals[call.call] = pending
         self.tell([pending.shown])
         for client in self.clients:
@@ -189,6 +197,7 @@ class Subscribers:
         finally:
             pending.answered.set()  # also when it was cancelled: then nobody need answer any more
             del self.approvals[call.call]
+            self.answered_approvals.append(pending)
         return pending.decision
 
     async def _ask_client(self, pending: PendingApproval, client: Connection) -> None:

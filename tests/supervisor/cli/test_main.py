@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 COMMANDS: Final = [
     *("console", "batch", "call", "acp", "daemon"),
-    *("status", "tools", "doctor"),
+    *("status", "tools", "doctor", "inbox"),
     *("sessions", "prune", "history", "export", "why", "rules", "verify"),
     *("init", "completion", "login", "logout"),
 ]

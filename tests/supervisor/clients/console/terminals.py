@@ -18,7 +18,7 @@ _PROGRAM: Final = """
 import fcntl, os, runpy, sys, termios
 from supervisor.clients.console import answer_guard
 if "REAL_TIMES" not in os.environ:
-    answer_guard.READABLE_S = 0 if "--plain" in sys.argv else 0.1
+    answer_guard.READABLE_S = 0 if {"--plain", "inbox"} & {*sys.argv} else 0.1
     answer_guard.QUIET_S = answer_guard.TYPIST_S = answer_guard.BURST_S = 0
 os.setsid()
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
@@ -37,14 +37,16 @@ END: Final = "\x04"
 
 
 class Terminal(PseudoTerminal):
-    """A console on a pseudo-terminal."""
+    """A console on a pseudo-terminal, or another command there."""
+
+    COMMAND = "console"
 
     def __init__(
         self, home: Path, folder: Path, *options: str, columns: int = 80, rows: int = 24, **variables: str
     ) -> None:
         own = {"TERM": "xterm-256color", "HOME": str(folder)}  # there nobody is asked what the directory is for
         environment = {**ForkedStrongroom(home, folder).environment, **own, **variables}
-        super().__init__(["console", *options], folder, environment, columns=columns, rows=rows)
+        super().__init__([self.COMMAND, *options], folder, environment, columns=columns, rows=rows)
 
     def _begin(self, command: list[str], **options: Any) -> Forked:
         return Forked(_PROGRAM, command, **options)
