@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @json_option
-@click.option("--watch", is_flag=True, help="Show it again each second, until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Show it anew each second, on a screen that scrolls; q or Ctrl-C ends.")
 def status(as_json: bool, watch: bool) -> int:
     """Show the daemon, its sessions and workers, and what the kernel enforces. Nothing is started.
 
@@ -39,8 +39,10 @@ def status(as_json: bool, watch: bool) -> int:
 
     here = settings()
     if watch:
+        from supervisor.clients.status_screen import watch as screen
+
         with suppress(KeyboardInterrupt), stopped_like_ctrl_c():
-            program.watch(here, _columns, _styled)
+            screen(here, _columns, _styled)
         return 0
     found = program.look(here)
     if as_json:
@@ -57,7 +59,7 @@ def _columns() -> int:
     """Return how wide the terminal is, within reason; 80 where there is none."""
     import shutil
 
-    return max(40, min(shutil.get_terminal_size((80, 24)).columns, 120)) if on_terminal() else 80
+    return max(20, min(shutil.get_terminal_size((80, 24)).columns, 120)) if on_terminal() else 80
 
 
 def _styled(line: str) -> str:

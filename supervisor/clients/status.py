@@ -3,10 +3,7 @@
 Rule: looking starts nothing. `status_text` is pure: a status and a width in, plain and harmless text out.
 """
 
-import os
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 from supervisor.acp import extensions
@@ -36,13 +33,6 @@ _VIEWS: Final = {
     "copies": "view: a copy of the root for each command, without a network, as no sandbox can be made here",
 }
 """What commands see besides the root."""
-_PERIOD: Final = 1.0
-"""Seconds between two looks of `watch`."""
-_HOME: Final = "\x1b[H"
-_CLEAR_LINE: Final = "\x1b[K"
-_CLEAR_REST: Final = "\x1b[J"
-_HIDE_CURSOR: Final = "\x1b[?25l"
-_SHOW_CURSOR: Final = "\x1b[?25h"
 
 
 def look(settings: Settings, patience: Patience = USUAL) -> extensions.Status | None:
@@ -66,45 +56,6 @@ def look(settings: Settings, patience: Patience = USUAL) -> extensions.Status | 
 def as_json(status: extensions.Status) -> dict[str, Any]:
     """Return the status as scripts read it: "running", and every field there is, whatever its value."""
     return {"running": True, **every_field(status)}
-
-
-def watch(settings: Settings, width: Callable[[], int], style: Callable[[str], str]) -> None:
-    """Show it each second until the person has seen enough: in place on a terminal, else block after block.
-
-    Args:
-        settings: say where the daemon is.
-        width: says how many columns there are now.
-        style: makes a line of `status_text` pleasant to look at.
-
-    Raises:
-        KeyboardInterrupt: always; the cursor is where it was.
-    """
-    still = sys.stdout.isatty()
-    try:
-        if still:
-            sys.stdout.write(_HIDE_CURSOR + _HOME + _CLEAR_REST)
-        while True:
-            text = _looked(settings, width())
-            lines = [style(line) for line in text.splitlines()]
-            if still:
-                shown = lines[: os.get_terminal_size(sys.stdout.fileno()).lines - 1]  # more would scroll
-                sys.stdout.write(_HOME + "".join(f"{line}{_CLEAR_LINE}\n" for line in shown) + _CLEAR_REST)
-            else:
-                sys.stdout.write("\n".join([*lines, "", ""]))
-            sys.stdout.flush()
-            time.sleep(_PERIOD)
-    finally:
-        if still:
-            sys.stdout.write(_SHOW_CURSOR)
-            sys.stdout.flush()
-
-
-def _looked(settings: Settings, width: int) -> str:
-    try:
-        found = look(settings)
-    except DaemonLost as error:  # the next look may find another, or the same one again
-        return "\n".join(["No answer", *_wrapped(str(error), width)])
-    return NONE_RUNS if found is None else status_text(found, width)
 
 
 def status_text(status: extensions.Status, width: int) -> str:

@@ -10,11 +10,13 @@ import pytest
 from supervisor.acp import extensions
 from supervisor.clients.connection.patience import Patience
 from supervisor.clients.status import look, status_text
+from supervisor.clients.status_screen import moved
 from supervisor.config.settings import Settings
 from supervisor.daemon.process.lock import hold
 from supervisor.errors import DaemonLost
-from tests.daemon_process import DaemonProcess
+from tests.daemon_process import DaemonProcess, Lines
 from tests.forked import ForkedStrongroom
+from tests.supervisor.clients.console.terminals import INTERRUPT, Terminal
 from tests.supervisor.command import HANG_GUARD, Strongroom
 
 PROTECTIONS: Final = ("rlimits", "landlock", "landlock_scope", "seccomp")
@@ -184,3 +186,54 @@ def test_watching_goes_on_until_it_is_stopped(daemon: DaemonProcess, place: Path
         out, err = process.communicate(timeout=HANG_GUARD)
     assert (process.returncode, err) == (0, b"")
     assert b"\x1b" not in out
+
+
+LINES: Final = [
+    (0, b"\x1b[B", 1),
+    (0, b"k", 0),
+    (5, b"\x1b[A", 4),
+    (0, b" ", 9),
+    (9, b"\x1b[5~", 0),
+    (15, b"\x1b[6~", 20),
+    (3, b"G", 20),
+    (3, b"\x1b[H", 0),
+    (3, b"x", 3),
+    (99, b"", 20),
+]
+
+
+def test_keys_move_by_lines_and_pages_and_never_beyond_the_ends() -> None:
+    assert [moved(first, key, 30, 10) for first, key, _ in LINES] == [then for *_, then in LINES]
+    assert [moved(0, key, 3, 10) for key in (b"j", b" ", b"G")] == [0, 0, 0]
+
+
+class StatusTerminal(Terminal):
+    COMMAND = "status"
+
+
+def test_on_a_terminal_it_is_a_screenful_that_scrolls(daemon: DaemonProcess, client: Lines, place: Path) -> None:
+    client.new_session(place / "vault", profile="vault")
+    with StatusTerminal(daemon.home, place, "--watch", columns=60, rows=20) as terminal:
+        begun = terminal.until("PgDn scroll")
+        assert begun.startswith("Strongroom ")
+        assert begun.splitlines()[-1].startswith("lines 1 to 19 of ")
+        assert "limits  " not in begun
+        end = terminal.type("G", lambda screen: not screen.startswith("Strongroom "))
+        assert len(end.splitlines()) == 20
+        assert "each process" in end
+        terminal.type("g", lambda screen: screen.startswith("Strongroom "))
+        terminal.resize(30, 8)
+        terminal.until(lambda screen: "lines 1 to 7 of " in screen)
+        assert max(map(len, terminal.lines)) <= 30
+        assert not terminal.echoes
+        terminal.type_keys("q")
+        assert (terminal.ended(), terminal.echoes) == (0, True)
+    assert terminal.raw.endswith(b"\x1b[?1049l")
+
+
+def test_an_interrupt_gives_the_terminal_back(daemon: DaemonProcess, place: Path) -> None:
+    with StatusTerminal(daemon.home, place, "--watch") as terminal:
+        terminal.until("q ends")
+        terminal.type_keys(INTERRUPT)
+        assert (terminal.ended(), terminal.echoes) == (0, True)
+    assert terminal.raw.endswith(b"\x1b[?1049l")
