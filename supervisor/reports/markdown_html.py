@@ -4,6 +4,7 @@ Rule: HTML in it is text, a picture is the text that it is written as, and a lin
 """
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Final
 
 from markdown_it import MarkdownIt
@@ -23,8 +24,12 @@ def markdown_html(text: str) -> Html:
     """Return a text of Markdown."""
     if len(text) > _LONGEST:
         return element("pre", text)
-    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-    return _rendered(parser.parse(text))
+    return _rendered(_parser().parse(text))
+
+
+@cache
+def _parser() -> MarkdownIt:
+    return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
 
 
 def _rendered(tokens: Iterable[Token]) -> Html:
