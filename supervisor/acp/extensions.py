@@ -54,6 +54,8 @@ SUSPENDED: Final = "_strongroom/suspended"
 
 STATUS_METHOD: Final = "_strongroom/status"
 """{} -> `Status`."""
+RELOAD_METHOD: Final = "_strongroom/reload"
+"""{} -> `ReloadResult`: the configuration was read again, for what is opened from then on."""
 WHY_METHOD: Final = "_strongroom/why"
 """{toolCallId, sessionId?} -> everything that the journal knows of one call."""
 CALL_METHOD: Final = "_strongroom/call"
@@ -354,6 +356,13 @@ class ContinueParams(OfSession, frozen=True):
     """`_strongroom/continue`; with `go`, a suspended turn goes on, as with `/go`."""
 
     go: bool = False
+
+
+class ReloadResult(Object, frozen=True):
+    """What became of reading the configuration again; with a `problem` what was read before stays in force."""
+
+    file: str
+    problem: str = ""
 
 
 class WhyParams(Object, frozen=True):

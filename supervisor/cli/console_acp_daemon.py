@@ -95,16 +95,22 @@ def acp() -> int:
 @click.option("--socket", metavar="PATH", help="The socket to listen on; default: in the run-time or home directory.")
 @click.option("--print-unit", is_flag=True, help="Print a systemd user unit that runs it.")
 @click.option("--stop", "stops", is_flag=True, help="Stop the running daemon when its turns are done.")
+@click.option("--reload", "reloads", is_flag=True, help="Let the running daemon read the configuration again.")
 @faults_option
 @click.pass_obj
-def daemon(launched: Launched, socket: str | None, print_unit: bool, stops: bool, faults: str | None) -> int:
+def daemon(
+    launched: Launched, socket: str | None, print_unit: bool, stops: bool, reloads: bool, faults: str | None
+) -> int:
     """Run the daemon in the foreground. Clients start one in the background where none runs.
 
-    SIGTERM and Ctrl-C let running turns finish; a second one interrupts them. SIGHUP reads the configuration again.
+    SIGTERM and Ctrl-C let running turns finish; a second one interrupts them. A changed configuration counts from the
+    next session on that is opened; SIGHUP and --reload read it at once, and --reload says what came of it: where there
+    is a mistake, what was read before stays in force (exit code 2).
 
     \b
       strongroom -v daemon
       strongroom daemon --stop
+      strongroom daemon --reload
       strongroom daemon --print-unit > ~/.config/systemd/user/strongroom.service
       STRONGROOM_HOME=/tmp/trial strongroom daemon --faults plan.toml
 
@@ -121,10 +127,15 @@ def daemon(launched: Launched, socket: str | None, print_unit: bool, stops: bool
       call = 1
       fault = "hang"
     """
-    if print_unit + stops + (socket is not None) > 1:
-        raise click.UsageError("Use one of --socket, --print-unit and --stop.")
-    if faults and (print_unit or stops):
+    if print_unit + stops + reloads + (socket is not None) > 1:
+        raise click.UsageError("Use one of --socket, --print-unit, --stop and --reload.")
+    if faults and (print_unit or stops or reloads):
         raise click.UsageError("Use --faults only to run the daemon.")
+    if reloads:
+        from supervisor.clients.connection.reload import reload
+
+        click.echo(reload(), err=True)
+        return 0
     here = settings()
     if print_unit:
         from supervisor.daemon.process.systemd_unit import unit

@@ -8,7 +8,7 @@ import re
 import types
 import typing
 from collections.abc import Collection
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 from msgspec import inspect
@@ -65,8 +65,15 @@ def _nearest(given: str, known: Collection[str]) -> str:
     return f"did you mean '{near[0]}'?" if near else ""
 
 
-def problem_in(given: Any, wanted: Any, path: _Path = ()) -> str:
-    """Return the first thing that is wrong with a value of TOML or JSON, a sentence; "" where it is what is wanted.
+class ValueProblem(NamedTuple):
+    """A mistake: a sentence, and the keys that lead to it. Without a mistake both are empty."""
+
+    text: str = ""
+    path: _Path = ()
+
+
+def problem_in(given: Any, wanted: Any, path: _Path = ()) -> ValueProblem:
+    """Return the first thing that is wrong with a value of TOML or JSON.
 
     Args:
         given: the value.
@@ -74,22 +81,23 @@ def problem_in(given: Any, wanted: Any, path: _Path = ()) -> str:
         path: the keys that lead to the value.
     """
     bare = _bare(wanted)
-    if isinstance(given, dict) and _is_struct(bare) and (problem := _misnamed(given, bare, path)):
+    if isinstance(given, dict) and _is_struct(bare) and (problem := _misnamed(given, bare, path)).text:
         return problem
     if isinstance(given, str) and (names := _choices(inspect.type_info(wanted))) and given not in names:
         must = _nearest(given, names) or f"it must be one of {', '.join(names)}."
-        return f"{_called(path)} is {shown(given)}; {must}"
+        return ValueProblem(f"{_called(path)} is {shown(given)}; {must}", path)
     parts = _parts(given, bare, path)
-    if inner := next(filter(None, (problem_in(*part) for part in parts)), ""):
-        return inner
+    for part in parts:
+        if (inner := problem_in(*part)).text:
+            return inner
     try:
         msgspec.convert(given, wanted)
     except msgspec.ValidationError as error:
         if parts:  # a struct's own word about itself
-            return f"{_called(path)}: {str(error).partition(' - at `$')[0]}".removeprefix(": ")
+            return ValueProblem(f"{_called(path)}: {str(error).partition(' - at `$')[0]}".removeprefix(": "), path)
         value = shown(given) if _SECRET.isdisjoint(path) else "wrong (not repeated, as it may be a secret)"
-        return f"{_called(path) or 'it'} is {value}; it must be {type_words(wanted)}."
-    return ""
+        return ValueProblem(f"{_called(path) or 'it'} is {value}; it must be {type_words(wanted)}.", path)
+    return ValueProblem()
 
 
 def _bare(wanted: Any) -> Any:
@@ -104,17 +112,17 @@ def _is_struct(wanted: Any) -> bool:
     return isinstance(wanted, type) and issubclass(wanted, msgspec.Struct)
 
 
-def _misnamed(given: dict[str, Any], struct: type[msgspec.Struct], path: _Path) -> str:
+def _misnamed(given: dict[str, Any], struct: type[msgspec.Struct], path: _Path) -> ValueProblem:
     """Say which key of a table there is not, or which it needs."""
     fields = {field.encode_name: field for field in msgspec.structs.fields(struct)}
     within = f"{_called(path)}: " if path else ""
     for key in given:
         if key not in fields:
-            return within + unknown("name", key, fields)
+            return ValueProblem(within + unknown("name", key, fields), (*path, key))
     for key, field in fields.items():
         if field.required and key not in given:
-            return f"{within}`{key}` is missing; it must be {type_words(field.type)}."
-    return ""
+            return ValueProblem(f"{within}`{key}` is missing; it must be {type_words(field.type)}.", path)
+    return ValueProblem()
 
 
 def _parts(given: Any, bare: Any, path: _Path) -> list[tuple[Any, Any, _Path]]:

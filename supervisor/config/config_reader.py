@@ -1,13 +1,13 @@
 """Reading `config.toml`: from its text to a `Config`, every value checked.
 
-Rule: a mistake is a sentence that names the key and what it must be. Who has no such file does not import this: it
-imports every category for its section.
+Rule: a mistake is a sentence that names the file, the line, the key and what it must be. Who has no such file does not
+import this: it imports every category for its section.
 """
 
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -16,6 +16,7 @@ from supervisor.categories.rows import ROWS
 from supervisor.categories.web import check_certificates
 from supervisor.config.config_errors import problem_in, unknown, unreadable
 from supervisor.config.config_keys import Config
+from supervisor.config.key_lines import KeyPath, key_lines, line_of
 from supervisor.errors import ConfigError, reason
 from supervisor.rules.rule import Rule, problem_of
 from supervisor.system import safe_files
@@ -51,37 +52,56 @@ class _RulesFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rules: tuple[Rule, ...] = ()
 
 
+class _TomlText(NamedTuple):
+    """A TOML file that was read."""
+
+    file: Path
+    text: str
+    table: dict[str, Any]
+
+    def wrong(self, path: KeyPath, problem: str) -> ConfigError:
+        """Return the error for what is wrong at a path: it names the file, and the line where there is one."""
+        line = line_of(key_lines(self.text), path)
+        return ConfigError(f"{self.file}{'' if line is None else f':{line}'}: {problem}")
+
+
 def rules_of(file: Path) -> tuple[Rule, ...]:
     """Read a file, or a pipe, that holds `[[rules]]` and nothing else.
 
     Raises:
         ConfigError: there is none, unreadable, not TOML, an unknown key or a wrong value.
     """
-    table = _table(file.read_bytes, file)
-    if table is None:
+    source = _source(file.read_bytes, file)
+    if source is None:
         raise ConfigError(f"{file} does not exist. Name a TOML file with [[rules]].")
-    return _checked(file, _converted(file, table, _RulesFile).rules)
+    return _checked(source, _converted(source, _RulesFile).rules)
 
 
-def read_config(locations: Locations) -> Config:
+def read_config(locations: Locations, text: str | None = None) -> Config:
     """Read the configuration; where there is no file, all is default.
+
+    Args:
+        locations: where it is.
+        text: in place of what is in the file.
 
     Raises:
         ConfigError: unreadable, not TOML, an unknown key or a wrong value.
     """
     file = locations.config_file
-    table = _table(lambda: safe_files.read_bytes(file), file)
-    if table is None:
+    source = _source(lambda: safe_files.read_bytes(file) if text is None else text.encode(), file)
+    if source is None:
         return Config()
+    table = source.table
     _fill_in(table)
-    whole: Any = _converted(file, table, CONFIG_FILE)
+    whole: Any = _converted(source, CONFIG_FILE)
     given = {name: getattr(whole, name) for name in Config.__struct_fields__ if name in table}
     given["limits"] = {name: getattr(whole.limits, name) for name in table.get("limits", ())}
     config = Config(**given, sections=tuple(getattr(whole, name) for name, _ in SECTIONS if name in table))
-    _checked(file, config.rules)
+    _checked(source, config.rules)
     for name in config.allow_degraded:
         if name not in protections():
-            raise ConfigError(f"{file}: `allow_degraded`: {unknown('protection', name, protections())}")
+            problem = f"`allow_degraded`: {unknown('protection', name, protections())}"
+            raise source.wrong(("allow_degraded",), problem)
     check_certificates(config.network.ca_file, "network", file)
     for name, provider in config.providers.items():
         check_certificates(provider.ca_file, f"providers.{name}", file)
@@ -90,8 +110,8 @@ def read_config(locations: Locations) -> Config:
     return config
 
 
-def _table(read: Callable[[], bytes], file: Path) -> dict[str, Any] | None:
-    """Return what is in a TOML file, which `read` reads; None where there is none.
+def _source(read: Callable[[], bytes], file: Path) -> _TomlText | None:
+    """Return a TOML file, which `read` reads; None where there is none.
 
     Raises:
         ConfigError: it cannot be read, or is not TOML.
@@ -99,7 +119,7 @@ def _table(read: Callable[[], bytes], file: Path) -> dict[str, Any] | None:
     text = ""
     try:
         text = read().decode("utf-8")
-        return tomllib.loads(text)
+        return _TomlText(file, text, tomllib.loads(text))
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -119,14 +139,15 @@ def _fill_in(table: dict[str, Any]) -> None:
             inner.update(msgspec.structs.asdict(ROWS[category].limits) | inner)
 
 
-def _converted(file: Path, given: dict[str, Any], wanted: type[_T]) -> _T:
-    if problem := problem_in(given, wanted):
-        raise ConfigError(f"{file}: {problem}")
-    return msgspec.convert(given, wanted)
+def _converted(source: _TomlText, wanted: type[_T]) -> _T:
+    problem = problem_in(source.table, wanted)
+    if problem.text:
+        raise source.wrong(problem.path, problem.text)
+    return msgspec.convert(source.table, wanted)
 
 
-def _checked(file: Path, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+def _checked(source: _TomlText, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     for number, rule in enumerate(rules, 1):
         if problem := problem_of(rule):
-            raise ConfigError(f"{file}: number {number} of `rules`: {problem}")
+            raise source.wrong(("rules", number), f"number {number} of `rules`: {problem}")
     return rules

@@ -101,7 +101,7 @@ def read_plan(file: Path) -> FaultPlan:
     except OSError as error:
         raise ConfigError(f"The fault plan {path} cannot be read: {error.strerror}.") from error
     table = _table(data, path, is_json=file.suffix.lower() == ".json")
-    if problem := problem_in(table, _PlanFile):
+    if problem := problem_in(table, _PlanFile).text:
         raise ConfigError(f"{path}: {problem}")
     plan = msgspec.convert(table, _PlanFile)
     if not plan.faults:

@@ -137,6 +137,16 @@ def profiles(settings: Settings) -> Mapping[str, Profile]:
     return MappingProxyType(found)
 
 
+def check_profiles(settings: Settings) -> None:
+    """Make sure that a configuration that was read is one with which sessions can be opened.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    if settings.config.profile not in (None, *profiles(settings)):
+        raise ConfigError(f"{settings.config_file}: there is no profile {settings.config.profile!r}.")
+
+
 def profile_of(settings: Settings, name: str | None) -> Profile:
     """Return the profile called `name` (default: the configured one, or `vault`), not yet on a root.
 

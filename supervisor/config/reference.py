@@ -18,7 +18,7 @@ from supervisor.config.config_reader import CONFIG_FILE
 _WIDTH: Final = 120
 _HEAD: Final = """\
 # Strongroom's configuration. Every key is optional; what is commented out is the default, or an example where there
-# is none. A daemon that runs reads this file again on SIGHUP; open sessions keep what they were opened with.
+# is none. A change counts from the next session on that is opened; open ones keep what they were opened with.
 """
 
 

@@ -22,6 +22,8 @@ from workers.wire.messages import Inputs
 _NOTHING: Final = rb"(?:[ \t]*(?:#[\t -~]*)?(?:\r?\n|\Z))*"
 """A text without a key, for which nothing needs to be imported that knows the keys."""
 _NO_TRAITS: Final = ProfileTraits()
+FileStamp = tuple[int, ...]
+"""What tells one content of a file from the next: its identity, size and times; empty where there is no file."""
 ProviderIdentity = tuple[str, str]
 """What tells a provider from others of its name: its label and the address that is its own."""
 LOGIN: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
@@ -59,6 +61,8 @@ class Settings:
     """The variables that said where things are kept: with the same ones, another process finds the same home."""
     login: tuple[tuple[str, str], ...] = ()
     """What of the person's environment a command that runs unconfined is given."""
+    config_stamp: FileStamp = field(default=(), compare=False)
+    """Of the configuration's file, before it was read."""
     keys: Mapping[ProviderIdentity, str] = field(default_factory=dict, repr=False, compare=False)
     """The keys that count in place of those of the environment; "" is none (`supervisor.agent.models.key_choice`)."""
 
@@ -147,12 +151,22 @@ def load(environ: Mapping[str, str] = os.environ, *, read: bool = True) -> Setti
         bool(environ.get("NO_COLOR")),
         tuple((name, str(home) if name == "STRONGROOM_HOME" else environ[name]) for name in kept.variables),
         tuple((name, environ[name]) for name in LOGIN if environ.get(name)),
+        stamp_of(file),
     )
     if not read or _says_nothing(file):
         return settings
     from supervisor.config.config_reader import read_config
 
     return replace(settings, config=read_config(settings.locations))
+
+
+def stamp_of(file: Path) -> FileStamp:
+    """Return what tells a file's content from what it was, or will be."""
+    try:
+        status = os.stat(file)
+    except (OSError, ValueError):
+        return ()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _says_nothing(file: Path) -> bool:

@@ -23,6 +23,12 @@ async def _status(context: MethodContext, _request: ClientRequest, _params: sche
     return status.report(context.about, context.registry, len(context.clients))
 
 
+@method(extensions.RELOAD_METHOD, schema.Object, extensions.ReloadResult)
+async def _reload(context: MethodContext, _request: ClientRequest, _params: schema.Object) -> extensions.ReloadResult:
+    problem = context.configuration.reload()
+    return extensions.ReloadResult(file=str(context.registry.settings.config_file), problem=problem)
+
+
 @method(extensions.WHY_METHOD, extensions.WhyParams, Why)
 async def _why(context: MethodContext, _request: ClientRequest, params: extensions.WhyParams) -> Why:
     call, session_id, has_pack = params.tool_call_id, params.session_id, context.registry.resources.packs.holds
@@ -35,6 +41,7 @@ async def _check(
 ) -> extensions.SessionCheck:
     """Say what a session would be; nothing is recorded."""
     options, registry = checked_options(params), context.registry
+    context.configuration.look()  # whoever opens the session is told what is wrong with it
     profile = from_options("/", options).profile(registry.settings, options.profile)
     name = registry.model_name(options.model)
     if not options.modelless:

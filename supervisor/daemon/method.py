@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from supervisor.acp import jsonrpc
 from supervisor.daemon.protocol.connection import ClientRequest, Connection, RequestError
+from supervisor.daemon.running_configuration import RunningConfiguration
 from supervisor.daemon.sessions.idle import IdleCloser
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.daemon.sessions.registry import SessionRegistry
@@ -26,6 +27,7 @@ class MethodContext:
     registry: SessionRegistry
     idle_closer: IdleCloser
     about: About
+    configuration: RunningConfiguration
     clients: set[Connection] = field(default_factory=set)
 
     def session(self, session_id: str) -> OpenSession:

@@ -12,7 +12,6 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -20,8 +19,7 @@ from typing import Final
 import trio
 
 from supervisor.config.fault_plan import RunningFaultPlan
-from supervisor.config.profiles import profiles
-from supervisor.config.settings import Settings, load
+from supervisor.config.settings import Settings
 from supervisor.daemon.method import MethodContext
 from supervisor.daemon.methods import notify, serve
 from supervisor.daemon.process.client_limit import CLIENTS, client_limit
@@ -29,12 +27,13 @@ from supervisor.daemon.process.listener import listening, listening_again, until
 from supervisor.daemon.process.lock import Lock
 from supervisor.daemon.process.sd_notify import Notifier
 from supervisor.daemon.protocol.connection import Connection, turn_away
+from supervisor.daemon.running_configuration import RunningConfiguration
 from supervisor.daemon.sessions.idle import IdleCloser
 from supervisor.daemon.sessions.journal_reader import JournalReader
 from supervisor.daemon.sessions.recovery import forget_undecided, resume_interrupted
 from supervisor.daemon.sessions.registry import SessionRegistry
 from supervisor.daemon.status import About
-from supervisor.errors import ConfigError, StrongroomError
+from supervisor.errors import StrongroomError
 from supervisor.journal.journal import open_journal
 from supervisor.pool.cgroup import worker_cgroups
 from supervisor.pool.template_process import TemplateProcess
@@ -115,8 +114,10 @@ class Service:
                     async with trio.open_nursery() as nursery:
                         registry = SessionRegistry(resources, nursery, leases, JournalReader(read_journal))
                         idle_closer = IdleCloser(registry)
-                        context = MethodContext(registry, idle_closer, self.about)
-                        await nursery.start(self._obey, registry, nursery)
+                        use = partial(self._use, registry, nursery)
+                        configuration = RunningConfiguration(settings, self.about, use)
+                        context = MethodContext(registry, idle_closer, self.about, configuration)
+                        await nursery.start(self._obey, configuration)
                         nursery.start_soon(idle_closer.run)
                         nursery.start_soon(self._notifier.watch)
                         nursery.start_soon(serve, self, context, nursery)
@@ -222,28 +223,20 @@ class Service:
 
     # --- stopping -----------------------------------------------------------------------------------------------
 
-    async def _obey(self, registry: SessionRegistry, nursery: trio.Nursery, task_status: trio.TaskStatus[None]) -> None:
+    async def _obey(self, configuration: RunningConfiguration, task_status: trio.TaskStatus[None]) -> None:
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
             task_status.started()
             async for number in signals:
                 if number == signal.SIGHUP:
-                    self._reload(registry)
-                    nursery.start_soon(_guarded, resume_interrupted, registry)  # a budget may have been raised
+                    self._notifier.reloading()
+                    configuration.reload()
+                    self._notifier.ready()
                 else:
                     self.stop(at_once=self._stop.is_set())
 
-    def _reload(self, registry: SessionRegistry) -> None:
-        self._notifier.reloading()
-        try:
-            settings = _checked_settings()
-        except (ConfigError, ValueError, RecursionError) as error:  # whatever a file can do to its reader
-            self.about.config_problem = str(error)
-            _log.error("the configuration was not reloaded, the previous one stays in force: %s", error)
-        else:
-            self.about.config_problem = ""
-            registry.resources.use_settings(replace(settings, socket=self._settings.socket))
-            _log.info("read %s again; it counts for what is opened from now on", settings.config_file)
-        self._notifier.ready()
+    def _use(self, registry: SessionRegistry, nursery: trio.Nursery, settings: Settings) -> None:
+        registry.resources.use_settings(settings)
+        nursery.start_soon(_guarded, resume_interrupted, registry)  # a budget may have been raised
 
     async def _wind_up(self, registry: SessionRegistry, context: MethodContext) -> None:
         """Let turns finish, or cut them off; then let clients read their last answers."""
@@ -269,18 +262,6 @@ class Service:
         with trio.move_on_after(_FLUSH_TIMEOUT):
             for client in tuple(context.clients):
                 await client.closed.wait()
-
-
-def _checked_settings() -> Settings:
-    """Read the configuration, as far as sessions need it.
-
-    Raises:
-        ConfigError: it cannot be read, or no session could be opened with it.
-    """
-    settings = load()
-    if settings.config.profile not in (None, *profiles(settings)):
-        raise ConfigError(f"{settings.config_file}: there is no profile {settings.config.profile!r}.")
-    return settings
 
 
 async def _guarded(task: Callable[[SessionRegistry], Awaitable[None]], registry: SessionRegistry) -> None:

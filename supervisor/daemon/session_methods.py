@@ -30,8 +30,10 @@ async def _new(
     context: MethodContext, request: ClientRequest, params: schema.NewSessionParams
 ) -> schema.NewSessionResult:
     options = session_options(params.meta, request.client.variables)
+    changed = context.configuration.look()
     session, notices = await context.registry.open(absolute(params.cwd), options, request.client.keys)
     await settle_remains(context.registry, session.session.pools.root)
+    notices += changed
     if params.mcp_servers:
         notices.append("MCP servers are ignored: Strongroom runs only its own, confined tools.")
     wanted = context.registry.model_name(options.model)
@@ -163,7 +165,9 @@ async def _reopened(
     absolute(params.cwd)
     options = session_options(params.meta, request.client.variables)
     session_id = checked_text(params.session_id, "sessionId")
-    return await context.registry.reopen(session_id, options, request.client.keys)
+    changed = context.configuration.look()
+    session, notices = await context.registry.reopen(session_id, options, request.client.keys)
+    return session, [*notices, *changed]
 
 
 def _enter(

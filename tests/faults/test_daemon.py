@@ -24,6 +24,7 @@ from supervisor.acp import extensions
 from supervisor.journal.facts import CallEnded, TurnEnded
 from supervisor.system import unix_socket
 from tests.daemon_process import DaemonProcess, Lines, opening, release, scripted
+from tests.forked import ForkedStrongroom
 from tests.supervisor.command import CODE, HANG_GUARD, Family, wait_until
 from tests.supervisor.histories import DONE, READ, call, fault_in_facts
 
@@ -302,21 +303,32 @@ BROKEN: Final = [
 NARROW: Final = "profile = 'narrow'\n[profiles.narrow]\nroot = '.'\ntools = ['read_file']\n"
 
 
-def test_f194_sighup_reads_the_configuration_and_refuses_a_broken_one(daemon: DaemonProcess, root: Path) -> None:
+def test_f194_a_changed_configuration_is_read_again_and_a_broken_one_refused(daemon: DaemonProcess, root: Path) -> None:
     with daemon, daemon.client() as client:
         assert opened(client, root)["profile"] == "vault"
         daemon.configure(NARROW)
         reload(daemon, client, "it counts for what is opened from now on", 1)
         assert opened(client, root)["tools"] == ["read_file"]
-        for number, (text, problem) in enumerate(BROKEN, 1):
+        for text, problem in BROKEN:
             daemon.configure(text)
-            reload(daemon, client, "the configuration was not reloaded", number)
+            session = opened(client, root)
+            assert session["profile"] == "narrow"
+            assert session["notices"][-1].startswith("THE CONFIGURATION HAS A MISTAKE, and what was read before stays")
+            assert problem in session["notices"][-1]
             assert problem in client.status()["configProblem"]
-            assert opened(client, root)["profile"] == "narrow"
+        command = ForkedStrongroom(daemon.home, root)
+        command.run("daemon", "--reload").assert_refused(problem, f"What the daemon (pid {daemon.pid}) has read before")
         daemon.configure("")
-        reload(daemon, client, "it counts for what is opened from now on", 2)
+        assert f"the daemon (pid {daemon.pid}) has read" in command.run("daemon", "--reload").err
         assert "configProblem" not in client.status()
         assert opened(client, root)["profile"] == "vault"
+        daemon.configure(NARROW)
+        changed = opened(client, root)
+        assert (changed["tools"], changed["notices"][-1][:30]) == (["read_file"], "THE CONFIGURATION HAS CHANGED:")
+        assert "notices" not in opened(client, root)
+    assert "in which there is no mistake" in command.run("daemon", "--reload").err
+    daemon.configure("max_steps = 5\nprofil = 'x'")
+    command.run("daemon", "--reload").assert_refused("config.toml:2: unknown name 'profil'")
 
 
 def test_a_root_with_the_socket_of_the_command_line_is_refused_also_after_sighup(

@@ -15,6 +15,7 @@ from supervisor.acp import extensions
 from supervisor.daemon.method import MethodContext
 from supervisor.daemon.methods import notify, serve
 from supervisor.daemon.protocol.connection import Connection
+from supervisor.daemon.running_configuration import RunningConfiguration
 from supervisor.daemon.sessions.idle import IdleCloser
 from supervisor.daemon.sessions.registry import SessionRegistry
 from supervisor.daemon.status import About
@@ -86,7 +87,9 @@ async def in_the_daemon(
     monkeypatch.setattr(Channel, "ask", watched)
     monkeypatch.setattr(Channel, "begin", lambda *_: False)  # who has waited for a worker sends the call itself
     here, there = (trio.SocketStream(trio.socket.from_stdlib_socket(each)) for each in socket.socketpair())
-    context = MethodContext(registry, IdleCloser(registry), About(private=False))
+    about = About(private=False)
+    configuration = RunningConfiguration(registry.settings, about, registry.resources.use_settings)
+    context = MethodContext(registry, IdleCloser(registry), about, configuration)
     connection = Connection(there, lambda request: serve(context, request), lambda *told: notify(context, *told))
     session, _ = await registry.open(str(root), extensions.SessionOptions(profile="project", model=model))
     trio.lowlevel.add_instrument(spawns)
