@@ -81,6 +81,7 @@ LIBRARIES: Final = {
     "supervisor.agent.models.gemini_api": {"httpx2"},
     "supervisor.agent.models.ollama_api": {"httpx2"},
     "supervisor.agent.models.server": {"certifi"},
+    "supervisor.config.config_editor": {"tomlkit"},
     "supervisor.display.code_tones": {"pygments"},
     "supervisor.reports.markdown_html": {"markdown_it"},
     "supervisor.clients.console": {"msgspec", "prompt_toolkit", "rich"},

@@ -20,6 +20,7 @@ from supervisor.version import VERSION
 
 _MODULES: Final = (
     "batch_call",
+    "config",
     "console_acp_daemon",
     "history_export_why_verify",
     "inbox",

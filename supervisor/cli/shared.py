@@ -162,6 +162,14 @@ def complete_models(_context: click.Context) -> _Words:
 
 
 @_completing
+def complete_config_keys(_context: click.Context) -> _Words:
+    """Offer the keys of the configuration."""
+    from supervisor.clients.config_view import held_values
+
+    return {each.key: each.source for each in held_values(settings())}
+
+
+@_completing
 def complete_key_takers(_context: click.Context) -> _Words:
     """Offer the providers that take a key."""
     from supervisor.clients.login import key_lines, keys_of

@@ -65,13 +65,50 @@ class _TomlText(NamedTuple):
         return ConfigError(f"{self.file}{'' if line is None else f':{line}'}: {problem}")
 
 
+class ConfigValue(NamedTuple):
+    """One key of the configuration, and where it stands."""
+
+    path: tuple[str, ...]
+    value: Any
+    """As JSON has it; None where there is none."""
+    line: int
+    """Of the file; 0 where the default holds."""
+
+
+def config_values(locations: Locations) -> list[ConfigValue]:
+    """Return each key that there is, with what holds.
+
+    Raises:
+        ConfigError: as `read_config`.
+    """
+    file = locations.config_file
+    source = _read_toml(lambda: safe_files.read_bytes(file), file) or _TomlText(file, "", {})
+    _fill_in(source.table)
+    lines = key_lines(source.text)
+    whole = msgspec.to_builtins(_converted(source, CONFIG_FILE))
+    return [
+        ConfigValue(
+            path, value, lines.get(path) or (path == ("fallbacks",) and bool(value) and lines.get(("model",))) or 0
+        )
+        for path, value in _leaves(whole)
+    ]
+
+
+def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if isinstance(value, dict) and (value or not path):
+        for name, inner in value.items():
+            yield from _leaves(inner, (*path, name))
+    else:
+        yield path, value
+
+
 def rules_of(file: Path) -> tuple[Rule, ...]:
     """Read a file, or a pipe, that holds `[[rules]]` and nothing else.
 
     Raises:
         ConfigError: there is none, unreadable, not TOML, an unknown key or a wrong value.
     """
-    source = _source(file.read_bytes, file)
+    source = _read_toml(file.read_bytes, file)
     if source is None:
         raise ConfigError(f"{file} does not exist. Name a TOML file with [[rules]].")
     return _checked(source, _converted(source, _RulesFile).rules)
@@ -88,7 +125,7 @@ def read_config(locations: Locations, text: str | None = None) -> Config:
         ConfigError: unreadable, not TOML, an unknown key or a wrong value.
     """
     file = locations.config_file
-    source = _source(lambda: safe_files.read_bytes(file) if text is None else text.encode(), file)
+    source = _read_toml(lambda: safe_files.read_bytes(file) if text is None else text.encode(), file)
     if source is None:
         return Config()
     table = source.table
@@ -110,7 +147,7 @@ def read_config(locations: Locations, text: str | None = None) -> Config:
     return config
 
 
-def _source(read: Callable[[], bytes], file: Path) -> _TomlText | None:
+def _read_toml(read: Callable[[], bytes], file: Path) -> _TomlText | None:
     """Return a TOML file, which `read` reads; None where there is none.
 
     Raises:

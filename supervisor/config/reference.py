@@ -126,7 +126,7 @@ def _key(field: msgspec.structs.FieldInfo, within: Any) -> _Key:
     default = getattr(within, field.name, field.default)
     shown = default if "examples" not in schema else schema["examples"][0]
     about = schema.get("description", "")
-    return _Key(field.name, _toml(shown), "examples" not in schema, type_words(field.type), about)
+    return _Key(field.name, toml_value(shown), "examples" not in schema, type_words(field.type), about)
 
 
 def _schema(field: msgspec.structs.FieldInfo) -> dict[str, Any]:
@@ -138,14 +138,15 @@ def _first_paragraph(struct: type[msgspec.Struct]) -> str:
     return " ".join((struct.__doc__ or "").partition("\n\n")[0].split())
 
 
-def _toml(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """Return a value as TOML has it, on one line."""
     match value:
         case bool() | str():
             return json.dumps(value, ensure_ascii=False)
         case tuple() | list():
-            return f"[{', '.join(map(_toml, value))}]"
+            return f"[{', '.join(map(toml_value, value))}]"
         case dict():
-            pairs = (f"{json.dumps(key)} = {_toml(each)}" for key, each in value.items())
+            pairs = (f"{json.dumps(key)} = {toml_value(each)}" for key, each in value.items())
             return f"{{ {', '.join(pairs)} }}" if value else "{}"
         case _:
             return str(value)

@@ -32,6 +32,7 @@ LIBRARIES: Final = (
     Library("prompt-toolkit", ("prompt_toolkit.application", "prompt_toolkit.layout"), "the console does not open"),
     Library("rich", ("rich.console", "rich.markdown"), "the console does not open"),
     Library("pygments", ("pygments.lexers",), "no differences of code are shown"),
+    Library("tomlkit", ("tomlkit",), "`strongroom config set` changes nothing"),
     *(library for row in ROWS.values() for library in row.libraries),
     Library("anthropic", ("anthropic",), "only offline and scripted models work", slow=True),
 )

@@ -24,7 +24,7 @@ COMMANDS: Final = [
     *("console", "batch", "call", "acp", "daemon"),
     *("status", "tools", "doctor", "inbox"),
     *("sessions", "prune", "history", "export", "why", "rules", "verify"),
-    *("init", "completion", "login", "logout"),
+    *("init", "completion", "login", "logout", "config"),
 ]
 OK: Final = "read_file", '{"path": "a.txt"}'
 NOT_TEXT: Final = os.fsdecode(b"\xff")
