@@ -626,6 +626,8 @@ class OpenSessionStatus(OfSession, frozen=True):
     other_model: str = ""
     """As of `TurnState`."""
     budgets: list[BudgetUse] = msgspec.field(default_factory=list)
+    narrowed_by: str = ""
+    """The file of its root that takes something away from its profile, and what."""
 
 
 class Status(Object, frozen=True):

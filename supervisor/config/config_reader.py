@@ -102,6 +102,17 @@ def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
         yield path, value
 
 
+def toml_as(data: bytes, file: Path, wanted: type[_T]) -> _T:
+    """Return what a TOML file holds.
+
+    Raises:
+        ConfigError: not TOML, an unknown key or a wrong value.
+    """
+    source = _read_toml(lambda: data, file)
+    assert source is not None
+    return _converted(source, wanted)
+
+
 def rules_of(file: Path) -> tuple[Rule, ...]:
     """Read a file, or a pipe, that holds `[[rules]]` and nothing else.
 

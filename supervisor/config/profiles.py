@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -22,7 +22,19 @@ from supervisor.config.own_places import refuse_own_places
 from supervisor.config.repositories import NO_NAMES, Names, Repositories, environment, real_directory
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
+from supervisor.rules.rule import Rule
 from workers.wire.messages import Context
+
+
+class Narrowing(NamedTuple):
+    """What a root's own file takes away from a profile (`supervisor.config.narrowing`)."""
+
+    file: str
+    told: tuple[str, ...]
+    """What it does, and what of it was refused, a clause each."""
+    max_steps: int | None = None
+    rules: tuple[Rule, ...] = ()
+    """They deny, and come before all others."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +69,8 @@ class Profile:
     """Tools that cannot work here, each with the reason; they are not among `tools`."""
     copies: bool = False
     """Whether commands are rehearsed in copies of the root, as no sandbox can be made here."""
+    narrowing: Narrowing | None = None
+    """What the root's own file has taken away from it."""
     complete: "Profile | None" = None
     """The profile with the unavailable tools, where there are any."""
 

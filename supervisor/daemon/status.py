@@ -101,7 +101,13 @@ def _session(session: OpenSession) -> extensions.OpenSessionStatus:
         budgets=session.budgets(),
         suspended=None if session.suspended is None else suspension(session.suspended),
         other_model=session.subscribers.projection.other_model,
+        narrowed_by=_narrowed_by(session),
     )
+
+
+def _narrowed_by(session: OpenSession) -> str:
+    less = session.profile.narrowing
+    return "" if less is None else f"{less.file}: {'; '.join(less.told)}"
 
 
 def _pool(each: OpenPools, category: str, pool: Pool) -> extensions.PoolStatus:

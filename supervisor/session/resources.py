@@ -20,6 +20,7 @@ from supervisor.categories.restore import UndoConfig
 from supervisor.categories.shell import ShellConfig, package_caches
 from supervisor.categories.web import WebConfig
 from supervisor.config.fault_plan import FaultPlan, RunningFaultPlan
+from supervisor.config.narrowing import narrowed
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
 from supervisor.journal.agent_files import AgentFiles
@@ -188,17 +189,18 @@ class SessionResources:
         return self._current[key]
 
     async def with_available_tools(self, profile: Profile, person: Sequence[tuple[str, str]] = ()) -> Profile:
-        """Return the profile without the tools whose sandbox cannot be made here; its `unavailable_tools` says why.
+        """Return the profile as the root's own file narrows it, without the tools whose sandbox cannot be made here.
 
-        Where commands can be rehearsed in copies at least, it is the profile that does so.
+        Its `unavailable_tools` says why. Where commands can be rehearsed in copies at least, it is the profile that
+        does so.
 
         Costs a start of a worker where the profile has such tools and none runs on its root yet. A failure is not
         remembered: the next call tries anew. What commands have of a `person` is looked for in a thread.
 
         Raises:
-            ConfigError: a variable of `[shell]` may not be given in this root.
+            ConfigError: a variable of `[shell]` may not be given in this root, or the root's own file has a mistake.
         """
-        profile = await self.with_surroundings(profile, dict(person) or self.settings.person)
+        profile = await self.with_surroundings(narrowed(profile), dict(person) or self.settings.person)
         unavailable: dict[str, str] = {}
         for category in dict.fromkeys(offer.category for offer in offers(profile.tools).values()):
             if category not in SANDBOXED or not (why := await self.pools(profile).refusal(category)):

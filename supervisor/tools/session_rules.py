@@ -6,7 +6,7 @@ it was, and each is stored before anything happens under it.
 """
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
@@ -74,6 +74,12 @@ class SessionRules:
         self._unchanging = trio.Event()
         self._index_unseen = profile.source_tree and tree_top(profile.root) not in (None, profile.root)
 
+    @property
+    def _rules(self) -> Sequence[Rule]:
+        """Those of the root's own file, which deny, and the operator's."""
+        narrowing = self.profile.narrowing
+        return self.services.rules if narrowing is None else (*narrowing.rules, *self.services.rules)
+
     @contextmanager
     def changing(self) -> Iterator[None]:
         """Count as what may change something, from the last look at the mode to the end."""
@@ -103,7 +109,7 @@ class SessionRules:
         profile, tool = self.profile, call.tool
         started, today = started_by(tool, effective(call), network=network), _today()
         size = len(effects.changes)
-        verdict = await off_loop(size, judge_effects, self.services.rules, started, effects, today)
+        verdict = await off_loop(size, judge_effects, self._rules, started, effects, today)
         if tool not in COMMANDS:
             if verdict.rule is not None and verdict.decision != "allow":
                 return verdict
@@ -136,14 +142,14 @@ class SessionRules:
         if self.mode == "plan":
             return Verdict("deny", PLANNED)
         started = started_by(call.tool, effective(call), network=network)
-        return judge_unrehearsed(self.services.rules, started, _today())
+        return judge_unrehearsed(self._rules, started, _today())
 
     def judge_install(self, call: CallStarted, wanted: WantedNetwork) -> Verdict:
         """Decide whether a known install may use the network that it wants: a rule allows or denies it, or a person."""
         started, today = started_by(call.tool, effective(call), network=True), _today()
-        if denial := network_denied(self.services.rules, started, today):
+        if denial := network_denied(self._rules, started, today):
             return Verdict("deny", f"a rule denies it: {sentence(denial)}", denial)
-        found = allowing([*self.services.rules, *self._by_people(today)], wanted, today)
+        found = allowing([*self._rules, *self._by_people(today)], wanted, today)
         return found or Verdict("ask", "")
 
     async def wanted_network(self, call: CallStarted, *, lacks: bool = False) -> WantedNetwork | None:
@@ -186,7 +192,7 @@ class SessionRules:
     def lets_start(self, call: CallStarted) -> bool:
         """Say whether a rule lets the program start, whatever [shell] lists."""
         today, started = _today(), started_by(call.tool, effective(call)).programs or ()
-        rules = [rule for rule in (*self.services.rules, *self._by_people(today)) if rule.starts and rule.counts(today)]
+        rules = [rule for rule in (*self._rules, *self._by_people(today)) if rule.starts and rule.counts(today)]
         return any(set(started) <= {*(rule.programs or ())} for rule in rules) and bool(started)
 
     async def suggest(self, call: CallStarted, effects: Effects, *, network: bool = False) -> Rule | None:

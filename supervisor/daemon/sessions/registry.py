@@ -255,7 +255,7 @@ class SessionRegistry:
             earlier,
             show=subscribers.show,
             approve=subscribers.request_approval if attended else None,
-            max_steps=self.settings.config.max_steps,
+            max_steps=_steps(profile, self.settings.config.max_steps),
             services=self.resources.services,
             facts_of=self.resources.models.facts,
             ledger=self.resources.ledger,
@@ -296,6 +296,12 @@ class SessionRegistry:
             session.subscribers.leave(client)
             if self.closing and session.subscribers.unanswerable:
                 session.leave_open()
+
+
+def _steps(profile: Profile, configured: int) -> int:
+    """Return how many steps a turn may have: no more than is configured."""
+    narrowing = profile.narrowing
+    return configured if narrowing is None or narrowing.max_steps is None else min(configured, narrowing.max_steps)
 
 
 def _not_found(session_id: str) -> RequestError:

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.config.profiles import Profile
+from supervisor.config.profiles import Narrowing, Profile
 from supervisor.journal.facts import CallStarted
 from supervisor.rules.rule import Rule
 from supervisor.tools.services import ChangeServices
@@ -31,6 +31,15 @@ def test_a_rule_lets_its_program_start(rules: tuple[Rule, ...], program: str, st
     call = CallStarted(1, "c", "exec_shell", f'{{"command": "{program}"}}', True, "allow", "")
     assert judging.lets_start(call) is starts
     assert judging.unlisted(call) == ("" if starts or "/" in program else program)
+
+
+async def test_what_the_roots_file_denies_no_rule_allows() -> None:
+    allow, deny = Rule("allow", writes=("**",)), Rule("deny", writes=("secret/**",))
+    profile = Profile("project", "/r", ("exec_shell",), narrowing=Narrowing("/r/.strongroom.toml", (), rules=(deny,)))
+    call = CallStarted(1, "c", "exec_shell", '{"command": "touch"}', True, "allow", "")
+    rules = SessionRules("s", profile, ChangeServices((allow,)))
+    found = [(await rules.judge(call, effects(change))).decision for change in ("+ a", "+ secret/a")]
+    assert found == ["allow", "deny"]
 
 
 RUN: Final = CallStarted(1, "c", "run_cmd", '{"command": "rm a"}', True, "allow", "")

@@ -8,10 +8,12 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from supervisor.acp import extensions
+from supervisor.config.narrowing import NAME
 from supervisor.daemon.protocol.connection import RequestError
 from supervisor.daemon.sessions.deletion import delete
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.daemon.sessions.registry import SessionRegistry
+from supervisor.daemon.status import About, report
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, SessionDeleted
 from supervisor.session.leases import Leases
 from tests.supervisor.command import HANG_GUARD
@@ -115,3 +117,18 @@ async def test_a_commit_that_was_cut_off_is_settled_before_its_session_is_delete
 async def _is_not_found(registry: SessionRegistry, session_id: str) -> None:
     with pytest.raises(RequestError, match="No session"):
         await registry.reopen(session_id, extensions.SessionOptions())
+
+
+async def test_a_session_is_opened_with_what_is_left_and_told_of_it(registry: SessionRegistry, root: Path) -> None:
+    (root / NAME).write_text("tools = ['read_file']\nmax_steps = 3\n")
+    with trio.fail_after(30):
+        session, notices = await registry.open(str(root), extensions.SessionOptions(profile="vault", model="offline"))
+        assert session.session.profile.tools == ("read_file",)
+        assert session.session.opened.tools == ("read_file",)
+        assert session.session.conversation.max_steps == 3
+        assert notices[-1].startswith(f"NARROWED BY {root}/{NAME}, which lies in the root: its tools are read_file;")
+        assert report(About(private=False), registry, 0).sessions[0].narrowed_by.startswith(f"{root}/{NAME}: ")
+        await registry.close(session.id)
+        (root / NAME).unlink()
+        again, notices = await registry.reopen(session.id, extensions.SessionOptions())
+    assert ("write_file" in again.session.profile.tools, notices) == (True, [])
