@@ -25,9 +25,13 @@ async def _attach(
     context: MethodContext, _request: ClientRequest, params: extensions.AttachParams
 ) -> extensions.AttachResult:
     session, files = context.session(params.session_id), []
-    for path in params.paths:
+    left = named_files.TOGETHER
+    for path in dict.fromkeys(params.paths):
         found = await named_files.read(session.profile, session.session.pools, path)
         if found is not None:
+            left -= found.size if found.text else 0
+            if found.text and left < 0:
+                found = found._replace(text="", problem=named_files.TOO_MUCH)
             uri = Path(session.profile.root, found.path).as_uri()
             files.append(extensions.AttachedFile(uri=uri, **found._asdict()))
     return extensions.AttachResult(session.id, tuple(files))

@@ -19,6 +19,9 @@ from workers.wire.media_types import NAMES
 
 TEXT_LIMIT: Final = 2**18
 """Bytes of one file that goes along with a prompt as text."""
+TOGETHER: Final = 2**20
+"""Bytes of all that go along with one: a line of the protocol holds them, whatever JSON makes of them."""
+TOO_MUCH: Final = f"with the others it is more than {TOGETHER:,} bytes"
 _RANK: Final = "rank_files"
 READ: Final = "read_file"
 _NO_FILE: Final = ("not_found", "not_a_file", "not_a_directory", "path_escape", "invalid_arguments")

@@ -57,6 +57,14 @@ def test_files_are_found_and_read_as_the_profile_may(client: Lines, root: Path, 
     assert files["shut.txt"]["problem"] == "the system denies access"
     assert list(files) == names
 
+    for number in range(5):
+        (root / f"{number}.txt").write_text("\x01" * 250_000)
+    files = attached(client, session, *(f"{number}.txt" for number in (*range(5), 0)))
+    assert [each.get("problem", "") for each in files.values()] == [
+        *[""] * 4,
+        "with the others it is more than 1,048,576 bytes",
+    ]
+
     session = client.new_session(root, profile="project")
     assert "searches no files" in client.refused("_strongroom/find", {"sessionId": session, "typed": "a"})["message"]
     assert attached(client, session, "a.txt") == {}
