@@ -84,8 +84,8 @@ class FileFinder:
             self._typed = self._choices = None
             self._left = self._left if typed is not None else None
             return
-        self._typed, self._left = typed[:_LONGEST], None
-        if self._looking is None:
+        before, self._typed, self._left = self._typed, typed[:_LONGEST], None
+        if self._looking is None and self._typed != before:
             self._looking = asyncio.get_running_loop().create_task(self._look())
 
     def move(self, by: int) -> None:

@@ -82,12 +82,17 @@ def test_what_is_typed_finds_files_and_what_is_named_goes_along(ready: Terminal,
     daemon.files = {
         "src/deep/note.md": file("src/deep/note.md", size=6, text="hello\n"),
         "two words.md": file("two words.md", size=3, text="abc"),
+        "two more.md": file("two more.md"),
         "data.bin": file("data.bin", problem="it is not text"),
     }
     ready.type("see @no", "note.md  src/deep")
     ready.type("\t", "> see @src/deep/note.md")
-    ready.type("and @w", "two words.md")
-    ready.type("\x1b[B" + ENTER, 'note.md and @"two words.md"')
+    ready.type("and @two", "two words.md")
+    asked = daemon.seen.count(extensions.FIND_METHOD)
+    for shown in ("two words.md", "two more.md", "two words.md"):
+        ready.type("\x1b[B", f"> {shown}")
+    assert daemon.seen.count(extensions.FIND_METHOD) == asked, "an arrow is no letter"
+    ready.type(ENTER, 'note.md and @"two words.md"')
     ready.type("@data.bin", "\n  data.bin")
     ready.type(ENTER, "data.bin does not go along: it is not text.")
     assert daemon.prompt() == 'see @src/deep/note.md and @"two words.md" @data.bin'
