@@ -87,18 +87,16 @@ class Transcript:
         """The last turn, and the replies in it."""
         self.results = 0
         """Bytes of the results of the last turn."""
-        self.step = 0
-        """Model requests that have ended, by a reply or by an error."""
+        self.step = self.cuts = 0
+        """Model requests that have ended, by a reply or by an error, and replies of which no more has come."""
         self.will_run: dict[str, None] = {}
         """What the open turn wrote, and the person will run."""
         self.usage: dict[str, int] = {}
         self.open_turn: TurnStarted | None = None
-        self.rejected = 0
-        """Calls of the last turn that a person rejected."""
+        self.rejected = self.refused = 0
+        """Calls of the last turn that a person rejected, and answers of it that were not valid by its schema."""
         self.questioned = False
         """Whether they were asked then if it goes on."""
-        self.refused = 0
-        """Answers of the last turn that were not valid by its schema."""
         self.resumed = 0
         """How often the open turn went on since it last got a reply, and with it any outcome of a call."""
         self.suspended: TurnSuspended | None = None
@@ -119,10 +117,7 @@ class Transcript:
         """Every call's id, so that none is used twice."""
         self._awaited, self._results, self._inputs = list[str](), dict[str, Block](), dict[str, Any]()
         self._mode = self._told_mode = UNKNOWN.mode
-        self._cut, self.cuts = (
-            "",
-            0,
-        )  # what people have read of a reply that never came to its end, and how many did not
+        self._cut = ""  # what people have read of a reply that never came to its end
         self._undone, self._typed = dict[str, None](), list[Block]()  # by the person, until the model is told
         for fact in facts:
             self.apply(fact)
