@@ -33,11 +33,15 @@ def reason(error: Exception) -> str:
 
 
 class StrongroomError(Exception):
-    """The root of the tree. Its text is one or two sentences for a person."""
+    """The root of the tree. Its text is one or two sentences for a person, `kind` a word for programs."""
+
+    kind: str = "unavailable"
 
 
 class ConfigError(StrongroomError):
     """The configuration, an option or the environment is wrong; nothing was started (exit 2)."""
+
+    kind = "config"
 
 
 class OutputError(StrongroomError):
@@ -46,6 +50,8 @@ class OutputError(StrongroomError):
 
 class JournalError(StrongroomError):
     """The journal cannot be read or written; nothing may run that cannot be recorded."""
+
+    kind: Literal["journal_corrupt", "journal_io"]
 
     def __init__(self, kind: Literal["journal_corrupt", "journal_io"], message: str) -> None:
         super().__init__(message)
@@ -58,6 +64,8 @@ class KeptError(StrongroomError):
     A call that would replace it must not be committed, and no fact may name it.
     """
 
+    kind: Literal["disk_full", "too_large", "conflict", "internal"]
+
     def __init__(self, kind: Literal["disk_full", "too_large", "conflict", "internal"], message: str) -> None:
         super().__init__(message)
         self.kind = kind
@@ -65,6 +73,8 @@ class KeptError(StrongroomError):
 
 class ModelError(StrongroomError):
     """The model did not give a reply, after every retry that made sense. Ends the turn."""
+
+    kind: ModelErrorKind
 
     def __init__(
         self, kind: ModelErrorKind, message: str, *, billed: bool = True, retry_after: float | None = None
@@ -102,15 +112,21 @@ class WorkerUnavailable(WorkerError):
 
 
 class DaemonRefused(StrongroomError):
-    """The daemon answered a request with an error that is none of the others. `kind` says which."""
+    """The daemon answered a request with an error that is none of the others. `kind` says which.
 
-    def __init__(self, message: str, kind: str) -> None:
+    `turn` is how the turn ended that was asked for, as JSON; None where none began.
+    """
+
+    def __init__(self, message: str, kind: str, turn: object = None) -> None:
         super().__init__(message)
         self.kind = kind
+        self.turn = turn
 
 
 class DaemonLost(StrongroomError):
     """The connection to the daemon has ended; what was asked may go on there, and `--continue` shows it."""
+
+    kind = "daemon_lost"
 
 
 class DaemonRuns(StrongroomError):

@@ -169,6 +169,15 @@ def stamp_of(file: Path) -> FileStamp:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
+def load_home(home: str | None) -> Settings:
+    """Do as `load` does, of this home, whatever the environment says; None leaves it to the environment.
+
+    Raises:
+        ConfigError: as `load`.
+    """
+    return load() if home is None else load({**os.environ, "STRONGROOM_HOME": os.path.expanduser(home)})
+
+
 def _says_nothing(file: Path) -> bool:
     """Say whether there is no configuration, or none but comments, as `strongroom init` writes it."""
     try:

@@ -37,6 +37,8 @@ _WHERE_TO_LOOK: Final = "`strongroom doctor` says what is wrong."
 class ContentRefused(StrongroomError):
     """It cannot be shown to a model; `kind` is a call's."""
 
+    kind: ErrorKind
+
     def __init__(self, kind: ErrorKind, message: str) -> None:
         super().__init__(message)
         self.kind = kind

@@ -64,6 +64,11 @@ class Link:
         self._reader = threading.Thread(target=self._read, name="strongroom link", daemon=True)
         self._reader.start()
 
+    @property
+    def ended(self) -> bool:
+        """Whether it is known that nothing more comes."""
+        return bool(self._ended)
+
     def introduce(
         self, name: str, version: str, wait: Callable[["Future[bytes]"], bytes] = Future.result
     ) -> extensions.Daemon:
@@ -282,4 +287,4 @@ def as_exception(error: jsonrpc.ErrorObject) -> StrongroomError:
         case "journal_corrupt" | "journal_io" as kind:
             return JournalError(kind, error.message)
         case kind:
-            return DaemonRefused(error.message, kind)
+            return DaemonRefused(error.message, kind, error.data.get("turn") if isinstance(error.data, dict) else None)

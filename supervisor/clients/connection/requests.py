@@ -6,7 +6,7 @@ Rule: the daemon runs in another directory than the person. Paths go to it absol
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import msgspec
 
@@ -17,6 +17,8 @@ from supervisor.errors import ConfigError, DaemonRefused
 if TYPE_CHECKING:
     from supervisor.config.profiles import Profile
 
+_NOTICES: Final = ("-suspended-", "-unseen-", "-refused-", "-answering-")
+"""In the ids of what a person is to know, and no model has thought."""
 LISTED_PAGES: Final = 20
 """Pages of a listing that are looked through for a session."""
 
@@ -187,6 +189,23 @@ def session_facts(meta: dict[str, Any] | None, session: str) -> extensions.Sessi
         return msgspec.convert((meta or {})[extensions.OPTIONS], extensions.SessionFacts)
     except (KeyError, msgspec.ValidationError) as error:
         raise DaemonRefused(f"The daemon does not say what the session {session} is.", "bad_answer") from error
+
+
+def said_besides(message: str) -> Literal["end", "notice", "tools", ""]:
+    """Return what a thought of this id is, where it is a sentence of the daemon's own.
+
+    The end of a turn that has failed, a notice, one about tools that are gone or back; "" is what the model thinks.
+    """
+    if message.endswith("-end"):
+        return "end"
+    if message.endswith("-note") or any(each in message for each in _NOTICES):
+        return "notice"
+    return "tools" if "-tools-" in message else ""
+
+
+def unwrapped(text: str) -> str:
+    """Return what the daemon says besides, without what sets it apart from what the model thinks."""
+    return text.strip().removeprefix("(").removesuffix(")")
 
 
 def call_facts(meta: dict[str, Any] | None) -> extensions.CallFacts | None:

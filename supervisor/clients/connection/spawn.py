@@ -106,7 +106,7 @@ def begin_background(settings: "Settings", early: StartingBackground | None = No
     own_directory(settings.logs, "Set XDG_STATE_HOME or STRONGROOM_HOME to a directory of your own.")
     errors = own_file(settings.logs / "daemon.err", os.O_WRONLY | os.O_TRUNC | os.O_APPEND)
     try:
-        return _let_go_on(early or _or_why(lambda: _begin_background(errors)))
+        return _let_go_on(early or _or_why(lambda: _begin_background(errors, settings.home_variables)))
     finally:
         os.close(errors)
 
@@ -173,22 +173,28 @@ def _begin_private(faults: "Path | None") -> StartingPrivate:
     return starting
 
 
-def _begin_background(errors: int) -> StartingBackground:
+def _begin_background(errors: int, variables: Sequence[tuple[str, str]] = ()) -> StartingBackground:
+    """Begin it; `variables` say where its home is, where this process's own do not."""
     reader, writer = os.pipe()
     with ExitStack() as undo:
         undo.callback(os.close, reader)
         try:
-            starting = StartingBackground(reader, _spawn(["background", str(writer)], (writer,), errors))
+            starting = StartingBackground(reader, _spawn(["background", str(writer)], (writer,), errors, variables))
         finally:
             os.close(writer)
         undo.pop_all()
     return starting
 
 
-def _spawn(arguments: Sequence[str], descriptors: tuple[int, ...], errors: int | None) -> "subprocess.Popen[bytes]":
+def _spawn(
+    arguments: Sequence[str],
+    descriptors: tuple[int, ...],
+    errors: int | None,
+    variables: Sequence[tuple[str, str]] = (),
+) -> "subprocess.Popen[bytes]":
     import subprocess  # not for those who find a daemon that runs: it takes 2 ms
 
-    environment = environment_without_code()
+    environment = environment_without_code() | dict(variables)
     if home := environment.get("STRONGROOM_HOME"):  # which is relative to another directory there
         environment["STRONGROOM_HOME"] = os.path.join(os.getcwd(), home)
     return subprocess.Popen(  # noqa: S603 - our own interpreter and code

@@ -11,6 +11,7 @@ import msgspec
 
 from supervisor.acp import extensions, schema
 from supervisor.acp.prompt_parts import folded
+from supervisor.clients.connection.requests import said_besides, unwrapped
 from supervisor.clients.console.call_updates import fill
 from supervisor.clients.console.shown import (
     AnswerEnds,
@@ -32,8 +33,6 @@ QUIET: Final = (IDLE, "Done")
 SUSPENDED: Final = "Suspended"
 RUNNING: Final = "Executing"
 _DIGITS: Final = 6
-_NOTICES: Final = ("-suspended-", "-unseen-", "-refused-", "-answering-")
-"""In the ids of what a person is to know, and no model has thought."""
 _THOUGHT: Final = 400
 """Characters of what the model thinks that the progress line is made of."""
 _STEPS: Final = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
@@ -201,13 +200,16 @@ class SessionState:
         return [*items, asked]
 
     def _take_thought(self, text: str, message: str) -> list[Item]:
-        if message.endswith("-end"):  # how the daemon tells a history's reader that a turn has failed
-            return [*self._end_said(), self._failure(_unwrapped(text))]
-        if message.endswith("-note") or any(each in message for each in _NOTICES):
-            return [*self._end_said(), self._noted(_unwrapped(text), "notice")]
-        if "-tools-" in message:  # and that tools are gone, or back
-            self.tools_note = _unwrapped(text)
-            return [*self._end_said(), self._noted(self.tools_note, "notice")]
+        match said_besides(message):
+            case "end":
+                return [*self._end_said(), self._failure(unwrapped(text))]
+            case "notice":
+                return [*self._end_said(), self._noted(unwrapped(text), "notice")]
+            case "tools":
+                self.tools_note = unwrapped(text)
+                return [*self._end_said(), self._noted(self.tools_note, "notice")]
+            case _:
+                pass
         self.thought = (self.thought + text)[-_THOUGHT:]
         items: list[Item] = []
         if self._thought is None or self._thought.id != message:
@@ -314,8 +316,3 @@ class SessionState:
                 case ShownPrompt() | ShownThought() | Note() if key not in known:
                     items.append(entry)
         return items
-
-
-def _unwrapped(text: str) -> str:
-    """Return what the daemon says besides, without what sets it apart from what the model thinks."""
-    return text.strip().removeprefix("(").removesuffix(")")
