@@ -70,7 +70,7 @@ LAYERS: Final = (
 )
 """From the ground up; a package stands for its modules."""
 
-LIBRARIES: Final = {
+LIBRARIES: Final[dict[str, set[str]]] = {
     "supervisor.cli": {"click"},
     "supervisor.agent.answer_schema": {"jsonschema", "msgspec", "referencing"},
     "supervisor.agent.models.anthropic_sdk": {"anthropic", "httpx2"},
@@ -85,12 +85,14 @@ LIBRARIES: Final = {
     "supervisor.display.code_tones": {"pygments"},
     "supervisor.reports.markdown_html": {"markdown_it"},
     "supervisor.clients.console": {"msgspec", "prompt_toolkit", "rich"},
+    "supervisor.clients.python.waits": {"trio"},
     "supervisor.clients": {"msgspec"},
     "supervisor.acp": {"msgspec"},
     "supervisor": {"msgspec", "outcome", "trio"},
     "workers.web": {"certifi", "httpcore", "markdownify", "bs4", "msgspec"},
     "workers.media": {"PIL", "pypdf", "msgspec"},
     "workers": {"msgspec"},
+    "strongroom": set(),
 }
 """What besides the standard library a module may use: the first row that is it, or a package it is in."""
 
@@ -163,7 +165,7 @@ def modules(package: str) -> Iterator[str]:
 
 SUPERVISOR: Final = list(modules("supervisor"))
 WORKERS: Final = list(modules("workers"))
-EVERY: Final = [*SUPERVISOR, *WORKERS]
+EVERY: Final = [*SUPERVISOR, *WORKERS, "strongroom"]
 
 
 def source(module: str) -> ast.Module:
@@ -323,6 +325,14 @@ def test_the_clients_load_neither_trio_nor_anthropic(tmp_path: Path) -> None:
     found = loaded(importing([name for name in SUPERVISOR if name.startswith("supervisor.clients")]), tmp_path)
     assert "supervisor.clients.console" in found
     assert found & {"trio", "anthropic", "supervisor.daemon.service", "supervisor.pool"} == set()
+
+
+def test_the_module_for_programs_is_light(tmp_path: Path) -> None:
+    found = loaded("import strongroom", tmp_path)
+    heavy = ("trio", "asyncio", "anyio", "IPython", "anthropic", "httpx2", "prompt_toolkit", "rich", "sqlite3")
+    assert found.isdisjoint(heavy)
+    ours = [each for each in found if each.split(".")[0] in {"supervisor", "workers"}]
+    assert 10 < len(ours) <= 90, sorted(ours)
 
 
 def test_nothing_loads_the_anthropic_library_by_being_imported(watched: dict[str, Any]) -> None:

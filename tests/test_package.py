@@ -21,7 +21,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source.mkdir()
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
-    for name in ("supervisor", "workers"):
+    for name in ("strongroom", "supervisor", "workers"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     quiet = ["--no-deps", "--no-build-isolation", "--no-index", "--target", str(target), str(source)]
@@ -46,6 +46,7 @@ def run(installed: Path, code: str, *arguments: str, home: Path) -> "subprocess.
 
 def test_the_package_holds_its_data_files(installed: Path) -> None:
     for name in (
+        "strongroom/py.typed",
         "supervisor/py.typed",
         "workers/py.typed",
         "supervisor/agent/prompt.md",

@@ -10,7 +10,7 @@ import pytest
 
 from supervisor.acp import extensions, schema
 from supervisor.clients.connection import requests
-from supervisor.clients.repl.api import Agent, start
+from supervisor.clients.python.repl import Chat, start
 from supervisor.config.repositories import Names
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import SessionOpened
@@ -278,13 +278,13 @@ def test_an_agent_is_started_on_a_repository(daemon: DaemonProcess, repos: Repos
     assert start("offline", "librarian", **names) == ("ok", daemon.pid)
     with daemon.client() as client:
         found = client.request(extensions.STATUS_METHOD, {})["sessions"]
-    assert repos.context(environment="live") in [each["context"] for each in found if each["origin"] == "repl"]
+    assert repos.context(environment="live") in [each["context"] for each in found if each["origin"] == "python"]
     start("offline", "project")
 
 
 @pytest.mark.usefixtures("here")
 def test_an_agent_stays_in_its_repository(repos: Repos, capsys: pytest.CaptureFixture[str]) -> None:
-    with Agent("offline", "librarian", names=Names(GROUP, SECOND)) as agent:
+    with Chat("offline", "librarian", names=Names(GROUP, SECOND)) as agent:
         assert agent.chat("read guide.md") == "ok"
         assert agent.clear() == "ok"
         assert agent.chat("read ../phoenix/guide.md") == "ok"

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import pytest
 
+import strongroom
 from supervisor.acp import extensions
-from supervisor.clients import repl
-from supervisor.clients.connection.link_events import PermissionPrompt
-from supervisor.clients.repl.api import Agent
-from supervisor.clients.repl.dialogue import Printer, decide
+from supervisor.clients.python.dialogue import Dialogue
+from supervisor.clients.python.repl import Chat
+from supervisor.clients.python.typed_events import Question
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.facts import SessionOpened, TurnEnded
 from tests.daemon_process import DaemonProcess, scripted
@@ -36,8 +36,8 @@ def here(daemon: DaemonProcess, place: Path, monkeypatch: Patch) -> None:
 
 
 @pytest.fixture
-def agent() -> Iterator[Agent]:
-    with Agent("offline") as agent:
+def agent() -> Iterator[Chat]:
+    with Chat("offline") as agent:
         yield agent
 
 
@@ -59,17 +59,17 @@ def types(monkeypatch: Patch) -> Types:
 
 
 def test_without_an_agent_it_says_what_to_do() -> None:
-    for function in (lambda: repl.chat("hello"), repl.history, repl.clear):
+    for function in (lambda: strongroom.chat("hello"), strongroom.history, strongroom.clear):
         with pytest.raises(StrongroomError, match=r"call start\(\) first"):
             function()
 
 
 def test_the_day_of_one_agent(daemon: DaemonProcess, capsys: Output) -> None:
-    assert repl.start(model="offline") == ("ok", daemon.pid)
-    assert repl.chat("read a.txt") == "ok"
+    assert strongroom.start(model="offline") == ("ok", daemon.pid)
+    assert strongroom.chat("read a.txt") == "ok"
     assert capsys.readouterr().out == "[read_file a.txt]\nread_file a.txt:\nhello\n"
-    assert repl.chat("read ../x") == "ok"
-    *first, refused, _said = repl.history()
+    assert strongroom.chat("read ../x") == "ok"
+    *first, refused, _said = strongroom.history()
     assert first == [
         {"role": "user", "content": "read a.txt"},
         {"role": "tool", "name": "read_file", "input": {"path": "a.txt"}, "output": "hello\n"},
@@ -78,34 +78,34 @@ def test_the_day_of_one_agent(daemon: DaemonProcess, capsys: Output) -> None:
     ]
     assert (refused["name"], refused["error"]["kind"]) == ("read_file", "path_escape")
     assert "Path escape" in refused["error"]["message"]
-    assert repl.clear() == "ok"
-    assert repl.history() == []
-    assert repl.chat("hello") == "ok"
-    assert [each["role"] for each in repl.history()] == ["user", "assistant"]
-    assert repl.start(model="offline") == ("ok", daemon.pid)
-    assert repl.history() == []
+    assert strongroom.clear() == "ok"
+    assert strongroom.history() == []
+    assert strongroom.chat("hello") == "ok"
+    assert [each["role"] for each in strongroom.history()] == ["user", "assistant"]
+    assert strongroom.start(model="offline") == ("ok", daemon.pid)
+    assert strongroom.history() == []
 
 
 def test_it_works_on_the_root_that_is_named(place: Path) -> None:
-    with Agent("offline", profile="project", root="vault") as agent:
+    with Chat("offline", profile="project", root="vault") as agent:
         assert agent.chat("ls .") == "ok"
         assert "a.txt" in agent.history()[1]["output"]
 
 
 def test_an_agent_that_cannot_be_started_says_why() -> None:
     with pytest.raises(ConfigError, match="No model 'nope'"):
-        Agent("nope")
+        Chat("nope")
     with pytest.raises(ConfigError, match="does not exist"):
-        Agent("offline", root="nowhere")
+        Chat("offline", root="nowhere")
 
 
 def test_without_a_key_a_notice_tells_who_answers(capsys: Output) -> None:
-    with Agent() as agent:
+    with Chat() as agent:
         assert "NO LANGUAGE MODEL" in capsys.readouterr().out
         assert agent.chat("read a.txt") == "ok"
 
 
-def test_control_characters_of_a_model_cannot_reach_the_terminal(place: Path, agent: Agent, capsys: Output) -> None:
+def test_control_characters_of_a_model_cannot_reach_the_terminal(place: Path, agent: Chat, capsys: Output) -> None:
     (place / "vault" / "evil.txt").write_text("\x1b[2Jgone")
     assert agent.chat("read evil.txt") == "ok"
     assert "\x1b" not in capsys.readouterr().out
@@ -113,7 +113,7 @@ def test_control_characters_of_a_model_cannot_reach_the_terminal(place: Path, ag
 
 
 def test_a_model_that_fails_is_a_line_and_a_kind(place: Path, capsys: Output) -> None:
-    with Agent(scripted(place / "fails.jsonl", {"fault": "overloaded"}, {"text": "better"})) as agent:
+    with Chat(scripted(place / "fails.jsonl", {"fault": "overloaded"}, {"text": "better"})) as agent:
         assert agent.chat("go") == ("error", "overloaded")
         assert capsys.readouterr().out.startswith("error (overloaded): ")
         assert agent.chat("again") == "ok"
@@ -121,7 +121,7 @@ def test_a_model_that_fails_is_a_line_and_a_kind(place: Path, capsys: Output) ->
 
 
 def test_a_retried_answer_stands_once(place: Path, capsys: Output) -> None:
-    with Agent(scripted(place / "retried.jsonl", {"fault": "overloaded", "times": 2, "text": "at last"})) as agent:
+    with Chat(scripted(place / "retried.jsonl", {"fault": "overloaded", "times": 2, "text": "at last"})) as agent:
         assert agent.chat("go") == "ok"
         assert capsys.readouterr().out.count("(overloaded: ") == 2
         assert agent.history() == [{"role": "user", "content": "go"}, {"role": "assistant", "content": "at last"}]
@@ -132,7 +132,7 @@ ANSWERS: Any = [("y", True, ""), ("", False, ""), ("no", False, ""), ("too long"
 
 @pytest.mark.parametrize(("said", "written", "words"), ANSWERS)
 def test_a_person_at_a_terminal_decides(
-    place: Path, agent: Agent, types: Types, said: str, written: bool, words: str
+    place: Path, agent: Chat, types: Types, said: str, written: bool, words: str
 ) -> None:
     types(said)
     assert agent.chat("write new.txt: x") == "ok"
@@ -142,32 +142,29 @@ def test_a_person_at_a_terminal_decides(
 
 
 RULE: Final = {"stage": "effects", "effects": extensions.ProposedEffects(totals={"added": 1}), "covers": "the rule\x1b"}
-LONGER: Final[list[tuple[list[str], dict[str, Any], str, dict[str, Any]]]] = [
-    (["y"], RULE, "allow_once", {}),
-    (["s", "y"], RULE, "allow_once", {extensions.SCOPE: "session"}),
-    (["a", "yes"], RULE, "allow_once", {extensions.SCOPE: "always"}),
-    (["a", "n"], RULE, "reject_once", {}),
-    (["a"], RULE, "reject_once", {}),  # and then the end of the input
-    (["s"], {}, "reject_once", {extensions.REMARK: "s"}),
+LONGER: Final[list[tuple[list[str], dict[str, Any], strongroom.Approval]]] = [
+    (["y"], RULE, strongroom.Approval(True)),
+    (["s", "y"], RULE, strongroom.Approval(True, scope="session")),
+    (["a", "yes"], RULE, strongroom.Approval(True, scope="always")),
+    (["a", "n"], RULE, strongroom.Approval(False)),
+    (["a"], RULE, strongroom.Approval(False)),  # and then the end of the input
+    (["s"], {}, strongroom.Approval(False, remark="s")),
 ]
 
 
-@pytest.mark.parametrize(("said", "review", "option", "meta"), LONGER)
+@pytest.mark.parametrize(("said", "review", "answer"), LONGER)
 def test_a_rule_is_printed_before_it_is_made(
-    types: Types, capsys: Output, said: list[str], review: dict[str, Any], option: str, meta: dict[str, Any]
+    types: Types, capsys: Output, said: list[str], review: dict[str, Any], answer: strongroom.Approval
 ) -> None:
     types(*said)
-    question, answers = asked(tool="exec_shell", arguments='{"command": "touch", "args": ["a b"]}', **review)
-    Printer().take(question)
-    decide(question)
-    (given,) = answers
-    assert (given.outcome.option_id, given.meta or {}) == (option, meta)
+    question, _ = asked(tool="exec_shell", arguments='{"command": "touch", "args": ["a b"]}', **review)
+    assert Dialogue().decide(Question("s", "c", question.request)) == answer
     out = capsys.readouterr().out
     assert "exec_shell touch 'a b'\n" in out
     assert ("Would change 1 file" in out, "the rule\\x1b" in out) == (bool(review), bool(review) and said[0] in "sa")
 
 
-def test_with_nobody_to_ask_a_change_is_declined(place: Path, agent: Agent, capsys: Output) -> None:
+def test_with_nobody_to_ask_a_change_is_declined(place: Path, agent: Chat, capsys: Output) -> None:
     assert agent.chat("write new.txt: x") == "ok"
     assert "nobody can be asked here" in capsys.readouterr().out
     assert not (place / "vault" / "new.txt").exists()
@@ -186,13 +183,13 @@ def test_ctrl_c_cancels_the_turn(place: Path, monkeypatch: Patch) -> None:
         MessagesServer([{"sse": "", "then": "hang"}], on_request=interrupt) as server,
         DaemonProcess(home, place, ANTHROPIC_BASE_URL=server.url) as other,
     ):
-        with Agent("m") as agent:
+        with Chat("m") as agent:
             assert agent.pid == other.pid
             assert agent.chat("go") == ("error", "cancelled")
         assert [fact.status for fact in other.facts if isinstance(fact, TurnEnded)] == ["cancelled"]
 
 
-def test_a_daemon_that_died_is_followed_by_another(daemon: DaemonProcess, agent: Agent) -> None:
+def test_a_daemon_that_died_is_followed_by_another(daemon: DaemonProcess, agent: Chat) -> None:
     assert agent.chat("read a.txt") == "ok"
     before = agent.history()
     daemon.kill()
@@ -211,18 +208,20 @@ def test_a_turn_that_was_cut_off_goes_on_in_the_next_daemon(
     daemon: DaemonProcess, place: Path, monkeypatch: Patch
 ) -> None:
     asks: dict[str, Any] = {"calls": [call("write_file", path="x", content="x")]}
-    with Agent(scripted(place / "cut.jsonl", asks, {"text": "done"}, {"text": "next"})) as agent:
+    with Chat(scripted(place / "cut.jsonl", asks, {"text": "done"}, {"text": "next"})) as agent:
 
-        def die(_prompt: PermissionPrompt) -> None:
+        def die(_question: str) -> str:
             daemon.kill()
             daemon.wait()
             daemon.start()
+            return "y"
 
         with monkeypatch.context() as patch:
-            patch.setattr("supervisor.clients.repl.api.decide", die)
+            patch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+            patch.setattr("builtins.input", die)
             assert agent.chat("go") == ("error", "daemon_lost")
         assert agent.chat("and now?") == "ok"
         contents = [each["content"] for each in agent.history() if each["role"] != "tool"]
         assert contents == ["go", "done", "and now?", "next"]
-        sessions = [fact.origin for fact in daemon.sessions[agent.session] if isinstance(fact, SessionOpened)]
-        assert sessions == ["repl"]
+        sessions = [fact.origin for fact in daemon.sessions[agent.session.id] if isinstance(fact, SessionOpened)]
+        assert sessions == ["python"]
