@@ -37,4 +37,4 @@ def ask_cell(line: str, cell: str) -> None:
         raise ConfigError(f"Not an option: {wrong[0]}. Write NAME=VALUE; there are {', '.join(_NAMES)}.")
     if words or not repl.is_started():
         repl.start(**{name: value for name, _sign, value in words})
-    repl.chat(cell)
+    repl.chat(cell.strip())

@@ -73,22 +73,11 @@ class Dialogue:
         """Show a question and ask the person; where nobody can be asked, the answer is no."""
         review, reason = question.request, visible(question.reason)
         self._show(review)
-        if not _somebody_listens():
+        try:
+            return _asked(review, reason)
+        except _nobody():
             put(f"(declined: {reason}; nobody can be asked here)")
             return Approval(review.stage == "turn")  # which is no call, and goes on
-        said = "n"
-        scope: extensions.Scope | None = None
-        with suppress(EOFError, _no_input()):
-            longer = "/s/a" if review.covers else ""
-            said = _answer(f"{reason}. {_YES[review.stage]}? [y/N{longer}, or why not] ")
-            scope = _SCOPES.get(said.lower()) if review.covers else None
-            if scope is not None:
-                put(f"{_LONGER[scope]} {name(review.covers)}")
-                said = "n"
-                said = _answer("Apply these changes, and make this rule? [y/N] ")
-        if said.lower() in ("y", "yes"):
-            return Approval(True, scope=scope or "once")
-        return Approval(False, remark="" if said.lower() in ("", "n", "no") else said)
 
     def end_line(self) -> None:
         """End the line that was begun."""
@@ -117,15 +106,42 @@ def put(text: str, end: str = "\n") -> None:
     sys.stdout.flush()
 
 
+class NobodyListens(Exception):
+    """No person can be asked here."""
+
+
+def _asked(review: extensions.ApprovalRequest, reason: str) -> Approval:
+    """Return what the person answers; the end of the input is a no.
+
+    Raises:
+        Exception: one of `_nobody`: no person can be asked.
+    """
+    if not _somebody_listens():
+        raise NobodyListens
+    said = "n"
+    scope: extensions.Scope | None = None
+    with suppress(EOFError):
+        longer = "/s/a" if review.covers else ""
+        said = _answer(f"{reason}. {_YES[review.stage]}? [y/N{longer}, or why not] ")
+        scope = _SCOPES.get(said.lower()) if review.covers else None
+        if scope is not None:
+            put(f"{_LONGER[scope]} {name(review.covers)}")
+            said = "n"
+            said = _answer("Apply these changes, and make this rule? [y/N] ")
+    if said.lower() in ("y", "yes"):
+        return Approval(True, scope=scope or "once")
+    return Approval(False, remark="" if said.lower() in ("", "n", "no") else said)
+
+
 def _somebody_listens() -> bool:
-    """Say whether a person can be asked: at a terminal, or in a notebook, whose kernel has `input` of its own."""
+    """Say whether a person may be asked: at a terminal, or in a notebook, whose kernel has `input` of its own."""
     return "ipykernel.kernelapp" in sys.modules or (sys.stdin is not None and sys.stdin.isatty())
 
 
-def _no_input() -> type[Exception]:
-    """Return what a kernel raises whose front end cannot ask."""
-    found: type[Exception] = getattr(sys.modules.get("IPython.core.error"), "StdinNotImplementedError", EOFError)
-    return found
+def _nobody() -> tuple[type[Exception], ...]:
+    """Return what says that no person can be asked: also a kernel's word, whose front end has no way to."""
+    errors = sys.modules.get("IPython.core.error")
+    return (NobodyListens,) if errors is None else (NobodyListens, errors.StdinNotImplementedError)
 
 
 def _answer(prompt: str) -> str:

@@ -30,7 +30,7 @@ WRITE: Final = "write new.txt: x"
 def here(daemon: DaemonProcess, place: Path, monkeypatch: Patch) -> None:
     """Where the program runs."""
     monkeypatch.setenv("STRONGROOM_HOME", str(daemon.home))
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[4]))
+    monkeypatch.setenv("PYTHONPATH", str(CODE))
     monkeypatch.chdir(place)
     (place / "vault" / "new.txt").unlink(missing_ok=True)
 

@@ -1,7 +1,9 @@
 """The agent in a Python session: what the functions print, return and remember."""
 
+import json
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +22,7 @@ from tests.daemon_process import DaemonProcess, scripted
 from tests.messages_server import MessagesServer
 from tests.script_server import Recorded
 from tests.supervisor.clients.shared import asked
+from tests.supervisor.command import CODE
 from tests.supervisor.histories import call
 
 Output = pytest.CaptureFixture[str]
@@ -31,7 +34,7 @@ Types = Callable[..., None]
 def here(daemon: DaemonProcess, place: Path, monkeypatch: Patch) -> None:
     """Where the person stands."""
     monkeypatch.setenv("STRONGROOM_HOME", str(daemon.home))
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[4]))
+    monkeypatch.setenv("PYTHONPATH", str(CODE))
     monkeypatch.chdir(place)
 
 
@@ -225,3 +228,43 @@ def test_a_turn_that_was_cut_off_goes_on_in_the_next_daemon(
         assert contents == ["go", "done", "and now?", "next"]
         sessions = [fact.origin for fact in daemon.sessions[agent.session.id] if isinstance(fact, SessionOpened)]
         assert sessions == ["python"]
+
+
+# in IPython, whose cells run in an event loop ---------------------------------------------------------------------
+
+RUN: Final = """
+import json, sys
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell()
+for cell in json.load(sys.stdin):
+    print("#", flush=True)
+    shell.run_cell(cell)
+"""
+CELLS: Final = {
+    "%load_ext strongroom": "",
+    "%%strongroom model=offline\nread a.txt": "[read_file a.txt]\nread_file a.txt:\nhello\n",
+    "import strongroom; print(len(strongroom.history()))": "3\n",
+    "%%strongroom\nwrite b.txt: x": "nobody can be asked here",
+    "async with strongroom.connect() as client:\n    session = await client.open()\n"
+    "    print((await session.run('read a.txt')).status)": "ok\n",
+    "with strongroom.connect() as client:\n    print(client.open().run('read a.txt').status)": "ok\n",
+    "async def sync(): print(strongroom.chat('read a.txt'))\nawait sync()": "hello\nok\n",
+    "%%strongroom nonsense\nread a.txt": "Not an option: nonsense. Write NAME=VALUE",
+}
+"""Cells, with what each shows."""
+
+
+def test_cells_ask_the_agent_or_connect_in_either_way(daemon: DaemonProcess, place: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", RUN],
+        input=json.dumps(list(CELLS)),
+        env={"HOME": str(tmp_path), "STRONGROOM_HOME": str(daemon.home), "PYTHONPATH": str(CODE), "NO_COLOR": "1"},
+        cwd=place,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    shown = done.stdout.split("#\n")[1:]
+    assert len(shown) == len(CELLS)
+    assert [cell for cell, said in zip(CELLS, shown, strict=True) if CELLS[cell] not in said] == [], done.stdout
