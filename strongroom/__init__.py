@@ -24,7 +24,7 @@ from supervisor.clients.python.repl import chat, clear, history, start
 from supervisor.clients.python.typed_events import (
     AnswerPart,
     Approval,
-    Notice,
+    NoticeGiven,
     PlanChanged,
     Question,
     ThoughtPart,
@@ -50,7 +50,7 @@ __all__ = [
     "DaemonLost",
     "DaemonRefused",
     "Names",
-    "Notice",
+    "NoticeGiven",
     "PlanChanged",
     "PlanEntry",
     "Question",

@@ -13,7 +13,7 @@ from supervisor.acp import extensions
 from supervisor.clients.python.typed_events import (
     AnswerPart,
     Approval,
-    Notice,
+    NoticeGiven,
     Question,
     ToolEnded,
     ToolStarted,
@@ -54,7 +54,7 @@ class Dialogue:
     def take(self, event: TurnEvent) -> None:
         """Print what a person wants to see of an event."""
         match event:
-            case Notice(text=text, tone="notice"):
+            case NoticeGiven(text=text, tone="notice"):
                 self._note(f"({visible(text)})")
             case AnswerPart(text=text):
                 if event.message != self._message:
@@ -74,7 +74,7 @@ class Dialogue:
         review, reason = question.request, visible(question.reason)
         self._show(review)
         try:
-            return _asked(review, reason)
+            return _decision(review, reason)
         except _nobody():
             put(f"(declined: {reason}; nobody can be asked here)")
             return Approval(review.stage == "turn")  # which is no call, and goes on
@@ -110,7 +110,7 @@ class NobodyListens(Exception):
     """No person can be asked here."""
 
 
-def _asked(review: extensions.ApprovalRequest, reason: str) -> Approval:
+def _decision(review: extensions.ApprovalRequest, reason: str) -> Approval:
     """Return what the person answers; the end of the input is a no.
 
     Raises:

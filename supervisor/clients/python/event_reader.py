@@ -14,7 +14,7 @@ from supervisor.clients.console.call_updates import fill
 from supervisor.clients.console.shown import ShownCall
 from supervisor.clients.python.typed_events import (
     AnswerPart,
-    Notice,
+    NoticeGiven,
     PlanChanged,
     ThoughtPart,
     ToolEnded,
@@ -48,7 +48,7 @@ class EventReader:
         told: list[TurnEvent] = []
         match event:
             case extensions.TurnState(retry=why) if why:
-                told.append(Notice(why))
+                told.append(NoticeGiven(why))
             case schema.SessionUpdate(update=schema.AgentMessageChunk() as chunk):
                 told.append(AnswerPart(chunk.content.text, chunk.message_id or ""))
             case schema.SessionUpdate(update=schema.AgentThoughtChunk() as chunk):
@@ -119,11 +119,11 @@ def _arguments(call: ShownCall) -> Any:
     return decoded_arguments(call.edited if call.edited is not None else call.arguments)
 
 
-def _thought(text: str, message: str) -> Notice | ThoughtPart:
+def _thought(text: str, message: str) -> NoticeGiven | ThoughtPart:
     match requests.said_besides(message):
         case "":
             return ThoughtPart(text, message)
         case "end":
-            return Notice(requests.unwrapped(text), "error")
+            return NoticeGiven(requests.unwrapped(text), "error")
         case _:
-            return Notice(requests.unwrapped(text))
+            return NoticeGiven(requests.unwrapped(text))

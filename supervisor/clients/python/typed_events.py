@@ -30,7 +30,7 @@ class ThoughtPart(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-class Notice(msgspec.Struct, frozen=True):
+class NoticeGiven(msgspec.Struct, frozen=True):
     """A sentence of Strongroom's own, such as that the model is asked again."""
 
     text: str
@@ -160,7 +160,7 @@ class TurnResult(msgspec.Struct, frozen=True):
     currency: str = ""
 
 
-TurnEvent = AnswerPart | ThoughtPart | Notice | ToolStarted | ToolEnded | PlanChanged | Question | TurnResult
+TurnEvent = AnswerPart | ThoughtPart | NoticeGiven | ToolStarted | ToolEnded | PlanChanged | Question | TurnResult
 
 
 class TurnFailed(StrongroomError):

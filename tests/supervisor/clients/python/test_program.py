@@ -14,7 +14,7 @@ import pytest
 import trio
 
 import strongroom
-from strongroom import AnswerPart, Approval, Notice, Question, ToolEnded, ToolStarted, TurnResult
+from strongroom import AnswerPart, Approval, NoticeGiven, Question, ToolEnded, ToolStarted, TurnResult
 from supervisor.journal.facts import CallEnded, TurnEnded
 from tests.daemon_process import DaemonProcess, scripted
 from tests.supervisor.command import CODE
@@ -276,7 +276,7 @@ def test_a_turn_that_fails_is_an_error_of_its_kind(place: Path) -> None:
     model = scripted(place / "fails.jsonl", {"fault": "overloaded", "times": 1, "text": "a"}, {"fault": "overloaded"})
     with strongroom.connect(model=model) as client, client.open(root="vault") as session:
         notice, *_, result = session.ask("go")
-        assert isinstance(notice, Notice)
+        assert isinstance(notice, NoticeGiven)
         assert notice.text.startswith("overloaded: ")
         assert isinstance(result, TurnResult)
         assert result.usage is not None
