@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from supervisor.acp import extensions, jsonrpc, schema
+from supervisor.acp import extensions, schema
 from supervisor.acp.jsonrpc import LineBuffer, TooLong
 from supervisor.clients.connection import requests
 from supervisor.clients.connection.link import Link, decoded
@@ -23,7 +23,7 @@ from supervisor.clients.connection.start import connect_or_private
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
 from supervisor.display.escape import json_line
-from supervisor.errors import ConfigError
+from supervisor.errors import ConfigError, DaemonRefused
 
 LINE_LIMIT: Final = 64 * 2**20
 """Bytes of one line of standard input."""
@@ -31,10 +31,6 @@ LINE_LIMIT: Final = 64 * 2**20
 _UNSEEN: Final = "--approve allows what a rehearsal has shown, and this cannot be rehearsed."
 _STDIN: Final = 0
 _CHUNK: Final = 2**16
-_ENVELOPE: Final = 1024
-"""Bytes that a request has beside its parameters, and more."""
-_ESCAPED: Final = 6
-"""Bytes that one byte of text may become within a JSON string."""
 
 
 Answer = dict[str, msgspec.Raw]
@@ -89,12 +85,13 @@ def _call(link: Link, session: str, tool: str, arguments: str) -> Answer:
         DaemonLost: the daemon has gone; the call may have had its effect or not.
     """
     params = extensions.CallParams(session_id=session, tool=tool, arguments=arguments)
-    if len(arguments) * _ESCAPED > jsonrpc.LINE_LIMIT - _ENVELOPE:
-        size = len(msgspec.json.encode(params))
-        if size > jsonrpc.LINE_LIMIT - _ENVELOPE:
-            message = f"The call has {size} bytes; at most {jsonrpc.LINE_LIMIT} can be sent. Send less."
-            return _failed("too_large", message, size=size)
-    return decoded(bytes(link.request(extensions.CALL_METHOD, params, extensions.CallResult).answer), Answer)
+    try:
+        result = link.request(extensions.CALL_METHOD, params, extensions.CallResult)
+    except DaemonRefused as error:
+        if error.kind != "too_large":
+            raise
+        return _failed(error.kind, str(error))
+    return decoded(bytes(result.answer), Answer)
 
 
 def approve_shown(event: LinkEvent) -> None:

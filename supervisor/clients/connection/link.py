@@ -112,7 +112,10 @@ class Link:
         return decoded(self.submit(method, params).result(), result)
 
     def submit(self, method: str, params: Any) -> "Future[bytes]":
-        """Send a request; the future gets the result's JSON, for `decoded`, or fails as `request` does."""
+        """Send a request; the future gets the result's JSON, for `decoded`, or fails as `request` does.
+
+        One that is too long fails here: the daemon would skip it, and could not say which it was.
+        """
         future: Future[bytes] = Future()
         with self._state:
             self._number += 1
@@ -121,7 +124,12 @@ class Link:
                 future.set_exception(self._refused or DaemonLost(self._ended))
                 return future
             self._waiting[number] = future
-        self._send(jsonrpc.request(number, method, params))
+        line = jsonrpc.request(number, method, params)
+        if len(line) > jsonrpc.LINE_LIMIT:
+            text = f"The request has {len(line)} bytes; at most {jsonrpc.LINE_LIMIT} can be sent. Send less."
+            self._settle(jsonrpc.Response(number, None, jsonrpc.fault(jsonrpc.INVALID_PARAMS, text, "too_large")))
+        else:
+            self._send(line)
         return future
 
     def notify(self, method: str, params: Any) -> None:

@@ -354,3 +354,11 @@ def test_the_programs_of_the_manual_run_as_they_stand(daemon: DaemonProcess, tmp
     assert (tmp_path / "notes/vault/shopping.md").read_text() == "sixteen sacks of compost"
     assert "ToolEnded(" in said
     assert said.count("sixteen sacks of compost\n") > 2
+
+
+def test_a_prompt_that_is_too_long_to_be_sent_is_refused() -> None:
+    with strongroom.connect(model="offline") as client, client.open(root="vault") as session:
+        with pytest.raises(strongroom.DaemonRefused, match="Send less") as refused:
+            session.run("read a.txt" * 2**21)
+        assert refused.value.kind == "too_large"
+        assert session.run("read a.txt").status == "ok"
