@@ -5,6 +5,7 @@ import inspect
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -227,6 +228,7 @@ def test_a_task_that_is_cancelled_cancels_its_turn(daemon: DaemonProcess) -> Non
     trio.run(with_trio)
     ended = [fact for fact in daemon.facts[before:] if isinstance(fact, TurnEnded)]
     assert [fact.status for fact in ended] == ["cancelled", "cancelled"]
+    assert "strongroom link" not in [thread.name for thread in threading.enumerate()], "each has closed its connection"
 
 
 def test_ctrl_c_in_a_loop_cancels_its_turn_which_can_be_followed_to_its_end() -> None:
