@@ -41,7 +41,7 @@ def run(tests: list[str], options: list[str], line: Line | None = None) -> tuple
     """Return which tests fail in a copy of the tree; one without a name where they never end."""
     with tempfile.TemporaryDirectory(prefix="strongroom-locks-") as folder:
         copy = Path(folder) / "tree"
-        for each in ("supervisor", "workers", "tests"):
+        for each in ("strongroom", "supervisor", "workers", "tests"):
             shutil.copytree(TREE / each, copy / each, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(TREE / "pyproject.toml", copy)
         if line:

@@ -16,6 +16,8 @@ import trio
 
 import strongroom
 from strongroom import AnswerPart, Approval, NoticeGiven, Question, ToolEnded, ToolStarted, TurnResult
+from supervisor.clients.connection.stop import stop
+from supervisor.config.settings import load_home
 from supervisor.journal.facts import CallEnded, TurnEnded
 from tests.daemon_process import DaemonProcess, scripted
 from tests.supervisor.command import CODE
@@ -364,3 +366,17 @@ def test_a_prompt_that_is_too_long_to_be_sent_is_refused() -> None:
             session.run("read a.txt" * 2**21)
         assert refused.value.kind == "too_large"
         assert session.run("read a.txt").status == "ok"
+
+
+def test_a_daemon_of_the_home_that_is_named_is_started(tmp_path: Path, daemon: DaemonProcess) -> None:
+    (tmp_path / "root").mkdir()
+    home = tmp_path / "own"
+    try:
+        with strongroom.connect(home=home, model="offline") as client:
+            assert client.pid() != daemon.pid
+            assert client.open(root=tmp_path / "root").run("write a.md: x").status == "ok"
+        with strongroom.connect(home=home) as client:
+            assert [each.title for each in client.sessions()] == ["write a.md: x"]
+    finally:
+        stop(load_home(str(home)))
+    assert (tmp_path / "root" / "a.md").exists()
