@@ -136,17 +136,18 @@ def daemon(
 
         click.echo(reload(), err=True)
         return 0
+    if stops:
+        from supervisor.clients.connection.stop import stop
+        from supervisor.config.settings import load
+
+        pid = stop(load(read=False))  # also where the configuration has a mistake by now
+        click.echo("no daemon runs" if pid is None else f"the daemon (pid {pid}) has ended", err=True)
+        return 0
     here = settings()
     if print_unit:
         from supervisor.daemon.process.systemd_unit import unit
 
         put(unit(here, _executable()).rstrip("\n"))
-        return 0
-    if stops:
-        from supervisor.clients.connection.stop import stop
-
-        pid = stop(here)
-        click.echo("no daemon runs" if pid is None else f"the daemon (pid {pid}) has ended", err=True)
         return 0
     from pathlib import Path
 

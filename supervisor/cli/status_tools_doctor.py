@@ -36,8 +36,9 @@ def status(as_json: bool, watch: bool) -> int:
     if as_json and watch:
         raise click.UsageError("Use --json or --watch, not both.")
     from supervisor.clients import status as program
+    from supervisor.config.settings import load
 
-    here = settings()
+    here = load(read=False)  # the daemon says what is wrong with the configuration
     if watch:
         from supervisor.clients.status_screen import watch as screen
 

@@ -318,6 +318,7 @@ def test_f194_a_changed_configuration_is_read_again_and_a_broken_one_refused(dae
             assert problem in client.status()["configProblem"]
         command = ForkedStrongroom(daemon.home, root)
         command.run("daemon", "--reload").assert_refused(problem, f"What the daemon (pid {daemon.pid}) has read before")
+        assert "Configuration problem" in command.run("status").out
         daemon.configure("")
         assert f"the daemon (pid {daemon.pid}) has read" in command.run("daemon", "--reload").err
         assert "configProblem" not in client.status()
