@@ -261,7 +261,12 @@ def fork_daemons() -> None:
     """Let the clients of this process fork the daemons that they start."""
     from supervisor.clients.connection import spawn as spawning
 
-    def spawn(arguments: Sequence[str], descriptors: tuple[int, ...], errors: int | None) -> _Child:
+    def spawn(
+        arguments: Sequence[str],
+        descriptors: tuple[int, ...],
+        errors: int | None,
+        variables: Sequence[tuple[str, str]] = (),
+    ) -> _Child:
         reader, writer = os.pipe()
         if pid := os.fork():
             os.close(reader)
@@ -270,6 +275,7 @@ def fork_daemons() -> None:
         try:
             os.close(writer)
             _as_if_new(descriptors, errors, reader)
+            os.environ.update(variables)
             command = list(spawning._command())
             module, *words = command[command.index("-m") + 1 :] if "-m" in command else ["supervisor.daemon"]
             sys.argv = [module, *words, *arguments]

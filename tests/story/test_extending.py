@@ -118,9 +118,10 @@ with open_journal(load().journal) as journal:
 CHECK_FOLDS: Final = """
 from tests.supervisor.journal import test_facts
 
+of_fold = test_facts.test_a_fold_handles_or_ignores_each_fact.__wrapped__
 for fold in test_facts.FOLDS:
     try:
-        test_facts.test_a_fold_handles_or_ignores_each_fact(fold)
+        of_fold(fold)
     except AssertionError as error:
         print(error)
 """

@@ -45,6 +45,12 @@ def bodies(server: MessagesServer) -> list[Any]:
     return [request.body for request in server.requests if request.method == "POST"]
 
 
+def texts(body: Any) -> list[str]:
+    """Return what each block of a request says."""
+    blocks = (block for message in body["messages"] for block in message["content"])
+    return [str(block.get("text") or block.get("content") or block["input"]) for block in blocks]
+
+
 def state(client: Lines, session: str) -> str:
     found = [each["state"] for each in client.status()["sessions"] if each["sessionId"] == session]
     return str(found[0]) if found else "closed"
@@ -238,7 +244,9 @@ def test_a_switched_turn_goes_on_after_kill_9_where_it_was_and_nothing_is_paid_t
         with daemon:
             wait_until(lambda: daemon.facts_of(session, TurnEnded))
         assert [body["max_tokens"] for body in bodies(other)] == [1234] * 3
-        assert bodies(other)[1] == bodies(other)[2]
+        before, after = (texts(body) for body in bodies(other)[1:])
+        assert after[: len(before)] == before
+        assert [each[:5] for each in after[len(before) :]] == ["All d", "(The "]  # what was read, and that it goes on
         assert len(server.requests) == 1
     assert (root / "log.txt").read_text() == "one|two"
     assert [fact.answer for fact in daemon.facts_of(session, TurnEnded)] == ["Done."]
