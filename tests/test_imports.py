@@ -86,6 +86,8 @@ LIBRARIES: Final[dict[str, set[str]]] = {
     "supervisor.reports.markdown_html": {"markdown_it"},
     "supervisor.clients.console": {"msgspec", "prompt_toolkit", "rich"},
     "supervisor.clients.python.waits": {"trio"},
+    "supervisor.clients.tui.start_tui": set(),
+    "supervisor.clients.tui": {"rich", "textual"},
     "supervisor.clients": {"msgspec"},
     "supervisor.acp": {"msgspec"},
     "supervisor": {"msgspec", "outcome", "trio"},

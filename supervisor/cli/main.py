@@ -30,6 +30,7 @@ _MODULES: Final = (
     "prompt",
     "sessions_prune",
     "status_tools_doctor",
+    "tui",
     "undo_rules",
 )
 """Named as their commands are: the one that is run is imported, and all of them for `--help`."""

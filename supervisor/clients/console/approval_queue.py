@@ -36,8 +36,6 @@ _FRAME: Final = 4
 """Columns of the box that are not its text's."""
 _LONG: Final = 10
 """Lines from which on it is said how many there are."""
-_BESIDES: Final = 6
-"""Rows that the frame of the box, and what is around it, take of a screen."""
 _LEAST: Final = 6
 _BRIEF: Final = 3
 """Rows of a text that a difference shows, until it is edited."""
@@ -99,7 +97,8 @@ class ApprovalQueue:
     Args:
         line: has the keyboard as long as something stands in it.
         fields: for the first question's texts.
-        size: tells the columns in which the box is, its frame included, and the rows of the screen.
+        size: tells the columns in which the box is, its frame included, and rows of which it may have half.
+        page_rows: tells how many rows a page of what a question is about may have, beside a box of so many rows.
         go_to: sends the keys to "line", "review", "confirm", "rule" or "reason", and draws; `drawn` says how that went.
         pages: gives what a question is about, to be shown page by page; None for nothing. The text is what the box
             has no room for.
@@ -112,6 +111,7 @@ class ApprovalQueue:
         line: Line,
         fields: Fields,
         size: Callable[[], ScreenSize],
+        page_rows: Callable[[int], int],
         go_to: Callable[[str], None],
         pages: Callable[[PermissionPrompt, str], ProposalPages | None],
         clock: Callable[[], float] = time.monotonic,
@@ -122,6 +122,7 @@ class ApprovalQueue:
         """Why the text cannot run so, or not yet."""
         self._line = line
         self._size = size
+        self._page_rows = page_rows
         self._mode = "line"
         self._send_keys = go_to
         self._pages_of = pages
@@ -140,6 +141,8 @@ class ApprovalQueue:
         self._wants_yes = ""
         self._engaged = False
         """Whether the person edits the box."""
+        self._unread = ""
+        """What the box has no room for."""
         self._early = ""
         """A "y" that came too early: the first letter of a line, or nothing."""
 
@@ -169,9 +172,9 @@ class ApprovalQueue:
 
     # --- keys -----------------------------------------------------------------------------------------------------
 
-    def pressed(self) -> None:
-        """Take note of a key before it does anything."""
-        now = self._clock()
+    def pressed(self, at: float | None = None) -> None:
+        """Take note of a key before it does anything; `at`: when it was read, if that is not now."""
+        now = self._clock() if at is None else at
         self._guard.pressed(now)
         self._ready = False
         if self._mode == "line":
@@ -311,6 +314,12 @@ class ApprovalQueue:
         self._ready = False
         self._send_keys(self._mode)
 
+    def reshape(self) -> None:
+        """Show what is asked about anew, on a screen of another size."""
+        if self._form is not None:
+            self._show_pages(self._questions[0])
+            self.read_anew()
+
     # --- texts ----------------------------------------------------------------------------------------------------
 
     def title(self, columns: int) -> str:
@@ -445,17 +454,21 @@ class ApprovalQueue:
         self._wants_yes = typed_yes(question.request, question.params.tool_call.kind)
         first_seen = question.request.stage in ("call", "direct")
         unread = first_seen and (self._form.is_escaped or not self._fits(self._form.text))
-        self._pages = self._pages_of(question, self._form.to_read if unread else "")
         self._engaged, self._early, self._has_room = False, "", True
-        if self._pages is not None:
-            box = min(self._needed(self._form.text), self.rows)
-            self._pages.first(max(_LEAST, self._size().rows - _BESIDES - box))
+        self._unread = self._form.to_read if unread else ""
+        self._show_pages(question)
         self._fill()
         self._engaged = False
         self.read_anew()
         if not self._beats:
             self._beat()
         self.line_changed()
+
+    def _show_pages(self, question: PermissionPrompt) -> None:
+        assert self._form is not None
+        self._pages = self._pages_of(question, self._unread)
+        if self._pages is not None:
+            self._pages.first(max(_LEAST, self._page_rows(min(self._needed(self._form.text), self.rows))))
 
     def _fill(self) -> None:
         assert self._form is not None

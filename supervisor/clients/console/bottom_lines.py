@@ -42,6 +42,8 @@ from supervisor.display.themes import TONES, ToneTable
 
 _BELOW: Final = 6
 """Rows that the unfinished part of an answer leaves to the rest."""
+_BESIDES: Final = 6
+"""Rows that the frame of the box, and what is around it, take of a screen."""
 _OUTPUT_ROWS: Final = 8
 _QUEUED: Final = 3
 """Rows of the lines that wait."""
@@ -178,6 +180,11 @@ class Drawn:
     def searches(self) -> bool:
         """Return whether keys go to a search in what was typed before."""
         return self.layout.is_searching
+
+
+def page_rows(box: int) -> int:
+    """Return how many rows a page of what a question is about may have, beside a box of so many rows."""
+    return size().rows - _BESIDES - box
 
 
 def _columns() -> int:

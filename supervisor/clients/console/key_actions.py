@@ -30,7 +30,7 @@ from supervisor.clients.console.waiting_lines import WaitingLines
 _WORKING: Final = ("Thinking", "Executing", "Finalizing")
 
 
-class Face(Protocol):
+class KeyScreen(Protocol):
     """The screen, as far as lines and keys change it."""
 
     def mode(self) -> str:
@@ -68,7 +68,7 @@ class KeyActions:
         approvals: ApprovalQueue,
         status: TurnStatus,
         attention: Attention,
-        face: Face,
+        face: KeyScreen,
     ) -> None:
         self.leaving = False
         """Whether the next Ctrl-C leaves."""

@@ -25,7 +25,7 @@ from supervisor.clients.console.application import BottomLines, TerminalInput, T
 from supervisor.clients.console.approval_fields import edited_texts
 from supervisor.clients.console.approval_queue import ApprovalQueue, Fields
 from supervisor.clients.console.attention import Attention
-from supervisor.clients.console.bottom_lines import Drawn, style_of, unfinished
+from supervisor.clients.console.bottom_lines import Drawn, page_rows, style_of, unfinished
 from supervisor.clients.console.choice_list import Choice
 from supervisor.clients.console.daemon_link import Connecting, in_thread
 from supervisor.clients.console.external_editor import edited, editor_of, opened
@@ -77,7 +77,7 @@ class Terminal:
         self._picker = Picker(self._pick_keys)
         begun = LineOrSearch(self._line, self._is_searching)
         boxes = edited_texts(lambda: self._approvals)
-        self._approvals = ApprovalQueue(begun, Fields(*boxes), size, self._go_to, self._propose)
+        self._approvals = ApprovalQueue(begun, Fields(*boxes), size, page_rows, self._go_to, self._propose)
         shown = self._line, self._finder, self._picker, self._approvals, boxes, self._status, self._unfinished
         self._drawn = Drawn(*shown, lambda: self._actions.leaving)
         output = TerminalOutput()

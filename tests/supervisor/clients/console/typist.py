@@ -11,6 +11,7 @@ from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.clients.console.application import size
 from supervisor.clients.console.approval_fields import edited_texts
 from supervisor.clients.console.approval_queue import ApprovalQueue, Fields
+from supervisor.clients.console.bottom_lines import page_rows
 from supervisor.clients.console.proposal_pages import ProposalPages
 
 PROTECTED: Final = extensions.ProposedEffects([extensions.ChangedName(".git/config", "modified", protected="git")])
@@ -41,7 +42,9 @@ class Typist:
         self._numbers = itertools.count(1)
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         fields = Fields(*edited_texts(lambda: self.queue))
-        self.queue = ApprovalQueue(self, fields, size, self._go_to, self._pages, lambda: self.now, self._later)
+        self.queue = ApprovalQueue(
+            self, fields, size, page_rows, self._go_to, self._pages, lambda: self.now, self._later
+        )
 
         self._acts: dict[str, Callable[[], object]] = {
             "Enter": self.queue.enter,

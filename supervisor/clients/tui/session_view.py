@@ -1,0 +1,401 @@
+"""One session on the full screen: its history, the question or the live output, the line, and the bar.
+
+Rule: a session that is not looked at goes on all the same; its question can be read from when it is looked at. What was
+drawn is told to the queue of questions after each drawing, and no key answers what is not there in whole.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from textual.app import ComposeResult
+from textual.containers import Container, Vertical
+from textual.content import Content
+from textual.css.query import NoMatches
+from textual.errors import NoWidget
+from textual.widget import Widget
+
+from supervisor.clients.connection.link_events import PermissionPrompt
+from supervisor.clients.console import status_bar
+from supervisor.clients.console.approval_queue import ApprovalQueue, Fields
+from supervisor.clients.console.attention import Attention
+from supervisor.clients.console.daemon_link import Connecting
+from supervisor.clients.console.key_actions import KeyActions
+from supervisor.clients.console.markdown_stream import MarkdownRenderer
+from supervisor.clients.console.offers import Offer, offered
+from supervisor.clients.console.options import ConsoleOptions
+from supervisor.clients.console.proposal_pages import ProposalPages
+from supervisor.clients.console.session_controller import SessionController
+from supervisor.clients.console.session_state import RUNNING
+from supervisor.clients.console.shown import Item, Note, ShownProposal
+from supervisor.clients.console.styled_text import summary
+from supervisor.clients.console.turn_status import TurnStatus
+from supervisor.clients.tui.history_view import HistoryView
+from supervisor.clients.tui.middle_layout import MiddleLayout, ScreenSpace, divided
+from supervisor.clients.tui.prompt_area import PromptArea
+from supervisor.clients.tui.question_pane import Confirmation, EditedLine, QuestionBox
+from supervisor.clients.tui.rows_view import RowsView
+from supervisor.config.settings import Settings
+from supervisor.display.escape import visible
+from supervisor.display.fragments import Fragments
+
+_QUEUED: Final = 3
+"""Rows of the lines that wait."""
+_LIVE: Final = 16_000
+"""Characters of live output that are looked at."""
+_HALF: Final = 2
+
+
+class ViewScreen:
+    """What the session shows, and its keys change, on the view of it."""
+
+    def __init__(self, view: "SessionView") -> None:
+        self._view = view
+
+    def mode(self) -> str:
+        """Return what the keys go to."""
+        return self._view.mode
+
+    def show(self, item: Item) -> None:
+        """Show something, below everything shown before."""
+        if isinstance(item, ShownProposal):
+            self._view.propose(item)
+        else:
+            self._view.history.add(item)
+
+    def draw(self) -> None:
+        """Draw everything again, soon."""
+        self._view.draw()
+
+    def is_open(self) -> bool:
+        """Return whether the person has not left yet."""
+        return self._view.is_attached
+
+    def exit(self) -> None:
+        """Go."""
+        self._view.left(self._view)
+
+    def refresh(self) -> None:
+        """Note that the controller's view has changed."""
+        self._view.actions.refresh()
+
+    def request_approval(self, question: PermissionPrompt) -> None:
+        """Let the person decide, after the questions that wait."""
+        self._view.actions.request_approval(question)
+
+    def withdraw_approval(self, question: PermissionPrompt | None) -> None:
+        """Forget a question; None: all of them."""
+        self._view.approvals.withdraw_approval(question)
+
+    def turn_ended(self, *, ok: bool) -> None:
+        """Note that a turn goes no further."""
+        self._view.actions.turn_ended(ok=ok)
+
+    def drop_unfinished(self) -> int:
+        """Forget what there is of the answer; none of it is on the screen for good."""
+        self._view.history.drop_unfinished()
+        return 0
+
+    def clear(self) -> None:
+        """Begin on an empty screen."""
+        self._view.history.empty()
+
+    def width(self) -> int:
+        """Return the columns there are."""
+        return max(20, self._view.history.size.width - 2)
+
+
+class SessionView(Vertical):
+    """A session, as long as it is open here.
+
+    Args:
+        settings: of this home.
+        options: say which session.
+        connecting: the connection.
+        markdown: gives what renders answers.
+        attention: the window.
+        left: is told when the person leaves.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        options: ConsoleOptions,
+        connecting: Connecting,
+        markdown: Callable[[], MarkdownRenderer],
+        attention: Attention,
+        left: Callable[["SessionView"], None],
+    ) -> None:
+        super().__init__()
+        self.left = left
+        self.mode = "line"
+        """What the keys go to."""
+        face = ViewScreen(self)
+        self.controller = SessionController(settings, options, connecting, face)
+        self.history = HistoryView(markdown)
+        self.status = TurnStatus(self.controller, self.draw)
+        keys = {"enter": self._send, "escape": self._interrupt, "ctrl+d": self._leave}
+        self.prompt = PromptArea(settings.home / "console-history", self._typed, keys, self._offers)
+        self._box = QuestionBox(self._queue_of, self._enter, self._escape)
+        self._reason = EditedLine("reason", "why? Enter rejects, Escape gives no reason", self._enter, self._escape)
+        self._rule = EditedLine("rule", "the rule; Enter shows what it covers", self._enter, self._escape)
+        self._confirmation = Confirmation(self._queue_of, self._escape)
+        self._page, self._live = RowsView(id="page"), RowsView(id="live")
+        self._middle = Container(self._box, self._page, id="middle")
+        self._told, self._queue, self._bar = RowsView(id="told"), RowsView(id="queued"), RowsView(id="bar")
+        self._offered = RowsView(id="offered")
+        fields = Fields(self._box, self._reason, self._rule)
+        self.approvals = ApprovalQueue(
+            self.prompt, fields, self._box_space, lambda _: self._layout().page.rows - 2, self._go_to, self._pages
+        )
+        self.actions = KeyActions(self.controller, self.prompt.lines, self.approvals, self.status, attention, face)
+        self._proposal: list[Fragments] = []
+        self._is_drawing = False
+
+    def compose(self) -> ComposeResult:
+        """Yield what stands one above the other."""
+        yield self.history
+        yield self._middle
+        yield self._live
+        yield self._confirmation
+        yield self._reason
+        yield self._rule
+        yield self._told
+        yield self._queue
+        yield self._offered
+        yield self.prompt
+        yield self._bar
+
+    async def on_mount(self) -> None:
+        """Open the session."""
+        self.actions.start(self.controller.open())
+        self.draw()
+        await self.prompt.remember_all()
+
+    def on_unmount(self) -> None:
+        """Leave the session; what runs in it goes on."""
+        self.actions.stop()
+        self.controller.close()
+
+    # --- what keys go to ------------------------------------------------------------------------------------------
+
+    def _go_to(self, mode: str) -> None:
+        self.mode = mode
+        self.draw()
+
+    def _typed(self) -> None:
+        self.actions.typed()
+        self.draw()
+
+    def _queue_of(self) -> ApprovalQueue:
+        return self.approvals
+
+    def _send(self) -> bool:
+        self.actions.enter()
+        return True
+
+    def _interrupt(self) -> bool:
+        useful = self.actions.escapes()
+        if useful:
+            self.actions.escape()
+        return useful
+
+    def _leave(self) -> bool:
+        empty = not self.prompt.text
+        if empty:
+            self.actions.leave()
+        return empty
+
+    def _enter(self) -> None:
+        self.actions.enter()
+
+    def _escape(self) -> None:
+        self.actions.escape()
+
+    def _offers(self, before: str, wanted: bool) -> Sequence[Offer]:
+        if not wanted and (" " in before or "\n" in before):
+            return ()
+        return list(offered(self.controller, before, wanted=wanted))
+
+    @property
+    def keyboard(self) -> Widget:
+        """The widget that has the keys in this mode."""
+        places: dict[str, Widget] = {
+            "review": self._box,
+            "confirm": self._confirmation,
+            "reason": self._reason,
+            "rule": self._rule,
+        }
+        return places.get(self.mode, self.prompt)
+
+    # --- questions ------------------------------------------------------------------------------------------------
+
+    def _layout(self, box_rows: int | None = None) -> MiddleLayout:
+        return divided(ScreenSpace(self.size.width or 80, self.size.height or 24), box_rows)
+
+    def _box_space(self) -> ScreenSpace:
+        box = self._layout().box
+        return ScreenSpace(box.columns, _HALF * (box.rows - 2))
+
+    def _pages(self, question: PermissionPrompt, text: str) -> ProposalPages:
+        call = question.params.tool_call.tool_call_id
+        self._proposal = []
+        columns = self._layout().page.columns - 1
+        return ProposalPages(
+            question.request, self.controller.state.output_of(call), columns, self.propose, text=text, call=call
+        )
+
+    def propose(self, page: Item) -> None:
+        """Show a page of what a question is about."""
+        if isinstance(page, ShownProposal):
+            self._proposal = [*page.lines]
+            self._page.put(self._proposal, self._layout().page.columns - 1)
+            self.draw()
+
+    def turn_page(self, *, forward: bool) -> bool:
+        """Scroll what a question is about, or turn its page; return whether there is a question."""
+        if not self.approvals.waits:
+            return False
+        if forward and self._page.scroll_y < self._page.max_scroll_y:
+            self._page.scroll_page_down(animate=False)
+        elif not forward and self._page.scroll_y > 0:
+            self._page.scroll_page_up(animate=False)
+        else:
+            self.approvals.turn(forward=forward)
+        return True
+
+    def unfold(self) -> None:
+        """Show all of what is asked about, or of what the model thought or did last."""
+        if not self.approvals.expand():
+            self.history.unfold_newest()
+
+    def is_shown(self) -> bool:
+        """Return whether this session is the one that is looked at."""
+        return self.display and self.is_attached and self.screen.is_current
+
+    def appeared(self) -> None:
+        """Take note that it is looked at from now on."""
+        if self.approvals.waits:
+            self.approvals.read_anew()
+        self.actions.refresh()
+
+    def on_resize(self) -> None:
+        """Divide the screen anew; what is asked about is shown from its beginning again."""
+        self.approvals.reshape()
+        self.draw()
+
+    # --- drawing --------------------------------------------------------------------------------------------------
+
+    def draw(self) -> None:
+        """Draw everything but the history again, soon."""
+        if not self._is_drawing and self.is_attached:
+            self._is_drawing = True
+            self.call_later(self._draw)
+
+    def _draw(self) -> None:
+        self._is_drawing = False
+        if not self.is_attached or not self.size.width:
+            return
+        columns = self.size.width
+        asked = self.approvals.waits
+        self._draw_question(asked, columns)
+        self._draw_live(asked)
+        progress = self.status.progress(columns - 2)
+        _put(self._told, [progress] if progress and not asked else [], columns)
+        queued = status_bar.queued(self.prompt.lines.ahead, columns - 2, 1 if asked else _QUEUED)
+        _put(self._queue, _lines(queued), columns)
+        _put(self._offered, self.prompt.offered() if self.mode == "line" else [], columns)
+        bar = self.status.bar(
+            columns - 2, self.mode, leaving=self.actions.leaving, asked=asked, waiting=len(self.prompt.lines.ahead)
+        )
+        _put(self._bar, [[("", " "), *bar]], columns)
+        self._focus()
+        self.call_after_refresh(self._was_drawn)
+
+    def _draw_question(self, asked: bool, columns: int) -> None:
+        self._middle.display = asked and self.mode != "reason"
+        self._reason.display = self.mode == "reason"
+        self._rule.display = self.mode == "rule"
+        confirming = self.approvals.confirmation(columns - 2) if self.mode == "confirm" else ""
+        problem = visible(self.approvals.problem)
+        said: list[Fragments] = [[("bold yellow", line)] for line in confirming.split("\n") if confirming]
+        said += [[("red", line)] for line in problem.split("\n") if problem]
+        _put(self._confirmation, said, columns)
+        if not asked:
+            return
+        rows = min(self._box.wrapped_document.height, self.approvals.rows)
+        layout = self._layout(rows)
+        self._middle.set_class(layout.beside, "beside")
+        box, page = layout.box, layout.page
+        height = min(page.rows, max(self._page.count, rows + 2 if layout.beside else 0))
+        self._page.styles.height, self._page.styles.width = height, page.columns
+        self._page.display = bool(self._proposal)
+        self._box.styles.width = box.columns if self._proposal else columns
+        self._box.styles.height = rows + 2
+        self._box.border_title = Content(self.approvals.title(box.columns).strip())
+        self._box.border_subtitle = Content(self.approvals.hint(box.columns).strip())
+
+    def _draw_live(self, asked: bool) -> None:
+        """Show the end of what a command writes."""
+        state = self.controller.state
+        running = [call for call in state.running if call.output] if state.turn_state == RUNNING else []
+        self._live.display = bool(running) and not asked
+        if running:
+            lines = visible(running[-1].output[-_LIVE:]).rstrip("\n").split("\n")
+            rows = max(3, self.size.height // 3)
+            self._live.styles.height = min(rows, len(lines) + 2)
+            self._live.border_title = Content(summary(running[-1], max(8, self.size.width - 8)))
+            self._live.put([[("", line)] for line in lines[-rows:]], self.size.width - 4, at_end=True)
+
+    def _focus(self) -> None:
+        self.prompt.can_focus = self.mode == "line"
+        wanted = self.keyboard
+        try:
+            focused = self.screen.focused
+        except NoMatches:
+            return
+        if self.is_shown() and focused is not wanted and (focused is None or focused.id in _FIELDS):
+            self.screen.set_focus(wanted, scroll_visible=False)
+
+    def _was_drawn(self) -> None:
+        if self.approvals.waits:
+            self.approvals.drawn(whole=self._is_whole())
+
+    def _is_whole(self) -> bool:
+        """Say whether the box, and all of what has to be confirmed, is on the screen."""
+        if not self.is_shown():
+            return False
+        needed = [self._box, *([self._confirmation] if self.mode == "confirm" else [])]
+        try:
+            places = [self.screen.find_widget(each) for each in needed]
+        except NoWidget:
+            return False
+        fits = self._confirmation.count <= self._confirmation.size.height
+        return all(place.region.area and place.clip.contains_region(place.region) for place in places) and (
+            fits or self.mode != "confirm"
+        )
+
+    def say(self, text: str, *, error: bool = False) -> None:
+        """Show a sentence."""
+        self.history.add(Note(text, "error" if error else "info"))
+
+
+_FIELDS: Final = frozenset({"prompt", "box", "confirmation", "reason", "rule"})
+"""Where keys go by what is asked; the person can send them to the history, or a search, and they stay there."""
+
+
+def _put(view: RowsView, lines: Sequence[Fragments], columns: int) -> None:
+    """Show lines in a view that is as high as they are, and away where there are none."""
+    view.display = bool(lines)
+    if lines:
+        view.put(lines, columns)
+        view.styles.height = view.count
+
+
+def _lines(fragments: Fragments) -> list[Fragments]:
+    """Return fragments as lines, parted at line feeds."""
+    lines: list[Fragments] = [[]] if fragments else []
+    for tone, text in fragments:
+        first, *rest = text.split("\n")
+        lines[-1].append((tone, first))
+        lines += ([(tone, piece)] for piece in rest)
+    return lines
