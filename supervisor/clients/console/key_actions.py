@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.clients.console import status_bar, styled_text
 from supervisor.clients.console.approval_queue import ApprovalQueue
-from supervisor.clients.console.attention import LONG_S, Attention
+from supervisor.clients.console.attention import LONG_S
 from supervisor.clients.console.session_controller import SessionController
 from supervisor.clients.console.session_state import QUIET
 from supervisor.clients.console.shown import Item, Note, ShownPrompt
@@ -49,6 +49,19 @@ class KeyScreen(Protocol):
         """Go."""
 
 
+class Window(Protocol):
+    """The window that the screen is in."""
+
+    def focus(self, *, has: bool) -> None:
+        """Take note that it has got the focus, or lost it."""
+
+    def title(self, text: str) -> None:
+        """Say what goes on."""
+
+    def call(self, text: str) -> None:
+        """Call the person, unless they are looking."""
+
+
 class KeyActions:
     """The actions of one session.
 
@@ -67,7 +80,7 @@ class KeyActions:
         lines: WaitingLines,
         approvals: ApprovalQueue,
         status: TurnStatus,
-        attention: Attention,
+        attention: Window,
         face: KeyScreen,
     ) -> None:
         self.leaving = False

@@ -20,7 +20,7 @@ _OFFERED: Final = 200
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Offer(NamedTuple):
+class LineOffer(NamedTuple):
     """What may stand in the place of the last `length` characters."""
 
     text: str
@@ -30,7 +30,7 @@ class Offer(NamedTuple):
     about: str = ""
 
 
-def offered(controller: SessionController, before: str, *, wanted: bool) -> Iterator[Offer]:
+def offered(controller: SessionController, before: str, *, wanted: bool) -> Iterator[LineOffer]:
     """Yield what fits the session and may follow `before`; unless it is `wanted`, only commands."""
     if not wanted and not before.startswith("/"):
         return
@@ -47,7 +47,7 @@ def offered(controller: SessionController, before: str, *, wanted: bool) -> Iter
 
 def offers(
     before: str, *, root: str, tools: Sequence[str], commands: Mapping[str, str], choices: Mapping[str, Sequence[str]]
-) -> Iterator[Offer]:
+) -> Iterator[LineOffer]:
     """Yield what may follow `before`, the text up to the cursor.
 
     Args:
@@ -62,16 +62,16 @@ def offers(
         if not space:
             for each, about in commands.items():
                 if each.startswith(name):
-                    yield Offer(f"/{each}", len(before), about=about)
+                    yield LineOffer(f"/{each}", len(before), about=about)
             return
         if name in choices:
-            yield from (Offer(each, len(argument)) for each in choices[name] if each.startswith(argument))
+            yield from (LineOffer(each, len(argument)) for each in choices[name] if each.startswith(argument))
             return
     word = before.replace("\n", " ").rpartition(" ")[2]
     if word:
-        yield from (Offer(tool, len(word), about="tool") for tool in tools if tool.startswith(word))
+        yield from (LineOffer(tool, len(word), about="tool") for tool in tools if tool.startswith(word))
     if root:
-        yield from (Offer(path, len(word), name) for path, name in paths(root, word))
+        yield from (LineOffer(path, len(word), name) for path, name in paths(root, word))
 
 
 def paths(root: str, word: str) -> Iterable[tuple[str, str]]:

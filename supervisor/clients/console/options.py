@@ -25,3 +25,8 @@ class ConsoleOptions(msgspec.Struct, frozen=True):
     """Lines in, lines out, also on a terminal."""
     colour: bool = True
     """False with NO_COLOR."""
+
+    def of_session(self, session: str) -> "ConsoleOptions":
+        """Return the options for another session: the one of that id, or with "" a new one like the first."""
+        options = msgspec.structs.replace(self, session=session or None, continue_=False)
+        return msgspec.structs.replace(options, mode=None) if session else options

@@ -28,7 +28,7 @@ from supervisor.errors import StrongroomError
 _REVOKE_N: Final = 2
 """Words of `revoke N`."""
 _THINKING: Final = "thinking"
-_KEYS: Final = (
+KEYS: Final = (
     ("Enter", "send the line, or let it wait for the end of the turn; run the call that is shown, once it was read"),
     ("y", "say yes where Enter alone is none: protected or tracked names, the network, what is not shown"),
     ("Alt-Enter", "begin a new line"),
@@ -136,7 +136,7 @@ def known(controller: SessionController) -> dict[str, str]:
 async def _help(controller: SessionController, _argument: str) -> None:
     rows = [(f"/{name} {command.argument}".rstrip(), command.about) for name, command in COMMANDS.items()]
     rows += [(f"/{name}", about) for name, about in known(controller).items() if name not in COMMANDS]
-    show_table(controller, [*rows, (f"!{_TYPED.argument}", _TYPED.about), ("", ""), *_KEYS])
+    show_table(controller, [*rows, (f"!{_TYPED.argument}", _TYPED.about), ("", ""), *KEYS])
 
 
 async def _history(controller: SessionController, _argument: str) -> None:

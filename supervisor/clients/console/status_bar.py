@@ -71,8 +71,13 @@ def money(cost: schema.Cost) -> str:
 
 def title(state: SessionState, *, asked: bool) -> str:
     """Return what the window's title says: what goes on, and where; `asked`: a question waits."""
-    word = ASKS if asked else _WORDS.get(state.turn_state, state.turn_state)
+    word = ASKS if asked else word_of(state.turn_state)
     return ", ".join(part for part in (word, state.facts.root.rstrip("/").rpartition("/")[2]) if part)
+
+
+def word_of(state: str) -> str:
+    """Return what people read for a turn's state."""
+    return _WORDS.get(state, state)
 
 
 def bar(
@@ -88,7 +93,7 @@ def bar(
         waiting: how many lines are queued.
         seconds: that the turn has taken, or the last one took; 0 where there was none.
     """
-    shown = status or _WORDS.get(state.turn_state, state.turn_state)
+    shown = status or word_of(state.turn_state)
     facts = list(_facts(state, waiting, seconds))
     keys = list(HINTS.get(hints or status or state.turn_state, HINTS["busy"]))
     while facts and width(_joined(shown, facts, keys)) > columns:
@@ -165,7 +170,7 @@ def progress(
     elif running and state.turn_state == "Executing":
         about = ", ".join(summary(call, 60) for call in running)
     else:
-        about = _WORDS.get(state.turn_state, state.turn_state)
+        about = word_of(state.turn_state)
     if state.retry:
         about += f"  {state.retry}"
     elif state.thought and not running:

@@ -129,7 +129,7 @@ class ItemBlock(HistoryBlock):
         """What is searched and copied."""
         match self.item:
             case ShownCall():
-                return styled_text.call_document(self.item).text
+                return f"{self.item.title}\n{self.item.arguments}\n{self.item.output}"
             case ShownPrompt() | ShownThought() | Note() | Document():
                 return self.item.text
             case _:

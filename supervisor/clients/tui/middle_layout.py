@@ -10,7 +10,7 @@ WIDE: Final = 100
 """Columns from which on two panes stand beside each other."""
 _FRAME: Final = 2
 """Rows, and columns, of a border."""
-_OTHERS: Final = 9
+_OTHERS: Final = 7
 """Rows of everything else: a few of the history, the line, the bar, what is going on, and what has to be confirmed."""
 _LEAST: Final = 4
 

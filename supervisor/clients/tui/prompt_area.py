@@ -14,7 +14,7 @@ from textual.document._edit import Edit
 from textual.widgets import TextArea
 
 from supervisor.clients.console.daemon_link import in_thread
-from supervisor.clients.console.offers import Offer
+from supervisor.clients.console.offers import LineOffer
 from supervisor.clients.console.typed_history import append, load
 from supervisor.clients.console.waiting_lines import WaitingLines
 from supervisor.display.fragments import Fragments
@@ -40,7 +40,7 @@ class PromptArea(TextArea):
         remembered: Path,
         typed: Callable[[], None],
         keys: Mapping[str, Callable[[], bool]],
-        offers: Callable[[str, bool], Sequence[Offer]],
+        offers: Callable[[str, bool], Sequence[LineOffer]],
     ) -> None:
         super().__init__(
             id="prompt", soft_wrap=True, show_line_numbers=False, compact=True, highlight_cursor_line=False
@@ -50,7 +50,7 @@ class PromptArea(TextArea):
         self._typed = typed
         self._keys = keys
         self._offers_of = offers
-        self._offers: Sequence[Offer] = ()
+        self._offers: Sequence[LineOffer] = ()
         self._chosen = -1
         """The number of the offer that stands in the line; -1 for none."""
         self._before = ""
@@ -156,7 +156,7 @@ class PromptArea(TextArea):
     # --- offers ---------------------------------------------------------------------------------------------------
 
     def offer(self, *, wanted: bool = False) -> bool:
-        """Offer what may follow, or let the next offer stand in the line; return whether there is any."""
+        """LineOffer what may follow, or let the next offer stand in the line; return whether there is any."""
         if wanted and self._offers:
             return self._choose(1)
         row, column = self.cursor_location

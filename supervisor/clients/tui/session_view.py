@@ -5,7 +5,7 @@ drawn is told to the queue of questions after each drawing, and no key answers w
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
@@ -21,12 +21,12 @@ from supervisor.clients.console.attention import Attention
 from supervisor.clients.console.daemon_link import Connecting
 from supervisor.clients.console.key_actions import KeyActions
 from supervisor.clients.console.markdown_stream import MarkdownRenderer
-from supervisor.clients.console.offers import Offer, offered
+from supervisor.clients.console.offers import LineOffer, offered
 from supervisor.clients.console.options import ConsoleOptions
 from supervisor.clients.console.proposal_pages import ProposalPages
 from supervisor.clients.console.session_controller import SessionController
 from supervisor.clients.console.session_state import RUNNING
-from supervisor.clients.console.shown import Item, Note, ShownProposal
+from supervisor.clients.console.shown import Item, Note, ShownPrompt, ShownProposal
 from supervisor.clients.console.styled_text import summary
 from supervisor.clients.console.turn_status import TurnStatus
 from supervisor.clients.tui.history_view import HistoryView
@@ -43,6 +43,21 @@ _QUEUED: Final = 3
 _LIVE: Final = 16_000
 """Characters of live output that are looked at."""
 _HALF: Final = 2
+
+
+class Above(Protocol):
+    """What has the sessions."""
+
+    attention: Attention
+
+    def left(self, view: "SessionView") -> None:
+        """Take note that the person leaves a session."""
+
+    def is_looked_at(self, view: "SessionView") -> bool:
+        """Return whether a session is the one that is looked at."""
+
+    def changed(self, view: "SessionView") -> None:
+        """Take note that a session has changed."""
 
 
 class ViewScreen:
@@ -72,7 +87,25 @@ class ViewScreen:
 
     def exit(self) -> None:
         """Go."""
-        self._view.left(self._view)
+        self._view.above.left(self._view)
+
+    # --- the window, which all sessions have in common ------------------------------------------------------------
+
+    def focus(self, *, has: bool) -> None:
+        """Take note that the window has got the focus, or lost it."""
+        self._view.above.attention.focus(has=has)
+
+    def title(self, text: str) -> None:
+        """Say what goes on in the session that is looked at."""
+        if self._view.is_shown():
+            self._view.above.attention.title(text)
+        self._view.above.changed(self._view)
+
+    def call(self, text: str) -> None:
+        """Call the person, unless they are looking."""
+        self._view.above.attention.call(text)
+
+    # --- the session ----------------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
         """Note that the controller's view has changed."""
@@ -112,8 +145,7 @@ class SessionView(Vertical):
         options: say which session.
         connecting: the connection.
         markdown: gives what renders answers.
-        attention: the window.
-        left: is told when the person leaves.
+        above: shows it, beside others.
     """
 
     def __init__(
@@ -122,11 +154,10 @@ class SessionView(Vertical):
         options: ConsoleOptions,
         connecting: Connecting,
         markdown: Callable[[], MarkdownRenderer],
-        attention: Attention,
-        left: Callable[["SessionView"], None],
+        above: Above,
     ) -> None:
         super().__init__()
-        self.left = left
+        self.above = above
         self.mode = "line"
         """What the keys go to."""
         face = ViewScreen(self)
@@ -147,7 +178,7 @@ class SessionView(Vertical):
         self.approvals = ApprovalQueue(
             self.prompt, fields, self._box_space, lambda _: self._layout().page.rows - 2, self._go_to, self._pages
         )
-        self.actions = KeyActions(self.controller, self.prompt.lines, self.approvals, self.status, attention, face)
+        self.actions = KeyActions(self.controller, self.prompt.lines, self.approvals, self.status, face, face)
         self._proposal: list[Fragments] = []
         self._is_drawing = False
 
@@ -211,7 +242,7 @@ class SessionView(Vertical):
     def _escape(self) -> None:
         self.actions.escape()
 
-    def _offers(self, before: str, wanted: bool) -> Sequence[Offer]:
+    def _offers(self, before: str, wanted: bool) -> Sequence[LineOffer]:
         if not wanted and (" " in before or "\n" in before):
             return ()
         return list(offered(self.controller, before, wanted=wanted))
@@ -270,7 +301,13 @@ class SessionView(Vertical):
 
     def is_shown(self) -> bool:
         """Return whether this session is the one that is looked at."""
-        return self.display and self.is_attached and self.screen.is_current
+        return self.is_attached and self.above.is_looked_at(self)
+
+    @property
+    def title(self) -> str:
+        """The first line of the person's."""
+        entries = self.controller.state.entries
+        return next((entry.text for entry in entries if isinstance(entry, ShownPrompt)), "")
 
     def appeared(self) -> None:
         """Take note that it is looked at from now on."""
@@ -293,7 +330,7 @@ class SessionView(Vertical):
 
     def _draw(self) -> None:
         self._is_drawing = False
-        if not self.is_attached or not self.size.width:
+        if not (self.is_attached and self.display and self.size.width):
             return
         columns = self.size.width
         asked = self.approvals.waits
@@ -326,7 +363,8 @@ class SessionView(Vertical):
         layout = self._layout(rows)
         self._middle.set_class(layout.beside, "beside")
         box, page = layout.box, layout.page
-        height = min(page.rows, max(self._page.count, rows + 2 if layout.beside else 0))
+        room = page.rows - (self._confirmation.count if said else 0)
+        height = min(max(3, room), max(self._page.count, rows + 2 if layout.beside else 0))
         self._page.styles.height, self._page.styles.width = height, page.columns
         self._page.display = bool(self._proposal)
         self._box.styles.width = box.columns if self._proposal else columns
