@@ -181,7 +181,7 @@ class FullScreen(App[int], inherit_bindings=False):
             here = {view.controller.session: view.title for view in self._views if view.controller.session}
             self._list.fill(controller.session, here, status.sessions, known)
 
-    async def on_sessions_list_chosen(self, event: SessionsList.Chosen) -> None:
+    async def on_sessions_list_picked(self, event: SessionsList.Picked) -> None:
         """Look at what was chosen."""
         await self.look_at(event.session)
         self._back_to_line()
@@ -240,6 +240,10 @@ class FullScreen(App[int], inherit_bindings=False):
         else:
             self._view.actions.interrupt()
             self._view.draw()
+
+    def action_answer(self, key: str) -> None:
+        """Press a key of a question with the mouse."""
+        self._view.answer(key)
 
     def action_expand(self) -> None:
         """Show all of what is asked about, or was done last."""

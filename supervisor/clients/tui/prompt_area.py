@@ -102,6 +102,7 @@ class PromptArea(TextArea):
             "down": self._later,
             "escape": self._close_offers,
             "enter": self._take_offer,
+            "ctrl+r": self._find_earlier,
             "backspace": self._delete_paste,
             **dict.fromkeys(NEW_LINE, self._new_line),
         }
@@ -151,6 +152,17 @@ class PromptArea(TextArea):
         at = self._at + by
         self.put(self._history[-at] if at else self._before)
         self._at = at
+        return True
+
+    def _find_earlier(self) -> bool:
+        """Show the line before this one that holds what was typed; what was typed again where there is none."""
+        if not self._at:
+            self._before = self.text
+        earlier = range(self._at + 1, len(self._history) + 1)
+        at = next((at for at in earlier if self._before.lower() in self._history[-at].lower()), 0)
+        before = self._before
+        self.put(self._history[-at] if at else before)
+        self._at, self._before = at, before
         return True
 
     # --- offers ---------------------------------------------------------------------------------------------------

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from typing import Final
 
 from textual import events
+from textual.content import Content
 from textual.document._document import EditResult
 from textual.document._edit import Edit
+from textual.style import Style
 from textual.widgets import Input, TextArea
 from textual.widgets.text_area import Selection
 
@@ -20,6 +22,19 @@ from supervisor.clients.tui.rows_view import RowsView
 
 _WIDER: Final[dict[str, extensions.Scope | None]] = {"alt+s": "session", "alt+a": "always", "alt+u": None}
 """Keys that say yes to more than what is shown."""
+_KEYS: Final = {"Enter": "enter", "Esc": "escape", "Tab": "tab", "Alt-S": "alt+s", "Alt-A": "alt+a", "Alt-U": "alt+u"}
+"""Keys by how hints name them."""
+
+
+def clickable(hint: str) -> Content:
+    """Return what the keys do, as words that can be clicked on: each is pressed so, and counts as the key counts."""
+    parts: list[Content] = []
+    for part in hint.split(" · "):
+        name = part.split(" ", 1)[0]
+        key = _KEYS.get(name, name.lower() if len(name) == 1 else "")
+        style = Style.from_meta({"@click": f"app.answer({key!r})"}) if key else Style.null()
+        parts += [Content(" · "), Content.styled(part, style)]
+    return Content("").join(parts[1:])
 
 
 class QuestionBox(TextArea):
@@ -68,23 +83,29 @@ class QuestionBox(TextArea):
         if not self._putting:
             self._approvals().engage()
 
-    async def _on_key(self, event: events.Key) -> None:
+    def press(self, key: str) -> bool:
+        """Do what a key means; return whether it means anything."""
         approvals = self._approvals()
-        if event.key in NEW_LINE:
+        if key in NEW_LINE:
             if approvals.editable:
                 self.insert("\n")
-        elif event.key in _WIDER:
-            approvals.widen(_WIDER[event.key])
-        elif event.key == "enter":
+        elif key in _WIDER:
+            approvals.widen(_WIDER[key])
+        elif key == "enter":
             self._enter()
-        elif event.key == "escape":
+        elif key == "escape":
             self._escape()
-        elif event.key == "tab":
+        elif key == "tab":
             approvals.edit()
-        elif event.is_printable and event.character is not None:
-            approvals.letter(event.character)
         else:
-            return
+            return False
+        return True
+
+    async def _on_key(self, event: events.Key) -> None:
+        if not self.press(event.key):
+            if not event.is_printable or event.character is None:
+                return
+            self._approvals().letter(event.character)
         event.stop()
         event.prevent_default()
 

@@ -7,7 +7,7 @@ drawn is told to the queue of questions after each drawing, and no key answers w
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from textual.app import ComposeResult
+from textual.app import ComposeResult, SuspendNotSupported
 from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.css.query import NoMatches
@@ -19,6 +19,7 @@ from supervisor.clients.console import status_bar
 from supervisor.clients.console.approval_queue import ApprovalQueue, Fields
 from supervisor.clients.console.attention import Attention
 from supervisor.clients.console.daemon_link import Connecting
+from supervisor.clients.console.external_editor import edited, editor_of
 from supervisor.clients.console.key_actions import KeyActions
 from supervisor.clients.console.markdown_stream import MarkdownRenderer
 from supervisor.clients.console.offers import LineOffer, offered
@@ -32,11 +33,12 @@ from supervisor.clients.console.turn_status import TurnStatus
 from supervisor.clients.tui.history_view import HistoryView
 from supervisor.clients.tui.middle_layout import MiddleLayout, ScreenSpace, divided
 from supervisor.clients.tui.prompt_area import PromptArea
-from supervisor.clients.tui.question_pane import Confirmation, EditedLine, QuestionBox
+from supervisor.clients.tui.question_pane import Confirmation, EditedLine, QuestionBox, clickable
 from supervisor.clients.tui.rows_view import RowsView
 from supervisor.config.settings import Settings
 from supervisor.display.escape import visible
 from supervisor.display.fragments import Fragments
+from supervisor.errors import ConfigError
 
 _QUEUED: Final = 3
 """Rows of the lines that wait."""
@@ -158,13 +160,14 @@ class SessionView(Vertical):
     ) -> None:
         super().__init__()
         self.above = above
+        self._settings = settings
         self.mode = "line"
         """What the keys go to."""
         face = ViewScreen(self)
         self.controller = SessionController(settings, options, connecting, face)
         self.history = HistoryView(markdown)
         self.status = TurnStatus(self.controller, self.draw)
-        keys = {"enter": self._send, "escape": self._interrupt, "ctrl+d": self._leave}
+        keys = {"ctrl+g": self._edit, "enter": self._send, "escape": self._interrupt, "ctrl+d": self._leave}
         self.prompt = PromptArea(settings.home / "console-history", self._typed, keys, self._offers)
         self._box = QuestionBox(self._queue_of, self._enter, self._escape)
         self._reason = EditedLine("reason", "why? Enter rejects, Escape gives no reason", self._enter, self._escape)
@@ -236,6 +239,20 @@ class SessionView(Vertical):
             self.actions.leave()
         return empty
 
+    def _edit(self) -> bool:
+        """Let the person's own editor have the line; everything else waits until it has ended."""
+        self.prompt.lines.unfold()
+        try:
+            command = editor_of(self._settings)
+            with self.app.suspend():
+                text = edited(self.prompt.text, command)
+        except (ConfigError, SuspendNotSupported) as error:
+            self.history.add(Note(str(error), "error"))
+        else:
+            self.prompt.put(text)
+        self.approvals.read_anew()
+        return True
+
     def _enter(self) -> None:
         self.actions.enter()
 
@@ -281,6 +298,14 @@ class SessionView(Vertical):
             self._proposal = [*page.lines]
             self._page.put(self._proposal, self._layout().page.columns - 1)
             self.draw()
+
+    def answer(self, key: str) -> None:
+        """Press a key of a question with the mouse."""
+        self.approvals.pressed()
+        if self.mode == "confirm":
+            self.approvals.confirm(key)
+        elif self.mode == "review" and not self._box.press(key):
+            self.approvals.letter(key)
 
     def turn_page(self, *, forward: bool) -> bool:
         """Scroll what a question is about, or turn its page; return whether there is a question."""
@@ -370,7 +395,7 @@ class SessionView(Vertical):
         self._box.styles.width = box.columns if self._proposal else columns
         self._box.styles.height = rows + 2
         self._box.border_title = Content(self.approvals.title(box.columns).strip())
-        self._box.border_subtitle = Content(self.approvals.hint(box.columns).strip())
+        self._box.border_subtitle = clickable(self.approvals.hint(box.columns).strip())
 
     def _draw_live(self, asked: bool) -> None:
         """Show the end of what a command writes."""
@@ -411,10 +436,6 @@ class SessionView(Vertical):
         return all(place.region.area and place.clip.contains_region(place.region) for place in places) and (
             fits or self.mode != "confirm"
         )
-
-    def say(self, text: str, *, error: bool = False) -> None:
-        """Show a sentence."""
-        self.history.add(Note(text, "error" if error else "info"))
 
 
 _FIELDS: Final = frozenset({"prompt", "box", "confirmation", "reason", "rule"})

@@ -26,7 +26,7 @@ class SessionsList(OptionList):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("delete", "leave"), Binding("escape", "close")]
 
-    class Chosen(Message):
+    class Picked(Message):
         """The person wants to look at a session; "" for a new one."""
 
         def __init__(self, session: str) -> None:
@@ -79,7 +79,7 @@ class SessionsList(OptionList):
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Look at the session that was chosen."""
         event.stop()
-        self.post_message(self.Chosen("" if event.option_id == _NEW else event.option_id or ""))
+        self.post_message(self.Picked("" if event.option_id == _NEW else event.option_id or ""))
 
     def action_leave(self) -> None:
         """Leave the session at the cursor."""
