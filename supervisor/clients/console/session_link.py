@@ -7,6 +7,7 @@ daemon, and only new items are shown.
 import asyncio
 import os
 from concurrent.futures import Future
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from supervisor.acp import extensions, schema
@@ -131,10 +132,11 @@ class SessionLink:
         self._bound = bound
         connected = self._connected = await asyncio.wrap_future(bound.future)
         loop = asyncio.get_running_loop()
+        context = copy_context()  # the screen's: the thread that hears it has none
 
         def in_loop(event: LinkEvent) -> None:
             if not loop.is_closed():
-                loop.call_soon_threadsafe(hear, event)
+                loop.call_soon_threadsafe(hear, event, context=context)
 
         def hear(event: LinkEvent) -> None:
             if self._bound is bound:

@@ -1,0 +1,93 @@
+"""The full screen without a terminal, with a daemon whose turns the test plays."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from textual import events
+
+from supervisor.clients.console.daemon_link import Connecting, in_thread
+from supervisor.clients.console.options import ConsoleOptions
+from supervisor.clients.tui.full_screen import FullScreen
+from supervisor.clients.tui.session_view import SessionView
+from tests.supervisor.clients.console.fake_daemon import FakeDaemon
+from tests.supervisor.command import HANG_GUARD
+
+if TYPE_CHECKING:
+    from textual.pilot import Pilot
+
+_T = TypeVar("_T")
+
+_KEYS: Final = {" ": "space"}
+
+QUICK: Final = {"READABLE_S": 0.05, "QUIET_S": 0.0, "TYPIST_S": 0.0, "BURST_S": 0.0}
+"""Times of a person who reads and types quicker than people do."""
+
+
+class PlayedScreen:
+    """The screen, and the daemon behind it."""
+
+    def __init__(self, app: FullScreen, pilot: "Pilot[int]", daemon: FakeDaemon) -> None:
+        self.app = app
+        self.pilot = pilot
+        self.daemon = daemon
+
+    @property
+    def view(self) -> SessionView:
+        return self.app.view
+
+    @property
+    def text(self) -> str:
+        """What stands on the screen."""
+        strips = self.app.screen._compositor.render_strips(self.app.size)
+        return "\n".join(strip.text.rstrip() for strip in strips)
+
+    async def press(self, *keys: str) -> None:
+        """Press keys, one right after the other; the pilot would wait after each until nothing moves."""
+        for key in keys:
+            named = _KEYS.get(key, key)
+            self.app.post_message(events.Key(named, key if len(key) == 1 else None))
+        await self.pilot._wait_for_screen()  # noqa: SLF001 - until all of them were heard
+
+    async def until(self, seen: Callable[[str], object] | str) -> str:
+        """Wait until the screen shows a text, or what else is wanted of it; return it."""
+        end = time.monotonic() + HANG_GUARD
+        while not (seen in self.text if isinstance(seen, str) else seen(self.text)):
+            assert time.monotonic() < end, self.text
+            await self.pilot.pause(0.01)
+        return self.text
+
+    async def told(self, work: Callable[[], _T]) -> _T:
+        """Wait for something of the daemon."""
+        return await asyncio.wrap_future(in_thread(work))
+
+    async def ready(self) -> None:
+        """Wait until the next key would answer the question."""
+        await self.until(lambda _: self.view.approvals._guard.is_ready())
+
+
+@asynccontextmanager
+async def shown(
+    daemon: FakeDaemon, columns: int = 100, rows: int = 30, theme: str = "dark", **options: Any
+) -> AsyncIterator[PlayedScreen]:
+    """Show a session that is ready for a line."""
+    chosen = ConsoleOptions(colour=True, **options)
+    app = FullScreen(daemon.settings, chosen, Connecting(daemon.settings), theme)
+    async with app.run_test(size=(columns, rows)) as pilot:
+        screen = PlayedScreen(app, pilot, daemon)
+        await screen.until("Ready")
+        yield screen
+    if app.failure is not None:
+        raise app.failure
+
+
+def play(story: Callable[[], Awaitable[None]]) -> None:
+    """Run a test's story in an event loop of its own."""
+
+    async def run() -> None:
+        async with asyncio.timeout(10):
+            await story()
+
+    asyncio.run(run())
