@@ -152,6 +152,7 @@ class FullScreen(App[int], inherit_bindings=False):
         for each in self._views:
             each.display = each is view
         view.appeared()
+        self._back_to_line()
         self._say_where()
 
     def left(self, view: SessionView) -> None:
@@ -184,7 +185,6 @@ class FullScreen(App[int], inherit_bindings=False):
     async def on_sessions_list_picked(self, event: SessionsList.Picked) -> None:
         """Look at what was chosen."""
         await self.look_at(event.session)
-        self._back_to_line()
 
     async def on_sessions_list_left(self, event: SessionsList.Left) -> None:
         """Leave a session that is open here, or the list."""

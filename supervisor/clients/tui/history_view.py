@@ -53,8 +53,8 @@ class HistoryView(ScrollView, can_focus=True):
         Binding("down,j", "step(1)", "the next block"),
         Binding("enter,space", "fold", "fold, unfold"),
         Binding("c,y", "copy", "copy the block"),
-        Binding("home,g", "scroll_home", "the beginning"),
-        Binding("end,G", "scroll_end", "the end"),
+        Binding("home,g", "first", "the beginning"),
+        Binding("end,G", "last", "the end"),
         Binding("pageup", "page_up"),
         Binding("pagedown", "page_down"),
     ]
@@ -278,16 +278,32 @@ class HistoryView(ScrollView, can_focus=True):
             seen = self.current if self.current >= 0 else len(self._blocks) - (by > 0)
             self.go_to(max(0, min(len(self._blocks) - 1, seen + by)))
 
+    def action_first(self) -> None:
+        """Look at the beginning."""
+        self._follows, self._anchor = False, (0, 0)
+        self._settle()
+
+    def _look_at(self, row: int) -> None:
+        """Let a row be the first that is looked at."""
+        self._follows, self._anchor = False, self._index.at(row)
+        self._settle()
+
+    def action_last(self) -> None:
+        """Look at the end, and what comes."""
+        self._follows = True
+        self._settle()
+
     def go_to(self, block: int) -> None:
         """Let keys be about a block, and show it."""
         self.current = block
+        self._settle()
         height = self._measure(block)
         start, rows = self._index.start(block), self.size.height
         top = round(self.scroll_y)
         if start < top or height >= rows:
-            self.scroll_to(y=start, animate=False)
+            self._look_at(start)
         elif start + height > top + rows:
-            self.scroll_to(y=start + height - rows, animate=False)
+            self._look_at(start + height - rows)
         self.refresh()
 
     def action_fold(self) -> None:
@@ -349,6 +365,7 @@ class HistoryView(ScrollView, can_focus=True):
 
     def _show_found(self, number: int) -> None:
         """Go to a block, and within it to the row where the text stands; unfold it where it does not show it."""
+        self._settle()
         block = self._blocks[number]
         if block.folded and not any(self.sought in plain_row(row).lower() for row in block.rows(self._columns)):
             block.folded = False
@@ -356,9 +373,7 @@ class HistoryView(ScrollView, can_focus=True):
         self.current = number
         rows = block.rows(self._columns)
         at = next((at for at, row in enumerate(rows) if self.sought in plain_row(row).lower()), 0)
-        target = self._index.start(number) + at - self.size.height // 2
-        self.scroll_to(y=max(0, target), animate=False)
-        self._settle()
+        self._look_at(self._index.start(number) + at - self.size.height // 2)
 
 
 def _restyled(segments: list[Segment], begin: int, end: int, style: Style) -> list[Segment]:

@@ -19,13 +19,16 @@ _TICK: Final = 0.05
 """Seconds after which it is looked whether an Escape is the key itself."""
 
 
+_ALT: Final = {f"\x1b{key}": f"alt+{name}" for key, name in zip("\r\nsau", ("enter", "enter", *"sau"), strict=True)}
+"""Keys with Alt that mean something; what follows them at once is another key."""
+
+
 class KeyParser(XTermParser):
     """Tells Alt-Enter from Enter."""
 
     def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterable[events.Key]:
-        if alt and sequence in ("\r", "\n"):
-            return [events.Key("alt+enter", None)]
-        return super()._sequence_to_key_events(sequence, alt)
+        named = _ALT.get(sequence)
+        return [events.Key(named, None)] if named else super()._sequence_to_key_events(sequence, alt)
 
 
 class KeyDriver(LinuxDriver):

@@ -6,7 +6,7 @@ other where there is width for both, else one above the other.
 
 from typing import Final, NamedTuple
 
-WIDE: Final = 100
+WIDE: Final = 110
 """Columns from which on two panes stand beside each other."""
 _FRAME: Final = 2
 """Rows, and columns, of a border."""

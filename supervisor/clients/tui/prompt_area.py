@@ -45,6 +45,7 @@ class PromptArea(TextArea):
         super().__init__(
             id="prompt", soft_wrap=True, show_line_numbers=False, compact=True, highlight_cursor_line=False
         )
+        self.cursor_blink = False
         self.lines = WaitingLines(self)
         self._remembered = remembered
         self._typed = typed

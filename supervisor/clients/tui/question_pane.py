@@ -51,6 +51,7 @@ class QuestionBox(TextArea):
     ) -> None:
         self._putting = True
         super().__init__(id="box", soft_wrap=True, show_line_numbers=False, highlight_cursor_line=False)
+        self.cursor_blink = False
         self._approvals = approvals
         self._enter = enter
         self._escape = escape
@@ -108,6 +109,10 @@ class QuestionBox(TextArea):
             self._approvals().letter(event.character)
         event.stop()
         event.prevent_default()
+
+    async def _on_mouse_down(self, event: events.MouseDown) -> None:
+        if event.get_content_offset(self) is None:  # a word of the border that is clicked on edits nothing
+            event.prevent_default()
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.prevent_default()

@@ -392,10 +392,11 @@ class SessionView(Vertical):
         height = min(max(3, room), max(self._page.count, rows + 2 if layout.beside else 0))
         self._page.styles.height, self._page.styles.width = height, page.columns
         self._page.display = bool(self._proposal)
-        self._box.styles.width = box.columns if self._proposal else columns
+        width = box.columns if self._proposal else columns
+        self._box.styles.width = width
         self._box.styles.height = rows + 2
-        self._box.border_title = Content(self.approvals.title(box.columns).strip())
-        self._box.border_subtitle = clickable(self.approvals.hint(box.columns).strip())
+        self._box.border_title = Content(self.approvals.title(width).strip())
+        self._box.border_subtitle = clickable(self.approvals.hint(width).strip())
 
     def _draw_live(self, asked: bool) -> None:
         """Show the end of what a command writes."""

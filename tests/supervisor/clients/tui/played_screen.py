@@ -1,4 +1,4 @@
-"""The full screen without a terminal, with a daemon whose turns the test plays."""
+"""The full screen without a terminal."""
 
 import asyncio
 import time
@@ -12,7 +12,7 @@ from supervisor.clients.console.daemon_link import Connecting, in_thread
 from supervisor.clients.console.options import ConsoleOptions
 from supervisor.clients.tui.full_screen import FullScreen
 from supervisor.clients.tui.session_view import SessionView
-from tests.supervisor.clients.console.fake_daemon import FakeDaemon
+from supervisor.config.settings import Settings
 from tests.supervisor.command import HANG_GUARD
 
 if TYPE_CHECKING:
@@ -27,12 +27,11 @@ QUICK: Final = {"READABLE_S": 0.05, "QUIET_S": 0.0, "TYPIST_S": 0.0, "BURST_S": 
 
 
 class PlayedScreen:
-    """The screen, and the daemon behind it."""
+    """The screen, and its keys."""
 
-    def __init__(self, app: FullScreen, pilot: "Pilot[int]", daemon: FakeDaemon) -> None:
+    def __init__(self, app: FullScreen, pilot: "Pilot[int]") -> None:
         self.app = app
         self.pilot = pilot
-        self.daemon = daemon
 
     @property
     def view(self) -> SessionView:
@@ -49,7 +48,7 @@ class PlayedScreen:
         for key in keys:
             named = _KEYS.get(key, key)
             self.app.post_message(events.Key(named, key if len(key) == 1 else None))
-        await self.pilot._wait_for_screen()  # noqa: SLF001 - until all of them were heard
+        await self.pilot._wait_for_screen()
 
     async def until(self, seen: Callable[[str], object] | str) -> str:
         """Wait until the screen shows a text, or what else is wanted of it; return it."""
@@ -70,13 +69,13 @@ class PlayedScreen:
 
 @asynccontextmanager
 async def shown(
-    daemon: FakeDaemon, columns: int = 100, rows: int = 30, theme: str = "dark", **options: Any
+    settings: Settings, columns: int = 100, rows: int = 30, theme: str = "dark", **options: Any
 ) -> AsyncIterator[PlayedScreen]:
     """Show a session that is ready for a line."""
     chosen = ConsoleOptions(colour=True, **options)
-    app = FullScreen(daemon.settings, chosen, Connecting(daemon.settings), theme)
+    app = FullScreen(settings, chosen, Connecting(settings), theme)
     async with app.run_test(size=(columns, rows)) as pilot:
-        screen = PlayedScreen(app, pilot, daemon)
+        screen = PlayedScreen(app, pilot)
         await screen.until("Ready")
         yield screen
     if app.failure is not None:
@@ -87,7 +86,7 @@ def play(story: Callable[[], Awaitable[None]]) -> None:
     """Run a test's story in an event loop of its own."""
 
     async def run() -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(15):
             await story()
 
     asyncio.run(run())
