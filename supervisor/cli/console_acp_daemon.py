@@ -1,46 +1,19 @@
 """Commands for conversations: `console`, `acp`, and the `daemon` behind them."""
 
 import sys
-from typing import TYPE_CHECKING, Literal
+from typing import Any
 
 import click
 
-from supervisor.cli.shared import (
-    Launched,
-    fault_plan_of,
-    faults_option,
-    mode_option,
-    model_option,
-    on_terminal,
-    put,
-    session_option,
-    settings,
-    where,
-)
-
-if TYPE_CHECKING:
-    from supervisor.config.repositories import Names
+from supervisor.cli.conversation_options import conversation, conversation_options
+from supervisor.cli.shared import Launched, fault_plan_of, faults_option, put, settings
 
 
 @click.command()
-@where
-@model_option
-@mode_option
-@session_option
-@click.option("--continue", "continue_", is_flag=True, help="Continue the newest session of this directory.")
+@conversation
 @click.option("--plain", is_flag=True, help="Read and write plain lines, also on a terminal.")
 @click.pass_obj
-def console(
-    launched: Launched,
-    profile: str | None,
-    root: str | None,
-    model: str | None,
-    mode: "Literal['ask', 'edits', 'plan'] | None",
-    session: str | None,
-    continue_: bool,
-    plain: bool,
-    names: "Names",
-) -> int:
+def console(launched: Launched, /, **chosen: Any) -> int:
     """Talk to the agent. Its daemon is started if none runs.
 
     \b
@@ -50,30 +23,13 @@ def console(
       strongroom console --profile librarian --group elixir --technology phoenix
       strongroom console --model offline --plain < lines.txt
     """
-    if session and continue_:
-        raise click.UsageError("Use --session or --continue, not both.")
-    if session and names.given:
-        raise click.UsageError("A session keeps its repository: use --session without --group and --technology.")
     from supervisor.system.left_out import left_out
 
     with left_out("ssl"):  # no event loop of ours speaks TLS, and asyncio can do without; it is a third of its import
         import asyncio  # noqa: F401 - for the console
-    from supervisor.clients.connection.requests import absolute, absolute_model
-    from supervisor.clients.console.options import ConsoleOptions
     from supervisor.clients.console.start_console import run_console
 
-    loaded = settings()
-    options = ConsoleOptions(
-        profile=profile,
-        root=absolute(root) if root else None,
-        names=names,
-        model=absolute_model(model) if model else None,
-        mode=mode,
-        session=session,
-        continue_=continue_,
-        plain=plain,
-        colour=on_terminal() and not loaded.no_color,
-    )
+    loaded, options = conversation_options(**chosen)
     return run_console(loaded, options, launched.early)
 
 

@@ -86,7 +86,7 @@ def play(story: Callable[[], Awaitable[None]]) -> None:
     """Run a test's story in an event loop of its own."""
 
     async def run() -> None:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(HANG_GUARD):
             await story()
 
     asyncio.run(run())
