@@ -25,6 +25,8 @@ _UNFOLDED: Final = 3
 """Rows of a block that is folded."""
 _RENDERED: Final = 4000
 """Characters of an unfinished piece of Markdown above which it is shown as it is."""
+_LONG: Final = 10_000
+"""Characters of a text that begins folded, and of which no more is drawn then."""
 _GUESSED: Final = 4
 """Rows that are guessed for what is mostly a line or two."""
 
@@ -110,7 +112,8 @@ class HistoryBlock:
         left = len(rows) - _UNFOLDED
         if not self.folded or left < 2:  # noqa: PLR2004 - a line that says so would take the place of the one
             return rows
-        return [*rows[:_UNFOLDED], row_of([("dim", f"  ... {left} more lines; Enter unfolds")])]
+        more = f"{left} more lines" if len(self.text) <= _LONG else f"{len(self.text)} characters in all"
+        return [*rows[:_UNFOLDED], row_of([("dim", f"  ... {more}; Enter unfolds")])]
 
 
 class ItemBlock(HistoryBlock):
@@ -120,7 +123,7 @@ class ItemBlock(HistoryBlock):
         super().__init__()
         self.item = item
         self.kind = _KINDS.get(type(item), "note")
-        self.folded = isinstance(item, ShownCall | ShownThought)
+        self.folded = isinstance(item, ShownCall | ShownThought) or len(self.text) > _LONG
         self._news = news
         self._gap = gap
 
@@ -140,7 +143,10 @@ class ItemBlock(HistoryBlock):
         return self._gap + (_GUESSED if self.folded else super().guess(columns))
 
     def _render(self, columns: int) -> list[Row]:
-        lines = styled_text.lines_of(self.item, columns, wrap=True, news=self._news)
+        item = self.item
+        if self.folded and isinstance(item, ShownPrompt | Document | Note) and len(item.text) > _LONG:
+            item = ShownPrompt(item.text[:_LONG]) if isinstance(item, ShownPrompt) else Document(item.text[:_LONG])
+        lines = styled_text.lines_of(item, columns, wrap=True, news=self._news)
         if isinstance(self.item, ShownCall | ShownThought) and not self.folded:
             whole = styled_text.full_document(self.item)
             lines = [*lines[:1], *([("", "  "), *line] for line in styled_text.lines_of(whole, columns - 2, wrap=True))]

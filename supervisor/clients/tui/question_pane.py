@@ -44,10 +44,15 @@ class QuestionBox(TextArea):
         approvals: returns the queue.
         enter: lets the call run as it stands, if it may.
         escape: asks for the reason of a no.
+        changed: is told of each edit.
     """
 
     def __init__(
-        self, approvals: Callable[[], ApprovalQueue], enter: Callable[[], None], escape: Callable[[], None]
+        self,
+        approvals: Callable[[], ApprovalQueue],
+        enter: Callable[[], None],
+        escape: Callable[[], None],
+        changed: Callable[[], None],
     ) -> None:
         self._putting = True
         super().__init__(id="box", soft_wrap=True, show_line_numbers=False, highlight_cursor_line=False)
@@ -55,6 +60,7 @@ class QuestionBox(TextArea):
         self._approvals = approvals
         self._enter = enter
         self._escape = escape
+        self._changed = changed
         self._putting = False
 
     def put(self, text: str, at: int = 0) -> None:
@@ -83,6 +89,7 @@ class QuestionBox(TextArea):
     def _engage(self) -> None:
         if not self._putting:
             self._approvals().engage()
+            self._changed()
 
     def press(self, key: str) -> bool:
         """Do what a key means; return whether it means anything."""

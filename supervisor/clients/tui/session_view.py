@@ -169,7 +169,7 @@ class SessionView(Vertical):
         self.status = TurnStatus(self.controller, self.draw)
         keys = {"ctrl+g": self._edit, "enter": self._send, "escape": self._interrupt, "ctrl+d": self._leave}
         self.prompt = PromptArea(settings.home / "console-history", self._typed, keys, self._offers)
-        self._box = QuestionBox(self._queue_of, self._enter, self._escape)
+        self._box = QuestionBox(self._queue_of, self._enter, self._escape, self.draw)
         self._reason = EditedLine("reason", "why? Enter rejects, Escape gives no reason", self._enter, self._escape)
         self._rule = EditedLine("rule", "the rule; Enter shows what it covers", self._enter, self._escape)
         self._confirmation = Confirmation(self._queue_of, self._escape)

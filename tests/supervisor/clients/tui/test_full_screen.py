@@ -126,6 +126,7 @@ def test_the_command_can_be_edited_and_a_new_row_is_no_yes(daemon: FakeDaemon, q
             daemon.ask("run_cmd", COMMAND)
             await screen.ready()
             await screen.press("tab", "x", "alt+enter", "y")
+            await screen.until("Alt-Enter new line")
             assert not daemon.is_answered()
             await screen.ready()
             await screen.press("enter")
