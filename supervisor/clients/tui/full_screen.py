@@ -38,6 +38,7 @@ from supervisor.errors import StrongroomError
 _PERIOD: Final = 2.0
 """Seconds between two looks at the daemon's sessions, while they are listed."""
 _STATUS_PERIOD: Final = 1.0
+_FIRST: Final = ("Protections", "Workers")
 _HEAD: Final = (
     "[@click=app.keys]F1 keys[/]  [@click=app.sessions]F2 sessions[/]  [@click=app.status]F3 status[/]  "
     "[@click=app.theme]F4 theme[/]  [@click=app.find]^F find[/]"
@@ -312,7 +313,8 @@ class FullScreen(App[int], inherit_bindings=False):
                 status = await self._view.controller.request(extensions.STATUS_METHOD, {}, extensions.Status)
             except StrongroomError as error:
                 return [[("red", str(error))]]
-            lines = status_text(status, columns).split("\n")
+            parts = sorted(status_text(status, columns).split("\n\n"), key=_place_of)
+            lines = "\n\n".join(parts).split("\n")
             return [[("bold" if line[:1].isalpha() else "", line)] for line in lines]
 
         self._above(TextScreen("status", text, _STATUS_PERIOD))
@@ -330,6 +332,11 @@ class FullScreen(App[int], inherit_bindings=False):
             self.screen.dismiss()
         else:
             self.push_screen(screen, lambda _: self._view.appeared())
+
+
+def _place_of(part: str) -> int:
+    """Return where a part of the status stands: what people look at this screen for comes first."""
+    return next((at for at, name in enumerate(_FIRST) if part.startswith(name)), len(_FIRST))
 
 
 def run_full_screen(settings: Settings, options: ConsoleOptions, connecting: Connecting, theme: str) -> int:

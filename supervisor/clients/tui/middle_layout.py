@@ -34,7 +34,7 @@ class MiddleLayout(NamedTuple):
 
 def divided(space: ScreenSpace, box_rows: int | None = None) -> MiddleLayout:
     """Return how the middle is divided in a space; `box_rows`: rows of the text, where that is known."""
-    middle = max(2 * _LEAST, min(space.rows - _OTHERS, space.rows * 3 // 5))
+    middle = max(2 * _LEAST, min(space.rows - _OTHERS, space.rows * 3 // 4))
     if space.columns >= WIDE:
         left = space.columns * 9 // 20
         return MiddleLayout(True, ScreenSpace(left, middle), ScreenSpace(space.columns - left, middle))

@@ -156,6 +156,10 @@ def test_pages_of_effects_are_turned_and_clicked_words_count_as_keys(daemon: Fak
     async def story() -> None:
         async with shown(daemon.settings, 60, 20) as screen:
             await begun(screen, daemon)
+            number = daemon.ask("write_file", '{"path": "a"}')
+            await screen.until("write_file")
+            daemon.withdraw(number)  # somebody else has answered
+            await screen.until(lambda text: "write_file" not in text)
             daemon.ask("run_cmd", COMMAND, stage="effects", effects=LONG)
             await screen.until("PgDn")
             await screen.press("ctrl+o")
