@@ -11,10 +11,10 @@ from supervisor.cli.shared import Launched
 @click.command()
 @conversation
 @click.option(
-    "--theme", type=click.Choice(["dark", "light", "contrast"]), default="dark", help="Colours; F4 changes them."
+    "--theme", type=click.Choice(["dark", "light", "high-contrast"]), help="Colours; by default those of /theme."
 )
 @click.pass_obj
-def tui(launched: Launched, /, theme: str, **chosen: Any) -> int:
+def tui(launched: Launched, /, theme: str | None, **chosen: Any) -> int:
     """Talk to the agent on the full screen, with the mouse too. It needs Textual: the extra `tui`.
 
     \b

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from supervisor.acp import extensions
 from supervisor.clients.console.choice_list import Choice, ChoiceList
-from supervisor.clients.console.completion import paths
+from supervisor.clients.console.offers import paths
 from supervisor.clients.console.session_controller import SessionController
 from supervisor.display.escape import visible
 from supervisor.display.fragments import Fragments

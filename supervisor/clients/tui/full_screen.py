@@ -14,14 +14,16 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
-from textual.widgets import Static
+from textual.widgets import Input, Static, TextArea
 
 from supervisor.acp import extensions
+from supervisor.clients.console import clipboard
 from supervisor.clients.console.attention import Attention
 from supervisor.clients.console.daemon_link import Connecting
 from supervisor.clients.console.markdown_display import RichMarkdown
 from supervisor.clients.console.options import ConsoleOptions
 from supervisor.clients.console.slash_commands import KEYS
+from supervisor.clients.console.theme_command import chosen
 from supervisor.clients.status import status_text
 from supervisor.clients.tui.history_view import HistoryView
 from supervisor.clients.tui.key_driver import KeyDriver
@@ -33,7 +35,7 @@ from supervisor.clients.tui.themes import THEMES
 from supervisor.config.settings import Settings
 from supervisor.display.columns import cut, table
 from supervisor.display.fragments import Fragments
-from supervisor.errors import StrongroomError
+from supervisor.errors import ConfigError, StrongroomError
 
 _PERIOD: Final = 2.0
 """Seconds between two looks at the daemon's sessions, while they are listed."""
@@ -103,6 +105,25 @@ class FullScreen(App[int], inherit_bindings=False):
         self._list, self._search = SessionsList(), SearchLine()
         self._where = Static(id="where", markup=False)
 
+    def take_theme(self, name: str) -> None:
+        """Use another theme.
+
+        Raises:
+            ConfigError: it is one for the console alone.
+        """
+        if name not in THEMES:
+            raise ConfigError(f"The full screen has the themes {', '.join(THEMES)} alone.")
+        self._use(name)
+
+    def copy(self, text: str) -> str:
+        """Put a text into the clipboard; return why that may not take it.
+
+        Raises:
+            ConfigError: there is none, or it takes not so much.
+        """
+        self._write(clipboard.sequence(text, self._settings.variable("TERM")))
+        return clipboard.doubt(self._settings.environment)
+
     def _use(self, theme: str) -> None:
         self.theme = theme
         self.ansi_theme_dark = self.ansi_theme_light = THEMES[theme].colours
@@ -164,7 +185,9 @@ class FullScreen(App[int], inherit_bindings=False):
             self.exit(0)
         else:
             self._close(view)
-            self.notify(str(failure) if isinstance(failure, StrongroomError) else repr(failure), severity="error")
+            self.notify(
+                str(failure) if isinstance(failure, StrongroomError) else repr(failure), severity="error", markup=False
+            )
 
     def _close(self, view: SessionView) -> None:
         self._views.remove(view)
@@ -199,7 +222,7 @@ class FullScreen(App[int], inherit_bindings=False):
 
     def is_looked_at(self, view: SessionView) -> bool:
         """Return whether a session is the one that is looked at."""
-        return view is self._view and not isinstance(self.screen, TextScreen)
+        return view is self._view and len(self.screen_stack) == 1
 
     def _say_where(self) -> None:
         facts = self._view.controller.state.facts
@@ -235,12 +258,24 @@ class FullScreen(App[int], inherit_bindings=False):
 
     def action_interrupt(self) -> None:
         """Copy what is selected; else clear, cancel, or leave."""
-        if selected := self.screen.get_selected_text():
-            self.copy_to_clipboard(selected)
+        focused = self.screen.focused
+        edited = focused.selected_text if isinstance(focused, TextArea | Input) else ""
+        if selected := self.screen.get_selected_text() or edited:
+            self._copy(selected)
             self.screen.clear_selection()
         else:
             self._view.actions.interrupt()
             self._view.draw()
+
+    def _copy(self, text: str) -> None:
+        """Copy, and say so; what reads the clipboard within Textual has it too."""
+        try:
+            doubt = self.copy(text)
+        except ConfigError as error:
+            self.notify(str(error), severity="warning", markup=False)
+        else:
+            self._clipboard = text
+            self.notify(f"Copied{f'; {doubt}' if doubt else ''}.", timeout=2, markup=False)
 
     def action_answer(self, key: str) -> None:
         """Press a key of a question with the mouse."""
@@ -274,8 +309,7 @@ class FullScreen(App[int], inherit_bindings=False):
 
     def on_history_view_copied(self, event: HistoryView.Copied) -> None:
         """Put a text into the clipboard."""
-        self.copy_to_clipboard(event.text)
-        self.notify("Copied.", timeout=2)
+        self._copy(event.text)
 
     # --- beside, and above ----------------------------------------------------------------------------------------
 
@@ -339,13 +373,14 @@ def _place_of(part: str) -> int:
     return next((at for at, name in enumerate(_FIRST) if part.startswith(name)), len(_FIRST))
 
 
-def run_full_screen(settings: Settings, options: ConsoleOptions, connecting: Connecting, theme: str) -> int:
+def run_full_screen(settings: Settings, options: ConsoleOptions, connecting: Connecting, theme: str | None) -> int:
     """Run until the person leaves; return the exit code.
 
     Raises:
         StrongroomError: the session cannot be opened.
     """
-    app = FullScreen(settings, options, connecting, theme)
+    kept = chosen(settings)[0].name
+    app = FullScreen(settings, options, connecting, theme or (kept if kept in THEMES else "dark"))
 
     async def run() -> None:
         loop = asyncio.get_running_loop()

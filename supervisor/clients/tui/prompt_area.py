@@ -5,8 +5,9 @@ Rule: what a key means is a row of a table; keys that are in none edit the text,
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual import events
 from textual.document._document import EditResult
@@ -18,6 +19,9 @@ from supervisor.clients.console.offers import LineOffer
 from supervisor.clients.console.typed_history import append, load
 from supervisor.clients.console.waiting_lines import WaitingLines
 from supervisor.display.fragments import Fragments
+
+if TYPE_CHECKING:
+    from supervisor.clients.console.file_finder import FileFinder
 
 NEW_LINE: Final = ("alt+enter", "shift+enter", "ctrl+j")
 """Keys that begin a new row of a text."""
@@ -55,6 +59,8 @@ class PromptArea(TextArea):
         self._chosen = -1
         """The number of the offer that stands in the line; -1 for none."""
         self._before = ""
+        self.files: FileFinder | None = None
+        """The files that the line may name."""
         self._history: list[str] = []
         self._at = 0
         """How far back in the history the line is; 0 for what is being typed."""
@@ -91,8 +97,20 @@ class PromptArea(TextArea):
         result = super().edit(edit)
         self._at = 0
         self.offer()
+        if self.files is not None:
+            self.files.changed()
         self._typed()
         return result
+
+    def before_cursor(self) -> str:
+        """Return what is typed before the cursor."""
+        row, column = self.cursor_location
+        return "\n".join([*(self.document.get_line(each) for each in range(row)), self.document.get_line(row)[:column]])
+
+    def replace_before(self, count: int, text: str) -> None:
+        """Put a text in place of so many characters before the cursor."""
+        row, column = self.cursor_location
+        self.replace(text, (row, column - count), (row, column))
 
     # --- keys -----------------------------------------------------------------------------------------------------
 
@@ -107,12 +125,31 @@ class PromptArea(TextArea):
             "backspace": self._delete_paste,
             **dict.fromkeys(NEW_LINE, self._new_line),
         }
-        for table in (own, self._keys):
+        for table in (self._file_keys(), own, self._keys):
             act = table.get(event.key)
             if act is not None and act():
                 event.stop()
                 event.prevent_default()
                 return
+
+    def _file_keys(self) -> Mapping[str, Callable[[], bool]]:
+        """Return what keys do while files are shown."""
+        files = self.files
+        if files is None or not files.is_open:
+            return {}
+        acts: dict[str, Callable[[], None]] = {
+            "up": partial(files.move, -1),
+            "down": partial(files.move, 1),
+            "tab": files.take,
+            "escape": files.leave,
+            **({"enter": files.take} if files.takes else {}),
+        }
+        return {key: partial(self._act, act) for key, act in acts.items()}
+
+    def _act(self, act: Callable[[], None]) -> bool:
+        act()
+        self._typed()
+        return True
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.prevent_default()
@@ -172,11 +209,7 @@ class PromptArea(TextArea):
         """LineOffer what may follow, or let the next offer stand in the line; return whether there is any."""
         if wanted and self._offers:
             return self._choose(1)
-        row, column = self.cursor_location
-        before = "\n".join(
-            [*(self.document.get_line(each) for each in range(row)), self.document.get_line(row)[:column]]
-        )
-        self._offers, self._chosen = self._offers_of(before, wanted), -1
+        self._offers, self._chosen = self._offers_of(self.before_cursor(), wanted), -1
         if wanted and self._offers:
             self._choose(1)
             if len(self._offers) == 1:
@@ -188,8 +221,7 @@ class PromptArea(TextArea):
         chosen = (self._chosen + by) % len(self._offers) if self._chosen >= 0 or by > 0 else len(self._offers) - 1
         offer = self._offers[chosen]
         offers = self._offers
-        row, column = self.cursor_location
-        self.replace(offer.text, (row, column - (len(old) or offer.length)), (row, column))
+        self.replace_before(len(old) or offer.length, offer.text)
         self._offers, self._chosen = offers, chosen
         self._typed()
         return True
@@ -205,8 +237,10 @@ class PromptArea(TextArea):
         self._close_offers()
         return chosen
 
-    def offered(self) -> list[Fragments]:
+    def offered(self, columns: int) -> list[Fragments]:
         """Return what is offered, a row each."""
+        if self.files is not None and self.files.is_open:
+            return self.files.lines(columns, _OFFERED)
         first = max(0, min(self._chosen - _OFFERED // 2, len(self._offers) - _OFFERED))
         return [
             [

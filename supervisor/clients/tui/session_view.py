@@ -4,7 +4,9 @@ Rule: a session that is not looked at goes on all the same; its question can be 
 drawn is told to the queue of questions after each drawing, and no key answers what is not there in whole.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final, Protocol
 
 from textual.app import ComposeResult, SuspendNotSupported
@@ -18,8 +20,10 @@ from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.clients.console import status_bar
 from supervisor.clients.console.approval_queue import ApprovalQueue, Fields
 from supervisor.clients.console.attention import Attention
+from supervisor.clients.console.choice_list import Choice, ChoiceList
 from supervisor.clients.console.daemon_link import Connecting
-from supervisor.clients.console.external_editor import edited, editor_of
+from supervisor.clients.console.external_editor import edited, editor_of, opened
+from supervisor.clients.console.file_finder import FileFinder
 from supervisor.clients.console.key_actions import KeyActions
 from supervisor.clients.console.markdown_stream import MarkdownRenderer
 from supervisor.clients.console.offers import LineOffer, offered
@@ -32,12 +36,14 @@ from supervisor.clients.console.styled_text import summary
 from supervisor.clients.console.turn_status import TurnStatus
 from supervisor.clients.tui.history_view import HistoryView
 from supervisor.clients.tui.middle_layout import MiddleLayout, ScreenSpace, divided
+from supervisor.clients.tui.pick_screen import PickScreen
 from supervisor.clients.tui.prompt_area import PromptArea
 from supervisor.clients.tui.question_pane import Confirmation, EditedLine, QuestionBox, clickable
 from supervisor.clients.tui.rows_view import RowsView
 from supervisor.config.settings import Settings
 from supervisor.display.escape import visible
 from supervisor.display.fragments import Fragments
+from supervisor.display.themes import ToneTable
 from supervisor.errors import ConfigError
 
 _QUEUED: Final = 3
@@ -60,6 +66,24 @@ class Above(Protocol):
 
     def changed(self, view: "SessionView") -> None:
         """Take note that a session has changed."""
+
+    @property
+    def theme(self) -> str:
+        """The name of the theme."""
+
+    def take_theme(self, name: str) -> None:
+        """Use another theme.
+
+        Raises:
+            ConfigError: there is none of that name here.
+        """
+
+    def copy(self, text: str) -> str:
+        """Put a text into the clipboard; return why that may not take it.
+
+        Raises:
+            ConfigError: there is none, or it takes not so much.
+        """
 
 
 class ViewScreen:
@@ -138,6 +162,43 @@ class ViewScreen:
         """Return the columns there are."""
         return max(20, self._view.history.size.width - 2)
 
+    # --- what the person has besides ------------------------------------------------------------------------------
+
+    picks = True
+
+    @property
+    def theme_name(self) -> str:
+        """The theme in which everything is shown."""
+        return self._view.above.theme
+
+    def take_theme(self, theme: ToneTable) -> None:
+        """Show everything in a theme from now on."""
+        self._view.above.take_theme(theme.name)
+
+    def copy(self, text: str) -> str:
+        """Put a text into the terminal's clipboard; return why that may not take it."""
+        return self._view.above.copy(text)
+
+    async def open_file(self, path: Path) -> None:
+        """Let the person's own editor have a file; everything else waits until it has ended."""
+        try:
+            command = editor_of(self._view.controller.settings)
+            with self._view.app.suspend():
+                opened(path, command)
+        except SuspendNotSupported as error:
+            raise ConfigError("This terminal cannot be given to an editor.") from error
+        finally:
+            self._view.approvals.read_anew()
+
+    async def pick(self, title: str, choices: Sequence[Choice], current: str) -> str | None:
+        """Let the person take something from a list."""
+        taken: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self._view.app.push_screen(PickScreen(title, ChoiceList(choices, current)), taken.set_result)
+        try:
+            return await taken
+        finally:
+            self._view.appeared()
+
 
 class SessionView(Vertical):
     """A session, as long as it is open here.
@@ -169,6 +230,7 @@ class SessionView(Vertical):
         self.status = TurnStatus(self.controller, self.draw)
         keys = {"ctrl+g": self._edit, "enter": self._send, "escape": self._interrupt, "ctrl+d": self._leave}
         self.prompt = PromptArea(settings.home / "console-history", self._typed, keys, self._offers)
+        self.prompt.files = FileFinder(self.controller, self.prompt, self.draw)
         self._box = QuestionBox(self._queue_of, self._enter, self._escape, self.draw)
         self._reason = EditedLine("reason", "why? Enter rejects, Escape gives no reason", self._enter, self._escape)
         self._rule = EditedLine("rule", "the rule; Enter shows what it covers", self._enter, self._escape)
@@ -365,7 +427,7 @@ class SessionView(Vertical):
         _put(self._told, [progress] if progress and not asked else [], columns)
         queued = status_bar.queued(self.prompt.lines.ahead, columns - 2, 1 if asked else _QUEUED)
         _put(self._queue, _lines(queued), columns)
-        _put(self._offered, self.prompt.offered() if self.mode == "line" else [], columns)
+        _put(self._offered, self.prompt.offered(columns - 2) if self.mode == "line" else [], columns)
         bar = self.status.bar(
             columns - 2, self.mode, leaving=self.actions.leaving, asked=asked, waiting=len(self.prompt.lines.ahead)
         )

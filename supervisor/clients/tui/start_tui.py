@@ -13,7 +13,7 @@ from supervisor.errors import ConfigError
 from supervisor.system.garbage import collect_from_here
 
 
-def run_tui(settings: Settings, options: ConsoleOptions, theme: str, early: Starting | None = None) -> int:
+def run_tui(settings: Settings, options: ConsoleOptions, theme: str | None, early: Starting | None = None) -> int:
     """Run the full screen until the person leaves; return the exit code. `early` is a daemon that was begun for it.
 
     Raises:

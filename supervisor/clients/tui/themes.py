@@ -63,7 +63,7 @@ THEMES: Final = {
             "#24292f #b4151c #116329 #7d4e00 #0550ae #6639ba #0b6570 #57606a",
         ),
         _row(
-            "contrast",
+            "high-contrast",
             True,
             "#000000",
             "#ffffff",

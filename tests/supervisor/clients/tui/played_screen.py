@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-_KEYS: Final = {" ": "space"}
+_CHARACTERS: Final = {"space": " "}
 
 QUICK: Final = {"READABLE_S": 0.05, "QUIET_S": 0.0, "TYPIST_S": 0.0, "BURST_S": 0.0}
 """Times of a person who reads and types quicker than people do."""
@@ -46,8 +46,7 @@ class PlayedScreen:
     async def press(self, *keys: str) -> None:
         """Press keys, one right after the other; the pilot would wait after each until nothing moves."""
         for key in keys:
-            named = _KEYS.get(key, key)
-            self.app.post_message(events.Key(named, key if len(key) == 1 else None))
+            self.app.post_message(events.Key(key, _CHARACTERS.get(key, key if len(key) == 1 else None)))
         await self.pilot._wait_for_screen()
 
     async def until(self, seen: Callable[[str], object] | str) -> str:
@@ -86,7 +85,7 @@ def play(story: Callable[[], Awaitable[None]]) -> None:
     """Run a test's story in an event loop of its own."""
 
     async def run() -> None:
-        async with asyncio.timeout(HANG_GUARD):
+        async with asyncio.timeout(12):
             await story()
 
     asyncio.run(run())

@@ -1,6 +1,7 @@
 """The full screen, by its keys: what stands on it, what keys do, and which of them count."""
 
 import asyncio
+import dataclasses
 import time
 from typing import Any, Final
 
@@ -201,7 +202,8 @@ def test_a_history_is_searched_folded_and_copied(daemon: FakeDaemon) -> None:
     ]
 
     async def story() -> None:
-        async with shown(daemon.settings, 80, 24, session=daemon.facts.session_id) as screen:
+        settings = dataclasses.replace(daemon.settings, environment={"TERM": "xterm"})
+        async with shown(settings, 80, 24, session=daemon.facts.session_id) as screen:
             await screen.told(daemon.continued)
             await screen.until("answer 199")
             await screen.press("ctrl+f", *"ANSWER 23")
@@ -247,5 +249,10 @@ def test_themes_follow_each_other(daemon: FakeDaemon) -> None:
                 await screen.press("f4")
             assert len({*grounds}) == 3
             assert screen.app.theme == "dark"
+            await screen.press(*"/theme", "enter")
+            await screen.until("type to narrow")
+            await screen.press(*"light", "enter")
+            await screen.until("The theme is light now.")
+            assert screen.app.theme == "light"
 
     play(story)

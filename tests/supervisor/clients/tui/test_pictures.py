@@ -44,7 +44,7 @@ async def answer(screen: PlayedScreen, daemon: FakeDaemon) -> None:
 
 STORIES: Final[dict[str, tuple[int, int, str, Callable[[PlayedScreen, FakeDaemon], Awaitable[None]]]]] = {
     "question-120x30-dark": (120, 30, "dark", question),
-    "question-60x20-contrast": (60, 20, "contrast", question),
+    "question-60x20-contrast": (60, 20, "high-contrast", question),
     "answer-80x24-light": (80, 24, "light", answer),
 }
 
@@ -57,7 +57,7 @@ def test_the_screen_looks_as_it_did(name: str, daemon: FakeDaemon, quick: None) 
     async def story() -> str:
         async with shown(daemon.settings, columns, rows, theme) as screen:
             screen.view.history.empty()  # the version
-            await screen.press(*"mend the plan", "enter")
+            await screen.press(*"mend", "enter")
             await screen.told(daemon.prompt)
             await tell(screen, daemon)
             screen.view.status._begun, screen.view.status._took = None, 0.0  # the seconds

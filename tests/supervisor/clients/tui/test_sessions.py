@@ -32,8 +32,10 @@ def test_a_command_is_run_while_another_session_is_looked_at(home: Path, root: P
             await screen.press("home", "enter")  # a new session
             await screen.until(lambda _: screen.view is not first and "Ready" in screen.text)
             await screen.press("y")  # goes to its line, and to no question of the other's
-            await screen.until("y")
-            assert screen.view.prompt.text == "y"
+            await screen.press("space", "@", "a")
+            await screen.until("a.txt")
+            await screen.press("tab")
+            assert screen.view.prompt.text == "y @a.txt "
             assert not (root / "made.txt").exists()
             await screen.app.look_at(first.controller.session)
             await screen.ready()
