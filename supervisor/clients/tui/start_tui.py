@@ -5,12 +5,15 @@ Rule: a daemon that has to be started is begun first, then the connection; libra
 
 import sys
 from importlib.util import find_spec
+from typing import Final
 
 from supervisor.clients.connection.spawn import Starting, background_if_none_runs, forget
 from supervisor.clients.console.options import ConsoleOptions
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 from supervisor.system.garbage import collect_from_here
+
+_DUMB: Final = ("", "dumb", "unknown")
 
 
 def run_tui(settings: Settings, options: ConsoleOptions, theme: str | None, early: Starting | None = None) -> int:
@@ -20,7 +23,7 @@ def run_tui(settings: Settings, options: ConsoleOptions, theme: str | None, earl
         ConfigError: Textual is missing, or there is no terminal.
         StrongroomError: the session cannot be opened.
     """
-    if why := _missing():
+    if why := _missing(settings):
         forget(early)
         raise ConfigError(why)
     starting = background_if_none_runs(settings, early)
@@ -33,7 +36,7 @@ def run_tui(settings: Settings, options: ConsoleOptions, theme: str | None, earl
     return run_full_screen(settings, options, connecting, theme)
 
 
-def _missing() -> str:
+def _missing(settings: Settings) -> str:
     """Return what the full screen lacks, and what to do; "" for nothing."""
     if find_spec("textual") is None:
         return (
@@ -42,4 +45,6 @@ def _missing() -> str:
         )
     if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         return "The full screen needs a terminal: use `strongroom console --plain` for pipes and files."
+    if settings.variable("TERM") in _DUMB:
+        return "The full screen needs a terminal that can draw anywhere (TERM): use `strongroom console`."
     return ""

@@ -2,12 +2,14 @@
 
 import asyncio
 import dataclasses
+import math
 import time
 from typing import Any, Final
 
 import pytest
 
 from supervisor.acp import extensions, schema
+from supervisor.clients.console.answer_guard import BURST_S
 from supervisor.clients.tui.text_screen import TextScreen
 from tests.supervisor.clients.console.fake_daemon import FakeDaemon, called, ended, heard, said
 from tests.supervisor.clients.console.typist import LONG, PLAIN, PROTECTED
@@ -76,6 +78,8 @@ def test_keys_before_a_question_can_be_read_answer_nothing(daemon: FakeDaemon) -
                 if not asked and time.monotonic() > begin + 0.3:
                     asked = bool(daemon.ask("run_cmd", COMMAND))
                 await asyncio.sleep(0.02)
+            stopped = time.monotonic()
+            await screen.until(lambda _: time.monotonic() > stopped + 2 * BURST_S)  # until the last one was alone
             assert screen.view.approvals.waits
             assert not daemon.is_answered()
             await screen.ready()
@@ -230,8 +234,11 @@ def test_the_status_and_the_keys_are_screens_and_a_question_behind_them_has_no_k
             await screen.press("f1")
             await screen.until("Ctrl-F")
             assert isinstance(screen.app.screen, TextScreen)
+            guard = screen.view.approvals._guard
+            before = guard._shown
             await screen.press("enter", "y")
             await screen.press("escape")
+            await screen.until(lambda _: before < guard._shown < math.inf)  # it has to be read anew
             await screen.ready()
             assert not daemon.is_answered()
             await screen.press("y")

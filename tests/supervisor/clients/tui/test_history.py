@@ -96,8 +96,8 @@ def test_five_thousand_turns_are_drawn_where_they_are_looked_at() -> None:
                 history.add(AnswerEnds())
             assert history.search("answer *1717*")
             assert "Answer 1717." in seen(history)
-            for number in range(30):
-                history._look_at(number * 1500)
+            for number in range(90):
+                history._look_at(number * 700)
             history.action_last()
             history.add(Said("the last word"))
             history._settle()
