@@ -27,11 +27,12 @@ from supervisor.clients.console.theme_command import chosen
 from supervisor.clients.status import status_text
 from supervisor.clients.tui.history_view import HistoryView
 from supervisor.clients.tui.key_driver import KeyDriver
+from supervisor.clients.tui.screen_themes import THEMES
 from supervisor.clients.tui.search_line import SearchLine
 from supervisor.clients.tui.session_view import SessionView
 from supervisor.clients.tui.sessions_list import SessionsList
 from supervisor.clients.tui.text_screen import TextScreen
-from supervisor.clients.tui.themes import THEMES
+from supervisor.clients.tui.view_screen import ViewedSession
 from supervisor.config.settings import Settings
 from supervisor.display.columns import cut, table
 from supervisor.display.fragments import Fragments
@@ -177,14 +178,14 @@ class FullScreen(App[int], inherit_bindings=False):
         self._back_to_line()
         self._say_where()
 
-    def left(self, view: SessionView) -> None:
+    def left(self, view: ViewedSession) -> None:
         """Leave a session; the last one, or one that the person is in by its own keys, ends the program."""
         failure = view.actions.failure
         if failure is None or len(self._views) == 1:
             self.failure = self.failure or failure
             self.exit(0)
         else:
-            self._close(view)
+            self._close(next(each for each in self._views if each is view))
             self.notify(
                 str(failure) if isinstance(failure, StrongroomError) else repr(failure), severity="error", markup=False
             )
@@ -220,7 +221,7 @@ class FullScreen(App[int], inherit_bindings=False):
             self._close(view)
             await self._list_sessions()
 
-    def is_looked_at(self, view: SessionView) -> bool:
+    def is_looked_at(self, view: ViewedSession) -> bool:
         """Return whether a session is the one that is looked at."""
         return view is self._view and len(self.screen_stack) == 1
 
@@ -228,7 +229,7 @@ class FullScreen(App[int], inherit_bindings=False):
         facts = self._view.controller.state.facts
         self._where.update(Content(f"{facts.profile} on {cut(facts.root, 60)}" if facts.root else "Strongroom"))
 
-    def changed(self, view: SessionView) -> None:
+    def changed(self, view: ViewedSession) -> None:
         """Take note that a session has changed."""
         if view is self._view:
             self._say_where()
