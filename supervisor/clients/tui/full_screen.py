@@ -211,7 +211,7 @@ class FullScreen(App[int], inherit_bindings=False):
         """Look at what was chosen."""
         await self.look_at(event.session)
 
-    async def on_sessions_list_left(self, event: SessionsList.Left) -> None:
+    async def on_sessions_list_departed(self, event: SessionsList.Departed) -> None:
         """Leave a session that is open here, or the list."""
         view = next((each for each in self._views if each.controller.session == event.session), None)
         if not event.session:

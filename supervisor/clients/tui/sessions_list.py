@@ -33,7 +33,7 @@ class SessionsList(OptionList):
             super().__init__()
             self.session = session
 
-    class Left(Message):
+    class Departed(Message):
         """The person wants to leave a session that is open here, or the list, "" for that."""
 
         def __init__(self, session: str) -> None:
@@ -85,8 +85,8 @@ class SessionsList(OptionList):
         """Leave the session at the cursor."""
         option = self.highlighted_option
         if option is not None and option.id != _NEW:
-            self.post_message(self.Left(option.id or ""))
+            self.post_message(self.Departed(option.id or ""))
 
     def action_close(self) -> None:
         """Leave the list."""
-        self.post_message(self.Left(""))
+        self.post_message(self.Departed(""))

@@ -8,6 +8,7 @@ from tests.supervisor.clients.console.fake_daemon import FakeDaemon
 from tests.supervisor.clients.console.terminals import ALT_ENTER, ENTER, ESCAPE, Terminal
 from tests.supervisor.command import CODE, HANG_GUARD, Strongroom
 
+
 class FullTerminal(Terminal):
     COMMAND = "tui"
 
