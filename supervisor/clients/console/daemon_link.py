@@ -17,8 +17,9 @@ _T = TypeVar("_T")
 
 
 def in_thread(work: Callable[[], _T]) -> "Future[_T]":
-    """Do `work` in a thread that the program's end does not wait for."""
+    """Do `work` in a thread: the program's end does not wait for it, and a wait for it may be cancelled."""
     future: Future[_T] = Future()
+    future.set_running_or_notify_cancel()  # from now on no one can cancel it, and its thread can say what came of it
 
     def run() -> None:
         try:
