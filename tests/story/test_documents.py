@@ -22,6 +22,9 @@ PROGRAMS: Final = ("strongroom", "cd ", "scripts/", "echo", "printf", "pip", "ex
 
 ELSEWHERE: Final = {
     "pip install .": "tests/test_package.py",
+    "pip install '.[tui]'": "as the one above; .venv has what it adds",
+    "strongroom tui --root ~/notes/vault": "tests/supervisor/clients/tui/test_start_tui.py, on a terminal",
+    "strongroom tui --continue --theme light": "the same",
     "scripts/demo": "tests/story/test_demo.py",
     "scripts/test": "this is it",
     "systemctl --user enable --now strongroom": "tests/supervisor/daemon/process/test_systemd_unit.py",

@@ -231,11 +231,11 @@ def test_the_status_and_the_keys_are_screens_and_a_question_behind_them_has_no_k
             await begun(screen, daemon)
             daemon.ask("run_cmd", COMMAND)
             await screen.ready()
+            guard = screen.view.approvals._guard
+            before = guard._shown
             await screen.press("f1")
             await screen.until("Ctrl-F")
             assert isinstance(screen.app.screen, TextScreen)
-            guard = screen.view.approvals._guard
-            before = guard._shown
             await screen.press("enter", "y")
             await screen.press("escape")
             await screen.until(lambda _: before < guard._shown < math.inf)  # it has to be read anew
