@@ -42,7 +42,10 @@ WAYS: Final[dict[str, tuple[str, str | None]]] = {
     "blanks in a name": ("echo > $'a\\xe3\\x85\\xa4'", "a\\u3164"),
     "a mode": ("echo x > f; chmod 777 f", "mode 0777"),
     "a frame of its own": ("printf '\\xe2\\x94\\x94 the end\\n' > f", "│ +└ the end"),
-    "among large ones": ("for i in 1 2 3; do yes | head -c 300000 > b$i; done; echo evil > zz", "+evil"),
+    "among large ones": (
+        "for i in 1 2 3; do yes $(printf %0200d 7) | head -c 300000 > b$i; done; echo evil > z",
+        "+evil",
+    ),
     "a program": ("printf '\\x7fELF\\x02\\x01\\x01\\0\\0\\0\\0\\0\\0\\0\\0\\0' > f", UNSEEN),
     "what is too large": ("yes | head -c 5000000 > f", UNSEEN),
     "a named pipe": ("mkfifo f", UNSEEN),
