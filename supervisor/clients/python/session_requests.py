@@ -70,9 +70,14 @@ class SessionRequests:
         session = self.facts.session_id
         params = schema.ReopenParams(session_id=session, cwd=os.getcwd(), meta={extensions.OPTIONS: options})
         sent = self._program.submit(link, session, "session/load", params)
-        history = MessageHistory()
+        history, asked = MessageHistory(), list[PermissionPrompt]()
         while (event := await self._next()) is not None:
-            history.take(event)
+            if isinstance(event, PermissionPrompt):  # of the turn that runs: it is for whoever follows that
+                asked.append(event)
+            else:
+                history.take(event)
+        for each in asked:
+            self._queue.put(each)
         result = decoded(sent.future.result(), schema.SessionResult)
         self.facts = requests.session_facts(result.meta, session)
         self._link, self.history, self._sent = link, history, None

@@ -20,7 +20,7 @@ from supervisor.clients.connection.stop import stop
 from supervisor.config.settings import load_home
 from supervisor.journal.facts import CallEnded, TurnEnded
 from tests.daemon_process import DaemonProcess, scripted
-from tests.supervisor.command import CODE
+from tests.supervisor.command import CODE, wait_until
 from tests.supervisor.histories import call
 
 Patch = pytest.MonkeyPatch
@@ -325,12 +325,14 @@ def test_a_session_is_listed_and_taken_up_by_another_program(place: Path) -> Non
         assert session.run("read a.txt").status == "ok", "leaving it has not closed it"
 
 
-def test_a_turn_that_was_cut_off_is_followed_by_who_takes_the_session_up(place: Path) -> None:
+def test_a_turn_that_was_cut_off_is_followed_by_who_takes_the_session_up(daemon: DaemonProcess, place: Path) -> None:
     steps = ({"calls": [call("write_file", path="new.txt", content="x")]}, {"text": "done"})
     with strongroom.connect(model=scripted(place / "two.jsonl", *steps), approvals=lambda _: True) as client:
         session = client.open(root="vault")
         turn = session.ask("go")
         assert isinstance(next(turn), ToolStarted)
+        with daemon.client() as onlooker:  # the question is there when the session is loaded, and is not lost with that
+            wait_until(lambda: "ReviewAction" in [each["state"] for each in onlooker.status()["sessions"]])
         with strongroom.connect(approvals=lambda _: True) as other:
             followed = list(other.resume(session.id).go_on())
             assert shape(followed)[-2:] == [AnswerPart, TurnResult]
