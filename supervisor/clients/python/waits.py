@@ -31,8 +31,8 @@ class BlockingWait:
             try:
                 return future.result(_LOOK)
             except TimeoutError:
-                if future.done():  # then it is its own
-                    raise
+                if future.done():  # it is its own, or the result came at the last moment
+                    return future.result()
 
 
 class AsyncioWait:

@@ -3,10 +3,11 @@
 import asyncio
 import inspect
 import re
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -27,6 +28,20 @@ Patch = pytest.MonkeyPatch
 Heard = list[list[object]]
 """What was heard of each prompt: its events, and the error that ended it."""
 WRITE: Final = "write new.txt: x"
+
+
+@pytest.fixture(autouse=True)
+def in_time() -> Iterator[None]:
+    """Whoever waits for what never comes fails by name."""
+
+    def late(_number: int, _frame: object) -> None:
+        raise AssertionError("it has not ended within a minute")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture(autouse=True)
