@@ -19,6 +19,7 @@ from supervisor.session.earlier_session import EarlierSession, new_session, read
 from supervisor.session.session import Session
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion, Approve
 from tests.supervisor.command import HANG_GUARD
+from tests.supervisor.pool.harness import until
 
 TOOLS = ("read_file", "write_file", "edit_file", "list_files", "list_directory")
 
@@ -91,6 +92,11 @@ class Bench:
 
     def facts(self, session: Session) -> list[Fact]:
         return [entry.fact for entry in self.journal.of_session(session.id)]
+
+    async def all_workers_ready(self) -> None:
+        """Wait until no worker is on its way, which `stop_workers` would miss."""
+        workers = self.pools.pool("files").workers
+        await until(lambda: not workers._spare_due and set(workers.slots) == set(workers.checkout.ready))
 
     def stop_workers(self) -> None:
         """Let every worker that there is hang from now on."""

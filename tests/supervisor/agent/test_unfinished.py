@@ -37,6 +37,7 @@ async def with_hung_workers(
     session = bench.session(scripted(folder, {"calls": [READ]}, YES, {"calls": list(calls)}, YES))
     with trio.fail_after(HANG_GUARD):
         await session.conversation.run_turn("warm up")
+        await bench.all_workers_ready()
 
     def hang(event: Event) -> None:
         if at(event):
@@ -137,6 +138,7 @@ async def test_a_single_call_that_is_cancelled_before_it_changes_anything_is_can
     session = bench.session(scripted(tmp_path))
     with trio.fail_after(HANG_GUARD):
         await session.call("list_files", '{"pattern": "*"}')
+        await bench.all_workers_ready()
         bench.stop_workers()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(session.call, tool, arguments)
