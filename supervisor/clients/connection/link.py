@@ -111,12 +111,16 @@ class Link:
         """
         return decoded(self.submit(method, params).result(), result)
 
-    def submit(self, method: str, params: Any) -> "Future[bytes]":
+    def submit(
+        self, method: str, params: Any, ended: "Callable[[Future[bytes]], object]" = lambda _future: None
+    ) -> "Future[bytes]":
         """Send a request; the future gets the result's JSON, for `decoded`, or fails as `request` does.
 
-        One that is too long fails here: the daemon would skip it, and could not say which it was.
+        One that is too long fails here: the daemon would skip it, and could not say which it was. `ended` is called
+        with the future when it has its result, before anything is heard that comes after that.
         """
         future: Future[bytes] = Future()
+        future.add_done_callback(ended)
         with self._state:
             self._number += 1
             number = self._number

@@ -90,9 +90,7 @@ class ProgramLink:
         """Send a request of a session, whose events are waited for from here on."""
         queue = self.queue(session)
         number = queue.begin()
-        future = link.submit(method, params)
-        future.add_done_callback(lambda _future: queue.end(number))
-        return SentRequest(link, future)
+        return SentRequest(link, link.submit(method, params, lambda _future: queue.end(number)))
 
     def drop(self) -> None:
         """Leave the connection; what runs in the daemon goes on."""

@@ -70,14 +70,9 @@ class SessionRequests:
         session = self.facts.session_id
         params = schema.ReopenParams(session_id=session, cwd=os.getcwd(), meta={extensions.OPTIONS: options})
         sent = self._program.submit(link, session, "session/load", params)
-        history, asked = MessageHistory(), list[PermissionPrompt]()
+        history = MessageHistory()
         while (event := await self._next()) is not None:
-            if isinstance(event, PermissionPrompt):  # of the turn that runs: it is for whoever follows that
-                asked.append(event)
-            else:
-                history.take(event)
-        for each in asked:
-            self._queue.put(each)
+            history.take(event)
         result = decoded(sent.future.result(), schema.SessionResult)
         self.facts = requests.session_facts(result.meta, session)
         self._link, self.history, self._sent = link, history, None

@@ -17,6 +17,7 @@ import trio
 
 import strongroom
 from strongroom import AnswerPart, Approval, NoticeGiven, Question, ToolEnded, ToolStarted, TurnResult
+from supervisor.clients.connection.link import Link
 from supervisor.clients.connection.stop import stop
 from supervisor.config.settings import load_home
 from supervisor.journal.facts import CallEnded, TurnEnded
@@ -340,13 +341,24 @@ def test_a_session_is_listed_and_taken_up_by_another_program(place: Path) -> Non
         assert session.run("read a.txt").status == "ok", "leaving it has not closed it"
 
 
-def test_a_turn_that_was_cut_off_is_followed_by_who_takes_the_session_up(daemon: DaemonProcess, place: Path) -> None:
+def test_a_turn_that_runs_is_followed_by_who_takes_the_session_up_and_is_asked_at_once(
+    daemon: DaemonProcess, place: Path, monkeypatch: Patch
+) -> None:
+    def submit_slowly(link: Link, method: str, *arguments: Any) -> Any:
+        """Go on when all that comes at once has been heard: the answer, and what is asked right after it."""
+        sent = submit(link, method, *arguments)
+        if method == "session/load":
+            wait_until(lambda: link._prompts)
+        return sent
+
+    submit = Link.submit
+    monkeypatch.setattr(Link, "submit", submit_slowly)
     steps = ({"calls": [call("write_file", path="new.txt", content="x")]}, {"text": "done"})
     with strongroom.connect(model=scripted(place / "two.jsonl", *steps), approvals=lambda _: True) as client:
         session = client.open(root="vault")
         turn = session.ask("go")
         assert isinstance(next(turn), ToolStarted)
-        with daemon.client() as onlooker:  # the question is there when the session is loaded, and is not lost with that
+        with daemon.client() as onlooker:
             wait_until(lambda: "ReviewAction" in [each["state"] for each in onlooker.status()["sessions"]])
         with strongroom.connect(approvals=lambda _: True) as other:
             followed = list(other.resume(session.id).go_on())
