@@ -5,6 +5,8 @@ Rule: nothing of a session is sent before the answer that names it.
 
 from typing import Final
 
+import trio
+
 from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.agent.models.reply_options import OPTIONS, SWITCH, effort_switched
 from supervisor.daemon import responses
@@ -16,13 +18,15 @@ from supervisor.daemon.sessions.deletion import delete, prune
 from supervisor.daemon.sessions.journal_reader import replay
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.daemon.sessions.settling import settle_remains
-from supervisor.daemon.turn_methods import COMMANDS
+from supervisor.daemon.turn_methods import COMMANDS, custom_commands
 from supervisor.errors import ConfigError
 from supervisor.rules.modes import MODES
 
 _PAGE: Final = 50
 _DIGITS: Final = 9
 """Of a cursor, which is a number of sessions."""
+_LOOK_S: Final = 2.0
+"""Seconds that a session's opening waits for the commands that people wrote."""
 
 
 @method("session/new", schema.NewSessionParams, schema.NewSessionResult, starts=True)
@@ -39,7 +43,8 @@ async def _new(
     wanted = context.registry.model_name(options.model)
     asked = session, wanted, context.registry.settings, request.client.keys
     page = key_page(*asked) if options.attended else None
-    request.then = lambda: _enter(request, session, notices, page)
+    commands = await _commands(context, request, session)
+    request.then = lambda: _enter(request, session, notices, commands, page)
     return responses.new_session(session, context.registry.settings, request.client.capabilities, notices)
 
 
@@ -61,7 +66,8 @@ async def _load(context: MethodContext, request: ClientRequest, params: schema.R
         session.loading -= 1
     if registry.sessions.get(session.id) is not session:
         raise RequestError(jsonrpc.NOT_FOUND, "The session was closed meanwhile.", "not_found")
-    request.then = lambda: _enter(request, session, notices)
+    commands = await _commands(context, request, session)
+    request.then = lambda: _enter(request, session, notices, commands)
     return responses.reopened_session(session, registry.settings, client.capabilities, notices)
 
 
@@ -69,7 +75,8 @@ async def _load(context: MethodContext, request: ClientRequest, params: schema.R
 async def _resume(context: MethodContext, request: ClientRequest, params: schema.ReopenParams) -> schema.SessionResult:
     """Do as load does, without the history."""
     session, notices = await _reopened(context, request, params)
-    request.then = lambda: _enter(request, session, notices)
+    commands = await _commands(context, request, session)
+    request.then = lambda: _enter(request, session, notices, commands)
     return responses.reopened_session(session, context.registry.settings, request.client.capabilities, notices)
 
 
@@ -170,12 +177,33 @@ async def _reopened(
     return session, [*notices, *changed]
 
 
+async def _commands(
+    context: MethodContext, request: ClientRequest, session: OpenSession
+) -> list[schema.AvailableCommand]:
+    """Return the slash commands of a session, those that people wrote last; none for a client that only answers."""
+    if request.client.answers_only:
+        return []
+    with trio.move_on_after(_LOOK_S):
+        found = await custom_commands(context, session).listed()
+        written = (
+            schema.AvailableCommand(name, each.about, schema.CommandInput(each.hint) if each.hint else None)
+            for name, each in found.items()
+        )
+        names = {each.name for each in COMMANDS}
+        return [*COMMANDS, *(each for each in written if each.name not in names)]
+    return list(COMMANDS)
+
+
 def _enter(
-    request: ClientRequest, session: OpenSession, notices: list[str], page: schema.UrlElicitation | None = None
+    request: ClientRequest,
+    session: OpenSession,
+    notices: list[str],
+    commands: list[schema.AvailableCommand],
+    page: schema.UrlElicitation | None = None,
 ) -> None:
     """Let a client that knows the session's id by now hear its commands, what it lacks, and what happens in it."""
-    if not request.client.answers_only:
-        request.client.send(session.subscribers.line(schema.AvailableCommands(available_commands=list(COMMANDS))))
+    if commands:
+        request.client.send(session.subscribers.line(schema.AvailableCommands(available_commands=commands)))
     session.subscribers.notify([schema.Notice.of(each) for each in notices], only=request.client)
     session.subscribers.join(request.client)
     if page is not None:

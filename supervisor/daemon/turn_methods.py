@@ -5,7 +5,7 @@ Rule: nothing of a turn is sent after the answer that ends it.
 
 import binascii
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -25,6 +25,7 @@ from supervisor.daemon.rule_methods import rule_lines
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.errors import ConfigError
 from supervisor.tools.content_intake import Attached
+from supervisor.tools.custom_commands import FOLDER, CustomCommands
 from supervisor.tools.exfiltration.sources import sources_of_parts
 from supervisor.tools.named_files import READ
 from supervisor.tools.outcomes import as_answer
@@ -49,6 +50,8 @@ COMMANDS: Final = (
     schema.AvailableCommand(name="undo", description="Take back the last change that a tool has made."),
 )
 
+_CARRY_OUT: Final = "Do what the text of this command says:"
+
 
 @method("session/prompt", schema.PromptParams, schema.PromptResult, starts=True)
 async def _prompt(context: MethodContext, request: ClientRequest, params: schema.PromptParams) -> schema.PromptResult:
@@ -71,6 +74,9 @@ async def _prompt(context: MethodContext, request: ClientRequest, params: schema
         and any(name == f"/{each.name}" and (each.input or not words) for each in COMMANDS)
     ):
         return await _command(context, request, session, name[1:], words)
+    if name.startswith("/"):
+        parts = prompt_parts(await _with_custom_command(context, session, params.prompt))
+        text = "".join(part.text for part in parts)
     schema_asked = (params.meta or {}).get(extensions.ANSWER_SCHEMA)
     if schema_asked is not None and (why := await schema_problem(schema_asked)):
         raise ConfigError(f"The schema of the answer cannot be used: {why}.")
@@ -84,6 +90,29 @@ async def _prompt(context: MethodContext, request: ClientRequest, params: schema
         return responses.turn_result(session, await turn.wait())
     except SuspendedTurn as suspended:
         return responses.suspended_result(session, suspended.fact)
+
+
+async def _with_custom_command(
+    context: MethodContext, session: OpenSession, prompt: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return the blocks of a prompt with the text of the custom command that its line names, as a file sent along.
+
+    Raises:
+        ConfigError: that command cannot be used.
+    """
+    line, *others = prompt
+    name, *words = str(line.get("text", "")).strip().split(maxsplit=1)
+    command = await custom_commands(context, session).find(name.removeprefix("/"))
+    if command is None or line.get("type") != "text":
+        return prompt
+    said = {"type": "text", "text": f"{line['text'].strip()}\n\n{_CARRY_OUT}"}
+    return [said, {"type": "resource", "resource": {"uri": command.uri, "text": command.filled_in(*words)}}, *others]
+
+
+def custom_commands(context: MethodContext, session: OpenSession) -> CustomCommands:
+    """Return the commands that people wrote for a session."""
+    own = context.registry.settings.config_file.parent / FOLDER
+    return CustomCommands(own, session.profile, session.session.pools)
 
 
 def _linked(parts: Sequence[PromptPart], profile: Profile) -> list[str]:
