@@ -64,7 +64,7 @@ LAYERS: Final = (
     {"supervisor.agent"},
     {"supervisor.session", "supervisor.reports"},
     {"supervisor.daemon"},
-    {"supervisor.clients", "supervisor.doctor"},
+    {"supervisor.clients", "supervisor.doctor", "supervisor.replay"},
     {"supervisor.cli"},
     {"supervisor.__main__"},
 )

@@ -28,6 +28,7 @@ _MODULES: Final = (
     "login_logout",
     "models",
     "prompt",
+    "replay",
     "sessions_prune",
     "status_tools_doctor",
     "tui",

@@ -82,6 +82,12 @@ def on_terminal() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()
 
 
+def show_progress(what: str) -> None:
+    """Say on a terminal what is being done; an empty text takes it away."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        click.echo(f"\r\x1b[K{what and f'{what} ...'}", err=True, nl=False)
+
+
 def attended() -> bool:
     """Say whether a person is there who sees what is printed, and can be asked."""
     return sys.stdin is not None and sys.stdin.isatty() and on_terminal()

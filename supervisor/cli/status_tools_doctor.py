@@ -1,6 +1,5 @@
 """Commands that show how things are: `status`, `tools`, `doctor`."""
 
-import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from supervisor.cli.shared import (
     put,
     put_json,
     settings,
+    show_progress,
     stopped_like_ctrl_c,
 )
 
@@ -165,11 +165,13 @@ def doctor(as_json: bool, model: str | None, root: str | None) -> int:
     if root is not None:
         from supervisor.doctor.programs import check_programs
 
-        _progress("programs")
+        show_progress("trying programs")
         results = check_programs(here, root)
     else:
-        results = run_checks(here, problem=problem, model=model, tell=_progress)
-    _progress("")
+        results = run_checks(
+            here, problem=problem, model=model, tell=lambda what: show_progress(what and f"trying {what}")
+        )
+    show_progress("")
     if as_json:
         put_json(results)
     else:
@@ -180,9 +182,3 @@ def doctor(as_json: bool, model: str | None, root: str | None) -> int:
             put(click.style(verdict, colours[verdict]) + line[len(verdict) :] if begins else line)
         put(summary(results, width if on_terminal() else 0))
     return 1 if any(result.verdict == "missing" for result in results) else 0
-
-
-def _progress(what: str) -> None:
-    """Say on a terminal what is being tried; an empty text takes it away."""
-    if sys.stderr is not None and sys.stderr.isatty():
-        click.echo(f"\r\x1b[K{what and f'trying {what} ...'}", err=True, nl=False)

@@ -62,7 +62,11 @@ def read_earlier(journal: Journal, session: str) -> EarlierSession:
         ConfigError: there is none of that id.
         JournalError: the journal cannot be read.
     """
-    entries = journal.of_session(session)
+    return earlier_of(session, journal.of_session(session))
+
+
+def earlier_of(session: str, entries: Sequence[JournalEntry]) -> EarlierSession:
+    """Fold the entries of a session; raises ConfigError as `read_earlier`."""
     opened = next((entry.fact for entry in entries if isinstance(entry.fact, SessionOpened)), None)
     if opened is None and entries:
         raise ConfigError(

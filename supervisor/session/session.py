@@ -57,6 +57,7 @@ class Session:
         facts_of: what holds of a model, by its name; without it, replies are as a model has them by default.
         ledger: the budgets that sessions share; by default none are.
         fallbacks: the models that are asked where the session's own gives no reply; by default none.
+        given: returns the outcome of a call that is not run, for it is known from a record; by default none is.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Session:
         facts_of: Callable[[str], ModelFacts] | None = None,
         ledger: Ledger | None = None,
         fallbacks: Fallbacks | None = None,
+        given: Callable[[str], CallEnded | None] = lambda _call: None,
     ) -> None:
         self.profile = profile
         self.model = model
@@ -89,6 +91,7 @@ class Session:
         """What was chosen of the model's replies, by the option's name."""
         self.id, self.opened, self._taken = earlier.id, earlier.opened, earlier.calls
         self._router = Router(profile, pools, approve, self.id, services)
+        self._router.given = given
         self._router.rules.mode = earlier.mode
         self._router.asks_about_programs &= earlier.opened.origin != _BY_SCRIPT
         _warm(self._router, pools)

@@ -126,11 +126,11 @@ class Strongroom(Home):
     """Runs commands. `program` is what comes after `python -m`."""
 
     @classmethod
-    def beside_a_root(cls, folder: Path) -> Self:
+    def beside_a_root(cls, folder: Path, **environment: str) -> Self:
         """The command line in a folder with a root that holds a note, and no home yet."""
         (folder / "root").mkdir()
         (folder / "root" / "a.txt").write_text("hello\n")
-        return cls(folder / "home", folder)
+        return cls(folder / "home", folder, **environment)
 
     def command(self, *arguments: str, program: Sequence[str] = ("supervisor",)) -> list[str]:
         if program != ("supervisor",):
