@@ -204,7 +204,7 @@ class SessionFacts(OfSession, frozen=True):
     """Sentences that the person should see, such as that the model is not a real one."""
 
 
-Stage = Literal["call", "effects", "direct", "network", "turn", "switch", "refused"]
+Stage = Literal["call", "effects", "direct", "network", "turn", "switch", "narrow", "refused"]
 """What is asked about: the call as a text; what its rehearsal has changed; whether it may run on the root itself, for
 it cannot be rehearsed; whether it may be rehearsed again with the network that its profile names; whether a command
 that was refused something runs on the real system, which takes `UNCONFINED`: any other answer leaves it as it is."""

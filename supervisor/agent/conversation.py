@@ -9,7 +9,7 @@ is resumed from its last one.
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
@@ -166,7 +166,7 @@ class Conversation:
             await self._record(*cut, resumed, *[end for end in ends if end.call not in left])
             return await self._run(State.FINALIZING if self.transcript.replies else State.THINKING, undecided)
 
-    def change_setup(self, changed: SessionChanged, model: Model, router: Router, system: str) -> None:
+    def change_setup(self, changed: SessionChanged, model: Model, router: Router, system: str, max_steps: int) -> None:
         """Let the next turn use another model, other tools and another prompt; the transcript stays.
 
         Raises:
@@ -176,6 +176,7 @@ class Conversation:
         with self._only_turn():
             self._record_at_once(changed)
             self.model, self.router, self.system = model, router, system
+            self.max_steps, self._steps = max_steps, replace(self._steps, max_steps=max_steps)
 
     def change_budget(self, changed: BudgetChanged) -> None:
         """Give the turn or the session another budget, also while a turn runs.

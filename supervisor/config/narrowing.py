@@ -1,13 +1,15 @@
 """`.strongroom.toml` in a root: what whoever wrote it wants less of there.
 
 Rule: anybody may have written it, so it can only narrow: each key takes away from the profile, or denies, and what
-would add something is refused by name. Nobody has to be asked for that. It is read where it stands, through no link,
-and bounded. One that cannot be read, or has a mistake, opens no session: what it was to take away is not known.
+would add something is refused by name. So it counts until the person, who is asked once a content, says that it does
+not. It is read where it stands, through no link, and bounded. One that cannot be read, or has a mistake, opens no
+session: what it was to take away is not known.
 """
 
+import hashlib
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
@@ -17,10 +19,10 @@ from msgspec import Meta
 
 from supervisor.categories.registries import PREFIX
 from supervisor.config.config_reader import toml_as
-from supervisor.config.profiles import Narrowing, Profile
+from supervisor.config.profiles import Profile
 from supervisor.display.escape import one_line
 from supervisor.errors import ConfigError, reason
-from supervisor.rules.rule import Rule, problem_of
+from supervisor.rules.rule import Narrowing, Rule, problem_of
 from supervisor.rules.rule_sentence import sentence
 from supervisor.system.safe_files import NO_LINK
 
@@ -44,8 +46,10 @@ class NarrowingFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """They can only deny."""
 
 
-def narrowed(profile: Profile) -> Profile:
+def narrowed(profile: Profile, uses: Callable[[str], bool | None] = lambda _digest: None) -> Profile:
     """Return a profile, resolved, as the file of its root leaves it.
+
+    `uses` says whether a person lets a file with a digest count; None: nobody has said.
 
     Raises:
         ConfigError: there is a file that cannot be read, or has a mistake.
@@ -54,15 +58,19 @@ def narrowed(profile: Profile) -> Profile:
     data = _content(file)
     if data is None:
         return profile
+    digest = hashlib.sha256(data).hexdigest()
+    chosen = uses(digest)
+    if chosen is False:
+        return replace(profile, narrowing=Narrowing(str(file), ("not used, as you decided",), digest, chosen))
     wanted = toml_as(data, file, NarrowingFile)
     for number, rule in enumerate(wanted.rules, 1):
         only = "" if rule.decision == "deny" else f"it can only deny, and not {rule.decision}."
         if problem := only or problem_of(rule):
             raise ConfigError(f"{file}: number {number} of `rules`: {problem}")
-    return _applied(profile, wanted, str(file))
+    return _applied(profile, wanted, Narrowing(str(file), (), digest, chosen, wanted.max_steps, wanted.rules))
 
 
-def _applied(profile: Profile, wanted: NarrowingFile, file: str) -> Profile:
+def _applied(profile: Profile, wanted: NarrowingFile, narrowing: Narrowing) -> Profile:
     tools, network = profile.tools, profile.network
     told, refused = [], [*_added("tools", wanted.tools or (), tools), *_added("ask", wanted.ask, tools)]
     if wanted.tools is not None:
@@ -88,7 +96,7 @@ def _applied(profile: Profile, wanted: NarrowingFile, file: str) -> Profile:
         own_ask=tuple(tool for tool in ask if tool in tools),
         network=network,
         registries=registries,
-        narrowing=Narrowing(file, lines, wanted.max_steps, wanted.rules),
+        narrowing=narrowing._replace(told=lines),
     )
 
 

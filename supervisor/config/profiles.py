@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -22,19 +22,8 @@ from supervisor.config.own_places import refuse_own_places
 from supervisor.config.repositories import NO_NAMES, Names, Repositories, environment, real_directory
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
-from supervisor.rules.rule import Rule
+from supervisor.rules.rule import Narrowing
 from workers.wire.messages import Context
-
-
-class Narrowing(NamedTuple):
-    """What a root's own file takes away from a profile (`supervisor.config.narrowing`)."""
-
-    file: str
-    told: tuple[str, ...]
-    """What it does, and what of it was refused, a clause each."""
-    max_steps: int | None = None
-    rules: tuple[Rule, ...] = ()
-    """They deny, and come before all others."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +59,7 @@ class Profile:
     copies: bool = False
     """Whether commands are rehearsed in copies of the root, as no sandbox can be made here."""
     narrowing: Narrowing | None = None
-    """What the root's own file has taken away from it."""
+    """What the root's own file has taken away from it, or was not to."""
     complete: "Profile | None" = None
     """The profile with the unavailable tools, where there are any."""
 
@@ -119,6 +108,10 @@ class Profile:
         machine = self.view == "machine" and not self.network and not self.copies
         localhost = self.source_tree and not machine and not self.copies
         return ProfileTraits(self.network, self.surroundings, self.registries, self.copies, machine, localhost)
+
+    def steps(self, configured: int) -> int:
+        """Return how many model requests a turn may take: no more than is configured."""
+        return configured if self.narrowing is None else self.narrowing.steps(configured)
 
     def context(self) -> Context:
         """Return what the agent and every tool are told about where they are."""

@@ -102,6 +102,11 @@ class Settings:
         return self.home / "rules.json"
 
     @property
+    def narrowings_file(self) -> Path:
+        """The file of what people said of the files in roots that narrow sessions."""
+        return self.home / "narrowings.json"
+
+    @property
     def keys_file(self) -> Path:
         """The file of the keys that `strongroom login` keeps."""
         return self.home / "keys.json"

@@ -40,6 +40,8 @@ _STAGES: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
         "system: at once, with all your rights, without rehearsal or undo. Every other answer leaves it as it is.",
         "switch": "A yes sends this conversation to the other model until this turn ends, and in later turns whenever "
         "the first gives no reply. You are not asked again in this session.",
+        "narrow": "A yes leaves the file out, here and in later sessions, for as long as it is as it is now. With a no "
+        "it counts, and you are not asked again. One that has changed is asked about anew.",
         "turn": "A yes lets the model go on with this turn; a no ends it. You are not asked again in this turn.",
         "network": "A yes rehearses it with connections to the hosts that are named. What it sends there cannot be "
         "taken back. What it would change here is asked about after that, unless it is what installs change: packages, "
@@ -49,7 +51,11 @@ _STAGES: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
 
 
 TITLES: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
-    {"switch": "Ask another model", "turn": "Go on with this turn"}
+    {
+        "switch": "Ask another model",
+        "turn": "Go on with this turn",
+        "narrow": "Leave out what this directory takes away",
+    }
 )
 """What is asked about where no call of the model's is."""
 

@@ -11,7 +11,7 @@ import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -142,6 +142,25 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     def counts(self, today: dt.date) -> bool:
         """Say whether it has not expired."""
         return self.until is None or today <= self.until
+
+
+class Narrowing(NamedTuple):
+    """What a root's own file takes away from a profile (`supervisor.config.narrowing`)."""
+
+    file: str
+    told: tuple[str, ...]
+    """What it does, and what of it was refused, a clause each."""
+    digest: str = ""
+    """SHA-256 of it, as hexadecimal digits."""
+    used: bool | None = None
+    """What the person said of a file with this content: whether it counts; None, where they have not: it does."""
+    max_steps: int | None = None
+    rules: tuple[Rule, ...] = ()
+    """They deny, and come before all others."""
+
+    def steps(self, configured: int) -> int:
+        """Return how many model requests a turn may take: no more than is configured."""
+        return configured if self.max_steps is None else min(configured, self.max_steps)
 
 
 def compiled(patterns: Sequence[str]) -> "Matcher":

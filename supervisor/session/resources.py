@@ -21,6 +21,7 @@ from supervisor.categories.shell import ShellConfig, package_caches
 from supervisor.categories.web import WebConfig
 from supervisor.config.fault_plan import FaultPlan, RunningFaultPlan
 from supervisor.config.narrowing import narrowed
+from supervisor.config.narrowing_choices import NarrowingChoices
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
 from supervisor.journal.agent_files import AgentFiles
@@ -200,7 +201,8 @@ class SessionResources:
         Raises:
             ConfigError: a variable of `[shell]` may not be given in this root, or the root's own file has a mistake.
         """
-        profile = await self.with_surroundings(narrowed(profile), dict(person) or self.settings.person)
+        profile = narrowed(profile, NarrowingChoices(self.settings.narrowings_file).uses)
+        profile = await self.with_surroundings(profile, dict(person) or self.settings.person)
         unavailable: dict[str, str] = {}
         for category in dict.fromkeys(offer.category for offer in offers(profile.tools).values()):
             if category not in SANDBOXED or not (why := await self.pools(profile).refusal(category)):

@@ -52,7 +52,7 @@ class Session:
         earlier: what is recorded of it: its opening at least.
         show: is given every event; must not block.
         approve: asks a person; None where nobody is there.
-        max_steps: model requests a turn may take.
+        max_steps: model requests a turn may take, where the profile has no less.
         services: what approving and undoing changes needs.
         facts_of: what holds of a model, by its name; without it, replies are as a model has them by default.
         ledger: the budgets that sessions share; by default none are.
@@ -86,6 +86,7 @@ class Session:
         self._services = services
         self._show = show
         self._facts_of = facts_of
+        self._max_steps = max_steps
         self._calls = 0
         self.reply_options = earlier.reply_options
         """What was chosen of the model's replies, by the option's name."""
@@ -97,11 +98,11 @@ class Session:
         _warm(self._router, pools)
         self._conversation: Conversation | None = None
         if model is not None:
-            prompt = system_prompt(profile)
+            prompt, steps = system_prompt(profile), profile.steps(max_steps)
             shared = ledger or Ledger(), batch_run(earlier.opened.origin), fallbacks or Fallbacks()
             asking = self._request_options, self._sees, *shared
             self._conversation = Conversation(
-                self.id, writer, model, self._router, prompt, show, max_steps, earlier.transcript, *asking
+                self.id, writer, model, self._router, prompt, show, steps, earlier.transcript, *asking
             )
 
     @property
@@ -187,7 +188,8 @@ class Session:
         if (profile.name, profile.root) != (self.profile.name, self.profile.root):
             self._router.rules.end()
         changed = SessionChanged(profile.name, model.name, profile.context(), profile.tools)
-        self.conversation.change_setup(changed, model, router, system_prompt(profile))
+        steps = profile.steps(self._max_steps)
+        self.conversation.change_setup(changed, model, router, system_prompt(profile), steps)
         self.profile, self.model, self.pools, self._router = profile, model, pools, router
         self._services = services
         return changed

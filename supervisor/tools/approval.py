@@ -19,11 +19,11 @@ from supervisor.tools.call_policy import COMMANDS
 from workers.changes.effects import Effects
 from workers.tree.obeyed_names import obeyed
 
-Stage = Literal["call", "effects", "direct", "network", "turn", "switch", "refused"]
+Stage = Literal["call", "effects", "direct", "network", "turn", "switch", "narrow", "refused"]
 """What a person is asked about: the call as a text, before anything is done; the effects of its rehearsal; a call that
 cannot be rehearsed, and would change the root at once; a call that tried the network, and may be rehearsed again with
 the one that its profile names; whether a turn goes on of which they have rejected so much; whether another
-model is asked; a command that was refused
+model is asked; whether the root's own file, which narrows, is left out; a command that was refused
 something, and may be run on the real system: any answer but that leaves it as it is."""
 
 

@@ -48,11 +48,11 @@ class PermissionPrompt:
         self._answer(schema.PermissionOutcome(outcome="selected", option_id="reject_once"), meta)
 
     def decline(self, remark: str = "") -> None:
-        """Answer for nobody: no call runs, no turn is stopped, and no other model is asked, or refused."""
+        """Answer for nobody: no call runs, no turn is stopped; what else is asked about is left open."""
         match self.request.stage:
             case "turn":
                 self.allow()
-            case "switch":
+            case "switch" | "narrow":
                 self._answer(schema.PermissionOutcome(outcome="cancelled"), {})
             case _:
                 self.reject(remark)

@@ -47,6 +47,7 @@ _AS_GIVEN: Final[Mapping[extensions.Stage, str]] = {
     "network": "rehearses it with the network",
     "turn": "goes on",
     "switch": "asks the other model",
+    "narrow": "leaves it out",
     "refused": "leaves it at that",
 }
 """The effect of Enter on an unchanged text."""
@@ -54,6 +55,7 @@ _NO: Final[Mapping[extensions.Stage, str]] = {
     "network": "goes on without",
     "turn": "stops the turn",
     "switch": "asks no other",
+    "narrow": "lets it count",
     "refused": "leaves it, and says why",
 }
 """The effect of Escape, where it is no mere rejection."""
@@ -63,6 +65,7 @@ _REAL: Final[Mapping[extensions.Stage, str]] = {
     "direct": "it runs on the root itself",
     "network": "it gets the network",
     "switch": "this conversation goes to another model",
+    "narrow": "this directory asked for less",
 }
 
 

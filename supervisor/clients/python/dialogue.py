@@ -35,6 +35,7 @@ _YES: Final[Mapping[extensions.Stage, str]] = {
     "network": "Rehearse it with the network",
     "turn": "Go on with this turn",
     "switch": "Ask the other model",
+    "narrow": "Leave the file out",
     "refused": "Leave it at that",
 }
 _SCOPES: Final[Mapping[str, extensions.Scope]] = {"s": "session", "a": "always"}

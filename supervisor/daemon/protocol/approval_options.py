@@ -25,6 +25,7 @@ _ALLOW: Final = "allow_once"
 _CANCELLED: Final = "cancelled"
 _REJECT: Final = schema.PermissionOption(option_id="reject_once", name="Reject", kind="reject_once")
 _STOP: Final = schema.PermissionOption(option_id="reject_once", name="Stop the turn", kind="reject_once")
+_USE: Final = schema.PermissionOption(option_id="reject_once", name="Let the file count", kind="reject_once")
 _EDIT: Final = schema.PermissionOption(option_id="edit", name="Edit, then run...", kind="allow_once")
 _YES: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
     {
@@ -34,6 +35,7 @@ _YES: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
         "network": "Rehearse it with the network",
         "turn": "Go on with the turn",
         "switch": "Ask the other model",
+        "narrow": "Leave the file out",
         "refused": "Leave it at that",
     }
 )
@@ -60,7 +62,7 @@ def options(request: extensions.ApprovalRequest, *, forms: bool) -> list[schema.
         if request.covers
     ]
     allowed = [once, *([_EDIT] if forms else []), *longer]
-    no = _STOP if request.stage == "turn" else _REJECT
+    no = {"turn": _STOP, "narrow": _USE}.get(request.stage, _REJECT)
     return [no, *allowed] if hidden else [*allowed, no]  # what is chosen unread is the first
 
 

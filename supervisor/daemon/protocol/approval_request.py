@@ -119,8 +119,8 @@ class PendingApproval:
             done()
 
     def _says_nothing(self, result: bytes) -> bool:
-        """Say whether a client has asked nobody whether another model is asked; of a call, that is a no."""
-        return self._request.stage == "switch" and approval_options.is_cancelled(result)
+        """Say whether a client has asked nobody about what is no call; of a call, that is a no."""
+        return self._request.stage in ("switch", "narrow") and approval_options.is_cancelled(result)
 
     def _params(self, options: list[schema.PermissionOption]) -> schema.PermissionParams:
         call = tool_calls.reshaped(self.shown, schema.PermissionCall, status="pending", meta=None)

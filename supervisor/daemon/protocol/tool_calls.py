@@ -92,7 +92,7 @@ def _approval_request(question: ApprovalQuestion) -> extensions.ApprovalRequest:
         arguments=effective(question.call),
         reason=question.reason,
         editable=question.stage
-        not in ("network", "turn", "switch", "refused"),  # the one is about what this very command has tried
+        not in ("network", "turn", "switch", "narrow", "refused"),  # the one is about what this very command has tried
         stage=question.stage,
         effects=None
         if question.effects is None

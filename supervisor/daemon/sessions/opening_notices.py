@@ -36,10 +36,7 @@ _KEEPS_KEY: Final = (
     "THE KEY IS THAT of the client that opened this session, and not yours. To have yours, open a new session, or this "
     "one again while no other client has it open and nothing runs."
 )
-_NARROWED: Final = (
-    "NARROWED BY {file}, which lies in the root: {told}. It can take away, and add nothing; take it away if you do not "
-    "want it, and open a new session."
-)
+_NARROWED: Final = "NARROWED BY {file}, which lies in the root: {told}. It can take away, and add nothing."
 _UNKNOWN_MODEL: Final = (
     "THE MODEL {name} IS NOT KNOWN: it is counted on for a context of {window} tokens and replies of {longest}, and "
     'what it costs is not counted. Set `window`, `max_tokens` and `prices` in [models."{name}"]; `strongroom models` '
@@ -58,6 +55,7 @@ def opening_notices(substituted: str, session: Session, *, keeps: bool = False, 
         name = one_line(facts.name, 100)
         model.append(_UNKNOWN_MODEL.format(name=name, window=facts.window, longest=facts.max_tokens))
     has, less = profile.surroundings, profile.narrowing
+    told = "; ".join(less.told if less else ()) or "nothing"
     broken = [_BROKEN.format(why=has.venv_problem)] if has and has.venv_problem else []
     copies = [_COPIES] * profile.copies
     return [
@@ -65,7 +63,7 @@ def opening_notices(substituted: str, session: Session, *, keeps: bool = False, 
         *copies,
         *broken,
         *([_SILENT.format(place=one_line(has.silent, 300))] if has and has.silent else []),
-        *([_NARROWED.format(file=one_line(less.file, 300), told="; ".join(less.told) or "nothing")] if less else []),
+        *([_NARROWED.format(file=one_line(less.file, 300), told=told)] if less and less.used is not False else []),
         *[_KEEPS] * keeps,
         *[_KEEPS_KEY] * keeps_key,
         *(_NO_TOOL.format(tool=tool, why=why) for tool, why in profile.unavailable_tools),

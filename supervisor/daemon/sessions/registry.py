@@ -20,6 +20,7 @@ from supervisor.daemon.protocol.connection import Connection, RequestError
 from supervisor.daemon.protocol.updates import Projection
 from supervisor.daemon.sessions.closing import ClosingTasks
 from supervisor.daemon.sessions.journal_reader import JournalReader
+from supervisor.daemon.sessions.narrowing_question import ask_about_narrowing
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.daemon.sessions.opened_at import OpenedAt, from_journal, from_options, person_of
 from supervisor.daemon.sessions.opening_notices import opening_notices
@@ -173,6 +174,7 @@ class SessionRegistry:
         pools = self.resources.pools(using, session.session.pools)
         session.change(using, pools, opened, self.resources.services)
         session.go_on()
+        self._nursery.start_soon(ask_about_narrowing, session, self.settings, self.change)
 
     def model_name(self, name: str | None) -> str:
         """Return the name of the model that `name` stands for, without opening it."""
@@ -255,7 +257,7 @@ class SessionRegistry:
             earlier,
             show=subscribers.show,
             approve=subscribers.request_approval if attended else None,
-            max_steps=_steps(profile, self.settings.config.max_steps),
+            max_steps=self.settings.config.max_steps,
             services=self.resources.services,
             facts_of=self.resources.models.facts,
             ledger=self.resources.ledger,
@@ -265,6 +267,7 @@ class SessionRegistry:
             self._nursery, session, subscribers, opened_at, attended=attended, substituted=substituted
         )
         self.sessions[session.id] = started
+        self._nursery.start_soon(ask_about_narrowing, started, self.settings, self.change)
         return started
 
     async def close(self, session_id: str) -> None:
@@ -286,6 +289,7 @@ class SessionRegistry:
     def forget(self, session: OpenSession) -> None:
         """Close a session in which nothing runs."""
         if self.sessions.get(session.id) is session:  # two may close it at once
+            session.subscribers.between_turns.cancel()
             del self.sessions[session.id]
             self.resources.ledger.leave(session.id)
             self.opening_right.release(session.id)
@@ -296,12 +300,6 @@ class SessionRegistry:
             session.subscribers.leave(client)
             if self.closing and session.subscribers.unanswerable:
                 session.leave_open()
-
-
-def _steps(profile: Profile, configured: int) -> int:
-    """Return how many steps a turn may have: no more than is configured."""
-    narrowing = profile.narrowing
-    return configured if narrowing is None or narrowing.max_steps is None else min(configured, narrowing.max_steps)
 
 
 def _not_found(session_id: str) -> RequestError:

@@ -62,6 +62,8 @@ class Subscribers:
         self.answered_approvals: deque[PendingApproval] = deque(maxlen=_REMEMBERED)
         """Those that did last."""
         self._questions = 0
+        self.between_turns = trio.CancelScope()
+        """Of a question that waits while no turn need run; it ends with the session."""
         self.left_at = trio.current_time()
         """When the last client left (trio's clock)."""
         self.state = State.DONE

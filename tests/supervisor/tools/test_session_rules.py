@@ -6,9 +6,9 @@ from typing import Final
 
 import pytest
 
-from supervisor.config.profiles import Narrowing, Profile
+from supervisor.config.profiles import Profile
 from supervisor.journal.facts import CallStarted
-from supervisor.rules.rule import Rule
+from supervisor.rules.rule import Narrowing, Rule
 from supervisor.tools.services import ChangeServices
 from supervisor.tools.session_rules import SessionRules
 from tests.each_row import each_row

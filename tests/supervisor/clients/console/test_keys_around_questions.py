@@ -40,6 +40,7 @@ KINDS: Final[dict[str, Kind]] = {
     "a run on the root itself": Kind({"stage": "direct"}, "y"),
     "a network, an install": Kind({"stage": "network", "covers": "RULE", "editable": False}, "y"),
     "another model": Kind({"stage": "switch", "tool": "switch_model", "editable": False}, "y"),
+    "a file that narrows": Kind({"stage": "narrow", "tool": "narrowing", "editable": False}, "y"),
     "a turn that goes on": Kind({"stage": "turn", "tool": "go_on", "editable": False}, "Ey"),
     "what was refused": Kind({"stage": "refused", "escalation": True, "editable": False}, "Ey"),
     "a rule for the session": Kind(RULE, "y", ("Alt-S",)),
