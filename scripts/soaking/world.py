@@ -65,7 +65,17 @@ tools = ["read_file", "list_files", "search_files", "fetch_url", "write_file", "
 """
 
 _KNOWN: Final = frozenset(
-    {"config.toml", "daemon.lock", "daemon.sock", "kept", "logs", "replies", "sessions.lock", "rules.json", "narrowings.json"}
+    {
+        "config.toml",
+        "daemon.lock",
+        "daemon.sock",
+        "kept",
+        "logs",
+        "replies",
+        "sessions.lock",
+        "rules.json",
+        "narrowings.json",
+    }
     | {f"journal.{end}" for end in ("db", "db-wal", "db-shm", "index", "agents", "new")}
 )
 """What there may be in a home."""

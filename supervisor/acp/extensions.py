@@ -40,6 +40,8 @@ REVIEW: Final = "_strongroom/review"
 """In a permission's params: `ApprovalRequest`, what is asked about, and why."""
 TURN: Final = "_strongroom/turn"
 """In a prompt's result: `TurnSummary`."""
+FORK_TURN: Final = "_strongroom/fork_turn"
+"""In session/fork: the number of the turn at whose end the session is forked; by default the last that has ended."""
 ANSWER_SCHEMA: Final = "_strongroom/answer_schema"
 """In a prompt: the JSON Schema that its final answer must be valid by."""
 CALL: Final = "_strongroom/call"
@@ -99,6 +101,7 @@ ANNOUNCED: Final = (
         TURN,
         CALL,
         SUSPENDED,
+        FORK_TURN,
         BUDGETS,
         TURN_STATE,
         DROPPED,

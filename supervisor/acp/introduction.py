@@ -36,7 +36,7 @@ def introduction(
             "loadSession": True,
             "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
             "mcpCapabilities": {"http": False, "sse": False},
-            "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}},
+            "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}, "fork": {}},
             "_meta": {extensions.EXTENSIONS: methods},
         },
         agent_info=schema.Implementation(name="strongroom", title="Strongroom", version=version),

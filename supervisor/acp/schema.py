@@ -100,6 +100,10 @@ class ReopenParams(NewSessionParams, frozen=True, kw_only=True):
     session_id: str
 
 
+class ForkParams(ReopenParams, frozen=True, kw_only=True):
+    """`session/fork`, of the protocol's unstable part; it is answered as `session/new` is."""
+
+
 class ListParams(Object, frozen=True):
     """`session/list`."""
 

@@ -5,8 +5,8 @@ bills it; so does one whose server does not say what it took. What is given back
 them, it was counted elsewhere.
 
 Facts ignored: BatchStarted, CallDecided, CallStarted, ContentsRefused, FaultsAllowed, ModeChanged, ModelRetried,
-ModelSwitched, OptionChosen, ReplyCut, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened, ToolsChanged,
-TurnEnded, TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
+ModelSwitched, OptionChosen, ReplyCut, Rewound, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened,
+ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
 """
 
 from supervisor.agent.amount import NOTHING, Amount, used_by

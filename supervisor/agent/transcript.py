@@ -4,7 +4,8 @@ Rule: whatever happened, the messages are valid for the Messages API: roles alte
 by exactly one tool_result in the next message, ids are unique, nothing is empty. The live conversation and one
 that is opened again after a crash go through the same fold, so they cannot differ.
 
-Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, FaultsAllowed, OptionChosen, RuleRevoked, SessionDeleted.
+Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, FaultsAllowed, OptionChosen, Rewound, RuleRevoked,
+SessionDeleted.
 """
 
 from collections.abc import Iterable, Sequence

@@ -22,6 +22,7 @@ _MODULES: Final = (
     "batch_call",
     "config",
     "console_acp_daemon",
+    "fork_show",
     "history_export_why_verify",
     "inbox",
     "init_completion",

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from supervisor.config.fault_plan import FaultPlan
     from supervisor.config.settings import Settings
     from supervisor.display.fragments import ReportPage
+
+
+_DIGITS: Final = 10
+"""Of a turn's number."""
 
 
 class Launched(NamedTuple):
@@ -101,6 +105,12 @@ def report_page(settings: "Settings") -> "ReportPage":
 
     columns = shutil.get_terminal_size().columns if on_terminal() else 0
     return ReportPage(columns, toned=on_terminal() and not settings.no_color)
+
+
+def turn_of(text: str) -> tuple[str, int | None]:
+    """Return what stands before an "@" and a number at the end, and the number; None where there is none."""
+    before, at, turn = text.rpartition("@")
+    return (before, int(turn)) if at and turn.isascii() and turn.isdecimal() and len(turn) < _DIGITS else (text, None)
 
 
 # --- stopping --------------------------------------------------------------------------------------------------------
@@ -184,7 +194,8 @@ def complete_key_takers(_context: click.Context) -> _Words:
 
 
 @_completing
-def _sessions(_context: click.Context) -> _Words:
+def complete_sessions(_context: click.Context) -> _Words:
+    """Offer the ids of sessions, the newest first."""
     from supervisor.reports.session_lines import sessions
 
     return {each.session: f"{each.profile}, {each.title}" for each in reversed(sessions(settings()))}
@@ -261,14 +272,14 @@ schema_option = click.option(
     "--schema", metavar="FILE", help="A JSON Schema: the final answer is one JSON document that is valid by it."
 )
 session_option = click.option(
-    "--session", metavar="ID", shell_complete=_sessions, help="A session's id, or the last characters of it."
+    "--session", metavar="ID", shell_complete=complete_sessions, help="A session's id, or the last characters of it."
 )
-session_argument = click.argument("session", shell_complete=_sessions)
+session_argument = click.argument("session", shell_complete=complete_sessions)
 session_id_option = click.option(
     "--session-id",
     "session",
     metavar="ID",
-    shell_complete=_sessions,
+    shell_complete=complete_sessions,
     help="A session's id, or the last characters of it; default: the newest that changed something here.",
 )
 undoable_argument = click.argument("call", required=False, shell_complete=_undoable)

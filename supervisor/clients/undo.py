@@ -93,7 +93,7 @@ def _session_of(journal: Journal, call: str, here: str) -> str:
         raise ConfigError(f"No call {call!r}. `strongroom history SESSION` shows the calls of a session.")
     if len(found) == 1:
         return found[0]
-    for summary in _here(journal, here):
+    for summary in sessions_here(journal, here):
         if summary.session in found:
             return summary.session
     named = ", ".join(found[-1 : -_CANDIDATES - 1 : -1])
@@ -103,7 +103,7 @@ def _session_of(journal: Journal, call: str, here: str) -> str:
 def _newest(journal: Journal, here: str) -> list[JournalEntry]:
     """Return the session that made the last change on a directory that stands: by the journal's rows, not by clocks."""
     last, newest = 0, list[JournalEntry]()
-    for summary in sorted(_here(journal, here), key=lambda each: each.changed_at, reverse=True):
+    for summary in sorted(sessions_here(journal, here), key=lambda each: each.changed_at, reverse=True):
         if summary.changed_at <= last:
             break  # none that follows has changed anything since
         entries = journal.of_session(summary.session)
@@ -117,7 +117,7 @@ def _newest(journal: Journal, here: str) -> list[JournalEntry]:
     )
 
 
-def _here(journal: Journal, here: str) -> list[Summary]:
+def sessions_here(journal: Journal, here: str) -> list[Summary]:
     """Return the sessions that were opened here or work on it, the last updated first."""
     index = SessionIndex(journal)
     index.refresh()

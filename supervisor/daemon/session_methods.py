@@ -15,6 +15,7 @@ from supervisor.daemon.method import MethodContext, method
 from supervisor.daemon.protocol.connection import ClientRequest, RequestError
 from supervisor.daemon.responses import absolute, checked_text, invalid, session_options
 from supervisor.daemon.sessions.deletion import delete, prune
+from supervisor.daemon.sessions.forking import fork
 from supervisor.daemon.sessions.journal_reader import replay
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.daemon.sessions.settling import settle_remains
@@ -78,6 +79,20 @@ async def _resume(context: MethodContext, request: ClientRequest, params: schema
     commands = await _commands(context, request, session)
     request.then = lambda: _enter(request, session, notices, commands)
     return responses.reopened_session(session, context.registry.settings, request.client.capabilities, notices)
+
+
+@method("session/fork", schema.ForkParams, schema.NewSessionResult, starts=True)
+async def _fork(context: MethodContext, request: ClientRequest, params: schema.ForkParams) -> schema.NewSessionResult:
+    """Begin a session with the conversation of another, which may run."""
+    options = session_options(params.meta, request.client.variables)
+    turn = (params.meta or {}).get(extensions.FORK_TURN)
+    if turn is not None and (not isinstance(turn, int) or isinstance(turn, bool)):
+        raise invalid(f"{extensions.FORK_TURN} is a number.")
+    where = checked_text(params.session_id, "sessionId"), turn, absolute(params.cwd)
+    session, notices = await fork(context.registry, *where, options, request.client.keys)
+    commands = await _commands(context, request, session)
+    request.then = lambda: _enter(request, session, notices, commands)
+    return responses.new_session(session, context.registry.settings, request.client.capabilities, notices)
 
 
 @method("session/list", schema.ListParams, schema.ListResult)

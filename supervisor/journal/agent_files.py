@@ -6,8 +6,8 @@ Where a commit does not say all that it wrote, all of its root does. What a pers
 took back, is no agent's. Kept are halves of digests, eight bytes each, and beside the journal, as the index.
 
 Facts ignored: BatchStarted, CallEnded, CallStarted, ContentsRefused, FaultsAllowed, ModeChanged, ModelRetried,
-OptionChosen, Replied, ReplyCut, RuleRevoked, SessionDeleted, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed,
-TurnStarted.
+OptionChosen, Replied, ReplyCut, Rewound, RuleRevoked, SessionDeleted, ToolsChanged, TurnEnded, TurnQuestioned,
+TurnResumed, TurnStarted.
 """
 
 import hashlib

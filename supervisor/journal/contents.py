@@ -13,7 +13,7 @@ import os
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -152,6 +152,14 @@ class ContentStore:
                 self._users -= 1
                 if not self._users:
                     self._at_hand.clear()
+
+    def share(self, session: str, digests: Iterable[str]) -> None:
+        """Name contents that are kept in another session, too: as long as that is there, they are not forgotten."""
+        with self._changing:
+            for digest in dict.fromkeys(digests):
+                with suppress(OSError):
+                    if self.path(digest).exists():
+                        os.close(os.open(self.path(f"{digest}.{plain(session)}"), _NEW, 0o600))
 
     # --- what goes ---------------------------------------------------------------------------------------------------
 

@@ -70,6 +70,18 @@ class _CallFact(_TurnFact, frozen=True):
     """Its id, unique in the session."""
 
 
+class ForkPoint(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where another session was forked: its facts up to a row are those that a new one begins with."""
+
+    session: str
+    turn: int
+    """At whose end; 0 is before the first one."""
+    row: int
+    """Of the journal: the last that counts."""
+    title: str = ""
+    """Of that session, as listings show it."""
+
+
 class SessionOpened(_SetupFact, frozen=True):
     """A session began. `origin` says for whom: "batch:RUN:ITEM", "call", ..."""
 
@@ -81,6 +93,8 @@ class SessionOpened(_SetupFact, frozen=True):
     attended: bool = True
     """Whether somebody is there to be asked; else what policy asks about is denied."""
     mode: Mode = "edits"
+    fork: ForkPoint | None = None
+    """Whose conversation it goes on with; None where it is a new one."""
 
 
 class SessionChanged(_SetupFact, frozen=True):
@@ -350,6 +364,8 @@ class CallDecided(_CallFact, frozen=True):
     """It ran outside of the sandbox."""
     undoes: str = ""
     """The call that this one takes back."""
+    undoes_also: tuple[str, ...] = ()
+    """Others that it takes back with that one, the last first."""
     cannot_undo: str = ""
     """Why it cannot be undone, or not all of it: a clause."""
     files: bytes = b""
@@ -413,6 +429,17 @@ class TurnEnded(_TurnFact, frozen=True):
     """What the person is to know of it, a sentence: files that it wrote, and that they will run."""
 
 
+class Rewound(_TurnFact, frozen=True):
+    """The conversation stands as at the end of `turn` from here on: at once, or when `call` has ended well.
+
+    The numbers of the turns that stand no more are not given again.
+    """
+
+    call: str = ""
+    """The undo that takes back what was changed since; "" where nothing was. Its own undo takes this back, too."""
+    by: str = ""
+
+
 class Unreadable(_Fact, frozen=True):
     """A row that cannot be read: made while reading, and never written."""
 
@@ -444,6 +471,7 @@ Fact = (
     | CallEnded
     | TurnQuestioned
     | TurnEnded
+    | Rewound
     | Unreadable
 )
 

@@ -7,7 +7,7 @@ It is saved beside the journal (`saved_fold`). What is saved was folded from row
 one: its digest stands for all of them.
 
 Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, ContentsRefused, FaultsAllowed, ModeChanged, ModelRetried,
-ModelSwitched, OptionChosen, ReplyCut, RuleRevoked, SessionOpened, ToolsChanged, TurnQuestioned.
+ModelSwitched, OptionChosen, ReplyCut, Rewound, RuleRevoked, SessionOpened, ToolsChanged, TurnQuestioned.
 """
 
 import time
@@ -195,6 +195,8 @@ class _Fold(msgspec.Struct, array_like=True):
     def of(cls, entry: JournalEntry, opened: SessionOpened) -> "_Fold":
         fold = cls(Summary(entry.session, opened.origin, "", "", "", opened.cwd, entry.at, entry.at), entry.seq)
         fold._use(opened)
+        if opened.fork is not None:
+            fold.known.title = one_line(f"fork at turn {opened.fork.turn}: {opened.fork.title}", TITLE_WIDTH)
         return fold
 
     def add(self, entry: JournalEntry) -> None:

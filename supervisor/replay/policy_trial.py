@@ -94,7 +94,7 @@ def try_policy(settings: Settings, wanted: str, file: Path, profile: str | None 
 async def _judged(earlier: EarlierSession, profile: Profile, rules: Sequence[Rule]) -> list[JudgedCall]:
     session_rules = SessionRules(earlier.id, profile, ChangeServices(rules=rules))
     session_rules.mode = earlier.opened.mode
-    transcript, judged = Transcript(), list[JudgedCall]()
+    transcript, judged = Transcript(entry.fact for entry in earlier.inherited), list[JudgedCall]()
     starts: dict[str, tuple[CallStarted, SeenText]] = {}
     decided: dict[str, CallDecided] = {}
     for entry in earlier.entries:

@@ -13,7 +13,7 @@ from supervisor.errors import ConfigError, reason
 from supervisor.journal.facts import decode
 from supervisor.journal.index import session_named
 from supervisor.journal.journal import JournalEntry, open_journal
-from supervisor.session.earlier_session import EarlierSession, earlier_of
+from supervisor.session.earlier_session import EarlierSession, earlier_of, read_earlier
 from supervisor.system.safe_files import read_bytes
 
 _LIMIT: Final = 2**28
@@ -40,8 +40,7 @@ def recorded_session(settings: Settings, wanted: str) -> EarlierSession:
     if not settings.journal.exists():
         raise ConfigError(f"No session {wanted!r}: there is no journal yet. A file is named with a slash: ./{wanted}")
     with open_journal(settings.journal) as journal:
-        entries = session_named(journal, wanted)
-    return earlier_of(entries[0].session, entries)
+        return read_earlier(journal, session_named(journal, wanted)[0].session)
 
 
 def _of_file(file: Path) -> EarlierSession:

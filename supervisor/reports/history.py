@@ -11,7 +11,7 @@ from supervisor.agent.models.gemini_contents import FORMAT_NAME, contents
 from supervisor.agent.models.inline_contents import inlined
 from supervisor.agent.models.model import CONTENTS, ModelRequest
 from supervisor.agent.shown_contents import filled
-from supervisor.agent.transcript import Transcript
+from supervisor.agent.story_transcript import transcript_of
 from supervisor.categories.media import MediaConfig
 from supervisor.categories.restore import UndoConfig
 from supervisor.config.settings import Settings
@@ -22,6 +22,7 @@ from supervisor.journal.contents import ContentStore
 from supervisor.journal.facts import SessionChanged, SessionOpened
 from supervisor.journal.index import session_named
 from supervisor.journal.journal import ChainCheck, JournalEntry, open_journal
+from supervisor.journal.lineage import story
 from supervisor.reports.call_record import Why
 from supervisor.reports.session_text import session_text
 from supervisor.reports.why import explain
@@ -44,7 +45,8 @@ def history(settings: Settings, wanted: str, form: str, page: ReportPage = _PLAI
     if not settings.journal.exists():
         raise ConfigError(f"No session {wanted!r}: there is no journal yet.")
     with open_journal(settings.journal) as journal:
-        entries = session_named(journal, wanted)
+        own = session_named(journal, wanted)
+        entries = story(journal, own[0].session, own)
     if form == TEXT:
         return session_text(entries, page)
     return FORMATS[form](entries, ContentStore(settings.contents, settings.config.section(MediaConfig)))
@@ -52,7 +54,7 @@ def history(settings: Settings, wanted: str, form: str, page: ReportPage = _PLAI
 
 def _messages(entries: Sequence[JournalEntry], store: ContentStore, sees: frozenset[str]) -> ModelRequest:
     """Return the messages as an API takes them, for a model that sees so much: what was left open is shown closed."""
-    transcript = Transcript(entry.fact for entry in entries)
+    transcript = transcript_of(entries)
     for fact in transcript.closing_facts():
         transcript.apply(fact)
     request = ModelRequest("", (), transcript.messages, transcript.step, origins=transcript.origins)

@@ -4,7 +4,7 @@ Rule: rules and journal are only read, except by `revoke`. A command whose effec
 never judged as if they were all.
 
 Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallEnded, ContentsRefused, FaultsAllowed, ModeChanged,
-ModelRetried, ModelSwitched, OptionChosen, Replied, ReplyCut, RuleRevoked, SessionChanged, SessionDeleted,
+ModelRetried, ModelSwitched, OptionChosen, Replied, ReplyCut, Rewound, RuleRevoked, SessionChanged, SessionDeleted,
 SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted, TurnSuspended, Unreadable.
 """
 

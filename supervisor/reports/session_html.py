@@ -6,7 +6,7 @@ are in it. Whatever somebody else wrote is text (`supervisor.display.html_elemen
 
 import binascii
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -34,6 +34,7 @@ from supervisor.journal.facts import (
 from supervisor.journal.index import utc
 from supervisor.journal.journal import JournalEntry
 from supervisor.journal.kept_content import KeptContent
+from supervisor.journal.lineage import turn_line
 from supervisor.reports.markdown_html import markdown_html
 from supervisor.reports.page_style import STYLE
 from supervisor.reports.session_parts import CallPart, SessionPart, session_parts
@@ -47,6 +48,7 @@ from supervisor.reports.session_text import (
     notes,
     person_lines,
     profile_and_model,
+    turn_words,
 )
 from supervisor.reports.time_and_tokens import TimePiece, TimeUse, TokenUse, TurnUse, turn_uses
 from supervisor.tools.content_words import described
@@ -88,13 +90,14 @@ def session_html(entries: Sequence[JournalEntry], store: ContentStore) -> str:
         element("title", title),
         style(STYLE),
     )
-    first, *parts = [joined(_part(part, store)) for part in session_parts(entries)]
+    stand = turn_line(entries).turns
+    first, *parts = [joined(_part(part, store, stand)) for part in session_parts(entries)]
     parts += [element("p", OPEN, class_="note")] if is_open(entries) else []
     body = element("body", element("h1", title), first, _uses(turn_uses(entries)), element("main", *parts))
     return Html("<!doctype html>\n") + element("html", head, body, lang="en") + "\n"
 
 
-def _part(part: SessionPart, store: ContentStore) -> Iterator[Html]:
+def _part(part: SessionPart, store: ContentStore, stand: Container[int]) -> Iterator[Html]:
     for damage in damages(part):
         yield element("p", damage, class_="note bad")
     if isinstance(part, CallPart):
@@ -106,7 +109,8 @@ def _part(part: SessionPart, store: ContentStore) -> Iterator[Html]:
         for line in (f"session {part.session}, {utc(part.at)}", profile_and_model(fact), root):
             yield element("p", line, class_="note")
     elif isinstance(fact, TurnStarted):
-        yield element("h2", f"Turn {fact.turn}", element("small", f" {utc(part.at)}"), id=f"turn-{fact.turn}")
+        name = turn_words(fact, stand).capitalize()
+        yield element("h2", name, element("small", f" {utc(part.at)}"), id=f"turn-{fact.turn}")
         yield element("div", _pictures(fact.contents, store), element("pre", fact.text), class_="person")
     elif isinstance(fact, Replied):
         yield from _reply(fact.content)

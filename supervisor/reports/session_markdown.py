@@ -26,8 +26,9 @@ from supervisor.journal.facts import (
     effective,
 )
 from supervisor.journal.journal import JournalEntry
+from supervisor.journal.lineage import turn_line
 from supervisor.reports.session_parts import CallPart, session_parts
-from supervisor.reports.session_text import OPEN, damages, decision_lines, is_open, notes, profile_and_model
+from supervisor.reports.session_text import OPEN, damages, decision_lines, is_open, notes, profile_and_model, turn_words
 from supervisor.tools.content_words import described
 
 _TITLE: Final = 100
@@ -38,8 +39,11 @@ def session_markdown(entries: Sequence[JournalEntry]) -> str:
     """Return the conversation."""
     title = next((one_line(each.fact.text, _TITLE) for each in entries if isinstance(each.fact, TurnStarted)), "")
     parts = [f"# {title or 'Conversation'}\n"]
+    stand = turn_line(entries).turns
     for part in session_parts(entries):
         parts += [f"*{damage}*\n" for damage in damages(part)]
+        if isinstance(part, JournalEntry) and isinstance(part.fact, TurnStarted):
+            parts.append(f"*{turn_words(part.fact, stand)}*\n")
         parts += [_call(part)] if isinstance(part, CallPart) else _part(part)
     return "\n".join([*parts, *([f"*{OPEN}*\n"] if is_open(entries) else [])])
 

@@ -5,13 +5,13 @@ Rule: its lines cannot be mistaken: only what Strongroom says itself stands at t
 Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, FaultsAllowed, Unreadable.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
 from supervisor.agent.blocks import result_text
 from supervisor.agent.models.model import message_text
-from supervisor.agent.transcript import Transcript
+from supervisor.agent.story_transcript import transcript_of
 from supervisor.display.changes import detailed
 from supervisor.display.command_output import output_text
 from supervisor.display.differences import FOLDED, folded, shown
@@ -30,6 +30,7 @@ from supervisor.journal.facts import (
     OptionChosen,
     Replied,
     ReplyCut,
+    Rewound,
     RuleRevoked,
     SessionChanged,
     SessionDeleted,
@@ -44,6 +45,7 @@ from supervisor.journal.facts import (
 )
 from supervisor.journal.index import utc
 from supervisor.journal.journal import JournalEntry
+from supervisor.journal.lineage import turn_line
 from supervisor.reports.session_parts import CallPart, SessionPart, session_parts
 from supervisor.tools.content_words import described, refusal_notice
 from supervisor.tools.outcomes import availability_notice
@@ -72,6 +74,7 @@ _NAMED: Final = 3
 def session_text(entries: Sequence[JournalEntry], page: ReportPage) -> str:
     """Return an account whose lines cannot be mistaken: only what Strongroom says itself stands at the margin."""
     lines: list[str] = []
+    stand = turn_line(entries).turns
     for part in session_parts(entries):
         lines += [f"({damage})" for damage in damages(part)]
         match part:
@@ -81,7 +84,8 @@ def session_text(entries: Sequence[JournalEntry], page: ReportPage) -> str:
                 lines.append(f"session {part.session}, {profile_and_model(fact)}")
                 lines.append(f"root {one_line(fact.context.working_directory, 4096)}")
             case JournalEntry(fact=TurnStarted() as fact):
-                lines += ["", *_prefixed("> ", "\n".join(f"[{described(each)}]" for each in fact.contents))]
+                lines += ["", f"({turn_words(fact, stand)})"]
+                lines += _prefixed("> ", "\n".join(f"[{described(each)}]" for each in fact.contents))
                 lines += _prefixed("> ", fact.text)
             case JournalEntry(fact=Replied() | ReplyCut() | ModelRetried() as fact):
                 lines += _reply_lines(fact)
@@ -94,7 +98,12 @@ def session_text(entries: Sequence[JournalEntry], page: ReportPage) -> str:
 
 def is_open(entries: Sequence[JournalEntry]) -> bool:
     """Say whether a turn of a session has no end."""
-    return Transcript(entry.fact for entry in entries).open_turn is not None
+    return transcript_of(entries).open_turn is not None
+
+
+def turn_words(fact: TurnStarted, stand: Container[int]) -> str:
+    """Return which turn begins, and whether it stands no more."""
+    return f"turn {fact.turn}{'' if fact.turn in stand else ', rewound'}"
 
 
 def damages(part: SessionPart) -> Iterator[str]:
@@ -148,6 +157,7 @@ def notes(fact: Fact) -> list[str]:
             | TurnQuestioned()
             | TurnSuspended()
             | ModelSwitched()
+            | Rewound()
         ):
             return [_besides(fact)]
         case TurnEnded() if fact.status != "ok":
@@ -174,7 +184,8 @@ def _besides(
     | RuleRevoked
     | TurnQuestioned
     | TurnSuspended
-    | ModelSwitched,
+    | ModelSwitched
+    | Rewound,
 ) -> str:
     if isinstance(fact, TurnSuspended | ModelSwitched):
         return _without_reply(fact)
@@ -183,18 +194,27 @@ def _besides(
         return one_line(f"{fact.decided_by or 'the person'} {chose}, after {fact.rejected} rejections", _WIDTH * 2)
     if isinstance(fact, RuleRevoked):
         return one_line(f"the rule {fact.rule}, made in {fact.call}, was revoked by {fact.by}", _WIDTH * 2)
-    if isinstance(fact, ModeChanged | OptionChosen):
-        name, value = ("mode", fact.mode) if isinstance(fact, ModeChanged) else (fact.option, fact.value or "default")
-        return one_line(f"from here on the {name} {value}", _WIDTH)
+    if isinstance(fact, ModeChanged | OptionChosen | Rewound):
+        return one_line(_from_here_on(fact), _WIDTH)
     if isinstance(fact, ToolsChanged | ContentsRefused):
         said = availability_notice(fact) if isinstance(fact, ToolsChanged) else refusal_notice(fact)
         return one_line(said, _WIDTH * 8)
     return f"asked the model again after {fact.kind}: {one_line(fact.message, _WIDTH)}"
 
 
+def _from_here_on(fact: ModeChanged | OptionChosen | Rewound) -> str:
+    if isinstance(fact, Rewound):
+        by, call = f" by {fact.by}" if fact.by else "", f", if {fact.call} ends well" if fact.call else ""
+        return f"rewound{by} to the end of turn {fact.turn}{call}"
+    name, value = ("mode", fact.mode) if isinstance(fact, ModeChanged) else (fact.option, fact.value or "default")
+    return f"from here on the {name} {value}"
+
+
 def profile_and_model(fact: SessionOpened | SessionChanged) -> str:
     """Return what a session works with from here on."""
-    return one_line(f"profile {fact.profile}, model {fact.model or 'none'}", _WIDTH * 2)
+    forked = fact.fork if isinstance(fact, SessionOpened) else None
+    since = "" if forked is None else f", forked from {forked.session} at the end of turn {forked.turn}"
+    return one_line(f"profile {fact.profile}, model {fact.model or 'none'}{since}", _WIDTH * 2)
 
 
 def _call_lines(fact: CallStarted) -> list[str]:

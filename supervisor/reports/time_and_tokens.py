@@ -3,7 +3,8 @@
 Rule: all of a turn's time is somewhere: what passed between two facts counts for what the second one is the end of.
 
 Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, ContentsRefused, FaultsAllowed, ModeChanged, ModelSwitched,
-OptionChosen, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened, ToolsChanged, TurnSuspended, Unreadable.
+OptionChosen, Rewound, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened, ToolsChanged, TurnSuspended,
+Unreadable.
 """
 
 from collections.abc import Iterable

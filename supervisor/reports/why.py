@@ -3,7 +3,7 @@
 Rule: reading changes nothing, and the account is a pure function of a session's entries.
 
 Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, ContentsRefused, FaultsAllowed, ModeChanged, ModelRetried,
-ModelSwitched, OptionChosen, ReplyCut, RuleRevoked, SessionDeleted, ToolsChanged, TurnEnded, TurnQuestioned,
+ModelSwitched, OptionChosen, ReplyCut, Rewound, RuleRevoked, SessionDeleted, ToolsChanged, TurnEnded, TurnQuestioned,
 TurnResumed, TurnSuspended, Unreadable.
 """
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from supervisor.agent.models.model import Model
 from supervisor.agent.shown_reply import file_of, left_behind, remove
+from supervisor.agent.story_transcript import transcript_of
 from supervisor.agent.transcript import STOPPED, Transcript
 from supervisor.agent.turn import Event
 from supervisor.config.profiles import Profile
@@ -14,6 +15,7 @@ from supervisor.errors import ConfigError
 from supervisor.journal.facts import CallEnded, CallStarted, ModeChanged, OptionChosen, SessionChanged, SessionOpened
 from supervisor.journal.journal import Journal, JournalEntry
 from supervisor.journal.journal_writer import JournalWriter
+from supervisor.journal.lineage import inherited
 from supervisor.pool.pools import Pools
 from supervisor.rules.rule import Mode
 from supervisor.tools.commit_fate import settle, settled
@@ -36,6 +38,13 @@ class EarlierSession:
     transcript: Transcript
     calls: set[str]
     """The ids of its calls."""
+    inherited: Sequence[JournalEntry] = ()
+    """What it begins with: of the sessions that it was forked from."""
+
+    @property
+    def story(self) -> list[JournalEntry]:
+        """All entries that its conversation stands on."""
+        return [*self.inherited, *self.entries]
 
     @property
     def mode(self) -> Mode:
@@ -46,7 +55,7 @@ class EarlierSession:
     @property
     def reply_options(self) -> dict[str, str]:
         """What was chosen last of the model's replies, by the option's name; without those that are as by default."""
-        facts = (entry.fact for entry in self.entries if isinstance(entry.fact, OptionChosen))
+        facts = (entry.fact for entry in self.story if isinstance(entry.fact, OptionChosen))
         return {name: value for name, value in {fact.option: fact.value for fact in facts}.items() if value}
 
     @property
@@ -62,11 +71,12 @@ def read_earlier(journal: Journal, session: str) -> EarlierSession:
         ConfigError: there is none of that id.
         JournalError: the journal cannot be read.
     """
-    return earlier_of(session, journal.of_session(session))
+    entries = journal.of_session(session)
+    return earlier_of(session, entries, inherited(journal, entries))
 
 
-def earlier_of(session: str, entries: Sequence[JournalEntry]) -> EarlierSession:
-    """Fold the entries of a session; raises ConfigError as `read_earlier`."""
+def earlier_of(session: str, entries: Sequence[JournalEntry], before: Sequence[JournalEntry] = ()) -> EarlierSession:
+    """Fold the entries of a session, and those that it goes on from; raises ConfigError as `read_earlier`."""
     opened = next((entry.fact for entry in entries if isinstance(entry.fact, SessionOpened)), None)
     if opened is None and entries:
         raise ConfigError(
@@ -75,8 +85,9 @@ def earlier_of(session: str, entries: Sequence[JournalEntry]) -> EarlierSession:
         )
     if opened is None:
         raise ConfigError(f"No session {session!r}. `strongroom sessions` lists them.")
-    calls = {entry.fact.call for entry in entries if isinstance(entry.fact, CallStarted | CallEnded)}
-    return EarlierSession(session, entries, opened, Transcript(entry.fact for entry in entries), calls)
+    story = [*before, *entries]
+    calls = {entry.fact.call for entry in story if isinstance(entry.fact, CallStarted | CallEnded)}
+    return EarlierSession(session, entries, opened, transcript_of(story), calls, before)
 
 
 def new_session(

@@ -5,8 +5,8 @@ which brings back what it took away. Unless an undo is named, it is passed over:
 before, not the first undo.
 
 Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, ContentsRefused, FaultsAllowed, ModeChanged, ModelRetried,
-ModelSwitched, OptionChosen, Replied, ReplyCut, RuleRevoked, SessionDeleted, ToolsChanged, TurnEnded, TurnQuestioned,
-TurnResumed, TurnStarted, TurnSuspended, Unreadable.
+ModelSwitched, OptionChosen, Replied, ReplyCut, Rewound, RuleRevoked, SessionDeleted, ToolsChanged, TurnEnded,
+TurnQuestioned, TurnResumed, TurnStarted, TurnSuspended, Unreadable.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ TOOL: Final = "undo"
 Extent = Literal["last", "turn", "session"]
 """How far back: the last change, all of the last turn that changed anything, everything."""
 
-_UNTOUCHED: Final = frozenset(
+UNTOUCHED: Final = frozenset(
     {
         *("conflict", "cancelled", "worker_crashed", "worker_unavailable"),
         *("invalid_arguments", "unknown_tool", "command_not_allowed", "not_found"),
@@ -85,7 +85,7 @@ class _CommittedCall:
     def untouched(self) -> bool:
         """Whether it has changed nothing."""
         nothing = self.decided.effects is not None and not self.decided.effects.totals
-        return nothing or not self.decided.committed or (self.ended is not None and self.ended.kind in _UNTOUCHED)
+        return nothing or not self.decided.committed or (self.ended is not None and self.ended.kind in UNTOUCHED)
 
     @property
     def took_back(self) -> str:

@@ -3,8 +3,8 @@
 Rule: bad input is refused with its line before anything runs.
 
 Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallDecided, FaultsAllowed, ModeChanged, ModelRetried,
-ModelSwitched, OptionChosen, ReplyCut, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened, ToolsChanged,
-TurnQuestioned, TurnResumed, TurnStarted, TurnSuspended, Unreadable.
+ModelSwitched, OptionChosen, ReplyCut, Rewound, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened,
+ToolsChanged, TurnQuestioned, TurnResumed, TurnStarted, TurnSuspended, Unreadable.
 """
 
 import sys

@@ -214,3 +214,9 @@ def call_facts(meta: dict[str, Any] | None) -> extensions.CallFacts | None:
         return msgspec.convert((meta or {})[extensions.CALL], extensions.CallFacts)
     except (KeyError, msgspec.ValidationError):
         return None
+
+
+def fork_params(session: str, cwd: str, turn: int | None, options: extensions.SessionOptions) -> schema.ForkParams:
+    """Return what to ask the daemon for."""
+    at = {} if turn is None else {extensions.FORK_TURN: turn}
+    return schema.ForkParams(session_id=session, cwd=cwd, meta={extensions.OPTIONS: options, **at})

@@ -3,8 +3,8 @@
 Rule: a history that is loaded looks as it did when it happened. Both go through here: `of_event` for events as they
 come, `of_fact` for facts from the journal; the same messages have the same ids.
 
-Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, FaultsAllowed, ModeChanged, OptionChosen, RuleRevoked,
-SessionDeleted, TurnResumed, Unreadable.
+Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, FaultsAllowed, ModeChanged, OptionChosen, Rewound,
+RuleRevoked, SessionDeleted, TurnResumed, Unreadable.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -21,11 +21,12 @@ from supervisor.daemon.protocol.updates import Projection
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.errors import JournalError, KeptError
 from supervisor.journal.contents import ContentStore
-from supervisor.journal.facts import CallEnded, Fact
+from supervisor.journal.facts import CallEnded, Fact, SessionChanged, SessionOpened
 from supervisor.journal.index import SessionIndex, Summary
 from supervisor.journal.journal import ChainCheck, Journal, JournalEntry
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.journal.kept_content import KeptContent
+from supervisor.journal.lineage import story, turn_line
 from supervisor.journal.rows import ANCHOR
 from supervisor.session.earlier_session import EarlierSession, read_earlier
 
@@ -121,31 +122,41 @@ class JournalReader:
 def _read(journal: Journal, session: str, facts_of: Callable[[str], ModelFacts]) -> tuple[EarlierSession, Projection]:
     earlier = read_earlier(journal, session)
     projection = Projection(facts_of)
-    for entry in earlier.entries:
-        projection.of_fact(entry.fact)
+    for entry, stands in zip(story := earlier.story, turn_line(story).stands, strict=True):
+        if stands:
+            projection.of_fact(entry.fact)
+        elif isinstance(entry.fact, SessionOpened | SessionChanged):
+            projection.apply(entry.fact)
     return earlier, projection
 
 
+def _kept_entries(journal: Journal, session: str) -> tuple[list[JournalEntry], int]:
+    """Return the entries of a session's story that stand, and the last row that was read."""
+    entries = story(journal, session)
+    found = [entry for entry, stands in zip(entries, turn_line(entries).stands, strict=True) if stands]
+    return found, entries[-1].seq if entries else 0
+
+
 async def replay(session: OpenSession, client: Connection, reader: JournalReader, writer: JournalWriter) -> None:
-    """Send the session's facts so far as updates, then what is only half said.
+    """Send what stands of the session's facts so far as updates, then what is only half said.
 
     Raises:
         JournalError: the journal cannot be read.
     """
     known = session.subscribers.projection
     projection = Projection(known.facts_of, known.contents)
-    seen = 0
-    more = True
-    while more:
-        entries = await reader.entries(session.id, seen)
-        more = len(entries) > _SHORT
+    entries, seen = await reader.run(lambda journal: _kept_entries(journal, session.id))
+    while entries:
         for number, entry in enumerate(entries):
             for update in await _updates_of(entry.fact, projection):
                 client.send(session.subscribers.line(update))
                 await client.outbox.wait_until_read()
-            seen = entry.seq
             if number % _PAUSE_EVERY == 0:
                 await trio.lowlevel.checkpoint()
+        if len(entries) <= _SHORT:
+            break
+        entries = await reader.entries(session.id, seen)
+        seen = entries[-1].seq if entries else seen
     await writer.told()  # what is durable then has been shown, and what comes later will be
     rest = writer.journal.of_session(session.id, seen)
     told = [update for entry in rest for update in projection.of_fact(entry.fact)]

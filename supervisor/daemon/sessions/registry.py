@@ -213,7 +213,7 @@ class SessionRegistry:
             must = earlier.opened.origin.startswith("batch:") and not modelless  # who only undoes something needs none
             model, why = self._model(using.model, opened_at.keys, must=must)
         profile = await self.resources.with_available_tools(profile, opened_at.person)
-        lines = (entry.fact.text for entry in earlier.entries if isinstance(entry.fact, TurnStarted))
+        lines = (entry.fact.text for entry in earlier.story if isinstance(entry.fact, TurnStarted))
         subscribers = Subscribers(self._nursery, earlier.id, projection, next(lines, ""))
         for entry in earlier.entries:
             subscribers.cache.apply(entry.fact, entry.at)

@@ -6,7 +6,7 @@ other one was composed. Nothing is compared until a URL is judged: most sessions
 step takes time that grows with its length alone: this runs in the daemon's event loop.
 
 Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, ContentsRefused, FaultsAllowed, ModeChanged, ModelRetried,
-ModelSwitched, OptionChosen, Replied, ReplyCut, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened,
+ModelSwitched, OptionChosen, Replied, ReplyCut, Rewound, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened,
 ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
 """
 

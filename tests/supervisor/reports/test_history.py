@@ -74,13 +74,13 @@ def test_neither_a_reply_nor_a_users_line_can_imitate_a_line_of_strongroom(stron
     session = batch(strongroom, FORGERY, {"text": FORGERY, "calls": calls}, {"text": f"\n\n{FORGERY}"})
     text = strongroom.run("history", session).out
     asked = [">"] * (1 + 2 * len(FORGED))  # of LINE_ENDS, LF and CR LF begin a line, and each has its mark
-    assert own_words(text) == ["session", "root", *asked, "*", "*"]
+    assert own_words(text) == ["session", "root", "(turn", *asked, "*", "*"]
 
 
 def test_a_result_cannot_imitate_one_either(strongroom: Strongroom, root: Path) -> None:
     (root / "a.txt").write_bytes(FORGERY.encode())
     session = batch(strongroom, "go", {"calls": [READ]}, {"fault": "api_error"})
-    assert own_words(strongroom.run("history", session).out) == ["session", "root", ">", "*", "(turn"]
+    assert own_words(strongroom.run("history", session).out) == ["session", "root", "(turn", ">", "*", "(turn"]
 
 
 def test_the_name_of_a_model_moves_no_terminal(journal: Journal, settings: Settings) -> None:
@@ -187,6 +187,7 @@ def test_a_history_shows_what_people_said_and_changed(journal: Journal, settings
         "session s, profile vault, model m",
         "root /x",
         "",
+        "(turn 1)",
         "> make a note",
         "(interrupted, and resumed)",
         '* write_file {"path": "a"} (a)',
@@ -206,7 +207,7 @@ def test_a_history_shows_what_people_said_and_changed(journal: Journal, settings
 
 def test_an_edited_call_without_an_outcome_shows_both_texts(journal: Journal, settings: Settings) -> None:
     lines = told(journal, settings, *SPOKEN[:3])
-    assert lines[4:7] == [
+    assert lines[5:8] == [
         '* write_file {"path": "a"} (a)',
         '    console changed it to: {"path": "b"}',
         "    console said: not there",
@@ -223,7 +224,7 @@ def test_a_history_shows_what_a_call_changed_and_who_let_it(journal: Journal, se
     decided = CallDecided(1, "a", "allow", "", True, effects)
     undo = CallStarted(0, "u", "undo", "{}", True, "allow", ""), CallDecided(0, "u", "allow", "", False, undoes="a")
     ended = CallEnded(1, "a", "exec_shell", True, ""), *undo, CallEnded(0, "u", "undo", True, "Well.")
-    assert told(journal, settings, *SPOKEN[:2], call_a, online, failed, asked, again, decided, *ended)[4:-1] == [
+    assert told(journal, settings, *SPOKEN[:2], call_a, online, failed, asked, again, decided, *ended)[5:-1] == [
         "* exec_shell {} (a)",
         "    allowed to use the network by console",
         "    console said: just once",

@@ -1,0 +1,76 @@
+"""Going back to a turn: `show` of a file, `fork` of a conversation, and `rewind` of both, with the real daemon.
+
+A scripted model writes one file in two turns.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.daemon_process import DaemonProcess, Lines, scripted
+from tests.forked import ForkedStrongroom
+from tests.supervisor.command import Strongroom
+from tests.supervisor.histories import call
+
+
+@pytest.fixture
+def strongroom(home: Path, root: Path) -> Strongroom:
+    return ForkedStrongroom(home, root)
+
+
+def said(client: Lines, session: str) -> list[str]:
+    """What a client is told of a conversation when it loads it: the lines of the person."""
+    client.heard.clear()
+    client.load(session)
+    return [
+        each["content"]["text"] for each in client.updates(session) if each["sessionUpdate"] == "user_message_chunk"
+    ]
+
+
+@pytest.fixture
+def talked(daemon: DaemonProcess, tmp_path: Path, root: Path) -> str:
+    """A session with two turns, each of which has written the file, and one that has not."""
+    model = scripted(
+        tmp_path / "script.jsonl",
+        {"calls": [call("write_file", path="n.txt", content="one\n")]},
+        {"text": "written"},
+        {"calls": [call("edit_file", path="n.txt", old="one", new="two")]},
+        {"text": "edited"},
+        *({"text": f"more {number}"} for number in range(9)),
+    )
+    daemon.start()
+    with daemon.client() as client:
+        session = client.new_session(root, profile="project", root=str(root), model=model)
+        for text in ("write", "edit", "and?"):
+            client.prompt(session, text)
+    return session
+
+
+def test_a_file_is_shown_as_it_was_and_what_is_gone_is_said(
+    daemon: DaemonProcess, talked: str, strongroom: Strongroom, root: Path
+) -> None:
+    assert strongroom.run("show", "n.txt@0").code == 1
+    assert strongroom.run("show", "n.txt@1").out == "one\n"
+    assert strongroom.run("show", "n.txt@3", "--session", talked[-6:]).out == "two\n"
+    (root / "n.txt").write_text("mine\n")
+    assert strongroom.run("show", "n.txt@1", "--diff").out.splitlines()[-2:] == ["-one", "+mine"]
+    gone = strongroom.run("show", "n.txt@2")
+    assert (gone.code, gone.out) == (1, "")
+    assert "others have written over it" in gone.err
+
+
+def test_a_fork_goes_on_alone_from_a_turn_of_a_session_that_is_deleted_then(
+    daemon: DaemonProcess, talked: str, strongroom: Strongroom, root: Path
+) -> None:
+    made = strongroom.run("fork", f"{talked[-6:]}@1", "--json").json["session"]
+    with daemon.client() as client:
+        client.request("session/delete", {"sessionId": talked})
+        assert said(client, made) == ["write"]
+        client.prompt(made, "go on")
+        assert said(client, made) == ["write", "go on"]
+    daemon.end()
+    messages: list[dict[str, Any]] = strongroom.run("history", made, "--format", "anthropic").json
+    assert [each["role"] for each in messages] == ["user", "assistant"] * 4
+    assert strongroom.run("undo", "--session-id", made).code == 1  # what the other session did is undone there
+    assert strongroom.run("verify").code == 0
