@@ -201,8 +201,8 @@ class HistoryView(ScrollView, can_focus=True):
             block, offset = self._index.at(round(new_value))
             left = self._index.height(block) - offset
             self._anchor = (block, max(0, self._measure(block) - left))
-            self._settle()
-        super().watch_scroll_y(old_value, new_value)
+            self._settle()  # which may scroll further, and tells the scrollbar so before this does
+        super().watch_scroll_y(old_value, self.scroll_y)
 
     def _on_resize(self, _event: events.Resize) -> None:
         self._settle()

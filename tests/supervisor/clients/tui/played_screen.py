@@ -57,6 +57,12 @@ class PlayedScreen:
             await self.pilot.pause(0.01)
         return self.text
 
+    async def at_rest(self) -> None:
+        """Wait until nothing is left to lay out or to draw: a scrollbar is drawn after what it scrolls."""
+        await self.until(
+            lambda _: not any(map(_is_pending, [self.app, *self.app.screen.walk_children(with_self=True)]))
+        )
+
     async def told(self, work: Callable[[], _T]) -> _T:
         """Wait for something of the daemon."""
         return await asyncio.wrap_future(in_thread(work))
@@ -64,6 +70,18 @@ class PlayedScreen:
     async def ready(self) -> None:
         """Wait until the next key would answer the question."""
         await self.until(lambda _: self.view.approvals._guard.is_ready())
+
+
+_LATER: Final = (
+    *("_layout_required", "_repaint_required", "_recompose_required"),
+    *("_dirty_widgets", "_callbacks", "_next_callbacks", "_timer"),
+)
+"""What Textual, and the history, still have to do for the program, a screen or a widget."""
+
+
+def _is_pending(node: Any) -> bool:
+    """Say whether something of it waits for its turn."""
+    return any(getattr(node, each, None) for each in _LATER) or not node._message_queue.empty()
 
 
 @asynccontextmanager
@@ -85,7 +103,7 @@ def play(story: Callable[[], Awaitable[None]]) -> None:
     """Run a test's story in an event loop of its own."""
 
     async def run() -> None:
-        async with asyncio.timeout(12):
+        async with asyncio.timeout(2 * HANG_GUARD):  # `until` ends before, and tells what is on the screen
             await story()
 
     asyncio.run(run())

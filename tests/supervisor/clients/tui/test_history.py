@@ -21,6 +21,8 @@ MARKDOWN = RichMarkdown(colour=True)
 class History(App[None]):
     """A history and nothing else."""
 
+    CSS = "HistoryView { overflow-y: scroll; }"
+
     def __init__(self) -> None:
         super().__init__()
         self.history = HistoryView(lambda: MARKDOWN)
@@ -81,6 +83,22 @@ def test_alt_enter_is_another_key_than_enter() -> None:
     pressed = parser.feed("y\x1b\r\r\x1bs\n")
     keys = [event.key for event in pressed if isinstance(event, events.Key)]
     assert keys == ["y", "alt+enter", "enter", "alt+s", "ctrl+j"]
+
+
+def test_the_scrollbar_stands_where_is_looked_at_also_when_that_moves_while_it_is_drawn() -> None:
+    async def story() -> None:
+        app = History()
+        async with app.run_test(size=(80, 24)):
+            history = app.history
+            for number in range(30):
+                history.add(Said(f"Answer {number}. " + "word " * 40))
+                history.add(AnswerEnds())
+            history._settle()
+            history.scroll_y = asked = history.max_scroll_y // 2
+            assert history.scroll_y != asked  # the block there is higher than was guessed
+            assert history.vertical_scrollbar.position == history.scroll_y
+
+    asyncio.run(story())
 
 
 def test_five_thousand_turns_are_drawn_where_they_are_looked_at() -> None:

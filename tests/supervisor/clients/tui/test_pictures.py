@@ -62,8 +62,7 @@ def test_the_screen_looks_as_it_did(name: str, daemon: FakeDaemon, quick: None) 
             await tell(screen, daemon)
             screen.view.status._begun, screen.view.status._took = None, 0.0  # the seconds
             screen.view._draw()
-            screen.view.history._settle()
-            await screen.until(lambda text: " 1 s" not in text)
+            await screen.at_rest()
             return screen.app.export_screenshot(title="Strongroom")
 
     drawn: list[Any] = []
