@@ -50,7 +50,7 @@ class SessionsList(OptionList):
         status: Sequence[extensions.OpenSessionStatus],
         known: Sequence[schema.SessionInfo],
     ) -> None:
-        """List sessions.
+        """List sessions; the cursor stays on its own, wherever that stands now.
 
         Args:
             looked_at: the one that is looked at.
@@ -71,10 +71,11 @@ class SessionsList(OptionList):
             state = states.get(session, "")
             text = Content.assemble(f"{mark} ", (f"{state} ", "bold $warning" if state == "asks" else "bold"), title)
             options.append(Option(text, id=session))
-        at = self.highlighted
+        before, at = self.highlighted_option, self.highlighted or 0
+        stays = (number for number, each in enumerate(options) if before is not None and each.id == before.id)
         self.clear_options()
         self.add_options(options)
-        self.highlighted = min(at, len(options) - 1) if at is not None else 0
+        self.highlighted = next(stays, min(at, len(options) - 1))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Look at the session that was chosen."""

@@ -1,8 +1,13 @@
 """The full screen with a real daemon: a command from the question to its output, and one session beside another."""
 
+import asyncio
 import json
 from pathlib import Path
 
+from textual.app import App, ComposeResult
+
+from supervisor.acp import schema
+from supervisor.clients.tui.sessions_list import SessionsList
 from supervisor.config.config_keys import Config
 from supervisor.config.settings import Settings
 from tests.daemon_process import DaemonProcess
@@ -35,7 +40,7 @@ def test_a_command_is_run_while_another_session_is_looked_at(home: Path, root: P
             await screen.press("space", "@", "a")
             await screen.until("a.txt")
             await screen.press("tab")
-            assert screen.view.prompt.text == "y @a.txt "
+            await screen.until(lambda _: screen.view.prompt.text == "y @a.txt ")
             assert not (root / "made.txt").exists()
             await screen.app.look_at(first.controller.session)
             await screen.ready()
@@ -48,3 +53,26 @@ def test_a_command_is_run_while_another_session_is_looked_at(home: Path, root: P
 
     with DaemonProcess(home, root.parent):
         play(story)
+
+
+class Sessions(App[None]):
+    """The list and nothing else."""
+
+    def compose(self) -> ComposeResult:
+        yield SessionsList()
+
+
+def test_the_cursor_stays_on_its_session_when_another_comes_above_it() -> None:
+    async def story() -> None:
+        app = Sessions()
+        async with app.run_test():
+            sessions = app.query_one(SessionsList)
+            sessions.fill("one", {"one": "first"}, [], [schema.SessionInfo("two", "/", title="second")])
+            sessions.highlighted = 2
+            sessions.fill(
+                "three", {"one": "first", "three": "third"}, [], [schema.SessionInfo("two", "/", title="second")]
+            )
+            assert sessions.highlighted_option is not None
+            assert sessions.highlighted_option.id == "two"
+
+    asyncio.run(story())
