@@ -76,7 +76,7 @@ _KNOWN: Final = frozenset(
         "rules.json",
         "narrowings.json",
     }
-    | {f"journal.{end}" for end in ("db", "db-wal", "db-shm", "index", "agents", "new")}
+    | {f"journal.{end}" for end in ("db", "db-wal", "db-shm", "index", "agents", "new", "search", "lock")}
 )
 """What there may be in a home."""
 _RESCUED: Final = "strongroom-rescued-"

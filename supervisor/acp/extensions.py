@@ -74,6 +74,8 @@ PRUNE_METHOD: Final = "_strongroom/prune"
 """`PruneParams` -> `PruneResult`: tell which sessions nobody has used for long, or delete such."""
 FIND_METHOD: Final = "_strongroom/find"
 """`FindParams` -> `FindResult`: the files of a session's root that fit a few letters best."""
+SEARCH_METHOD: Final = "_strongroom/search"
+"""`SearchParams` -> `SearchResult`: where the journal holds some words, in all sessions or in some."""
 ATTACH_METHOD: Final = "_strongroom/attach"
 """`AttachParams` -> `AttachResult`: files of a session's root, read for a prompt that names them."""
 INBOX_METHOD: Final = "_strongroom/inbox"
@@ -425,6 +427,41 @@ class PruneResult(Object, frozen=True):
     """What became of those that were to be deleted; without such, all that are so old. The oldest first."""
 
     sessions: list[OldSession]
+
+
+class SearchParams(Object, frozen=True):
+    """`_strongroom/search`. Without a session, or the end of its id, and without an absolute directory: everywhere."""
+
+    words: str
+    """As a person types them: "phrases", beginnings*, and -words that must not be there."""
+    session_id: str = ""
+    directory: str = ""
+    most: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 20
+
+
+class FoundText(OfSession, frozen=True):
+    """Where words stand. Nothing here is escaped."""
+
+    title: str
+    """The session's."""
+    turn: int
+    """0 where it was no turn: a call that a person has typed."""
+    at: float
+    """Seconds since the epoch."""
+    who: str
+    """"you", "model", "tool", or "note" for what the end of a turn says."""
+    tool: str
+    call: str
+    text: str
+    """A line of what was said, cut."""
+    marks: tuple[tuple[int, int], ...]
+    """Where the words stand in it: from which character to which."""
+
+
+class SearchResult(Object, frozen=True):
+    """The newest first."""
+
+    found: list[FoundText]
 
 
 class FindParams(OfSession, frozen=True):

@@ -30,6 +30,7 @@ _MODULES: Final = (
     "models",
     "prompt",
     "replay",
+    "search",
     "sessions_prune",
     "status_tools_doctor",
     "tui",

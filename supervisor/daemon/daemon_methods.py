@@ -1,4 +1,6 @@
-"""Methods about the daemon itself and its journal: its state, one call's history, and whether a session would open."""
+"""Methods about the daemon and its journal: its state, a call's history, a search, and whether a session would open."""
+
+from functools import partial
 
 from supervisor.acp import extensions, schema
 from supervisor.daemon import status
@@ -7,7 +9,9 @@ from supervisor.daemon.protocol.connection import ClientRequest
 from supervisor.daemon.responses import checked_options
 from supervisor.daemon.sessions.opened_at import from_options
 from supervisor.reports.call_record import Why
+from supervisor.reports.search import search
 from supervisor.reports.why import explain
+from supervisor.system.off_loop import in_thread
 
 
 @method("authenticate", schema.AuthenticateParams, schema.Object)
@@ -33,6 +37,14 @@ async def _reload(context: MethodContext, _request: ClientRequest, _params: sche
 async def _why(context: MethodContext, _request: ClientRequest, params: extensions.WhyParams) -> Why:
     call, session_id, has_pack = params.tool_call_id, params.session_id, context.registry.resources.packs.holds
     return await context.registry.reader.run(lambda journal: explain(journal, call, session_id, has_pack))
+
+
+@method(extensions.SEARCH_METHOD, extensions.SearchParams, extensions.SearchResult)
+async def _search(
+    context: MethodContext, _request: ClientRequest, params: extensions.SearchParams
+) -> extensions.SearchResult:
+    found = await in_thread(partial(search, context.registry.settings.journal, params))
+    return extensions.SearchResult(found=found)
 
 
 @method(extensions.CHECK_METHOD, extensions.SessionOptions, extensions.SessionCheck)

@@ -4,6 +4,7 @@ Rule: only pure functions of what nobody changes, and none that decodes messages
 threads at once.
 """
 
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, TypeVar, TypeVarTuple
@@ -29,3 +30,15 @@ async def off_loop(size: int, function: Callable[[*_Args], _T], *arguments: *_Ar
     with trio.CancelScope(shield=True), suppress(RuntimeError):  # Python's word for a thread that cannot be started
         found = await trio.to_thread.run_sync(lambda: outcome.capture(function, *arguments))
     return function(*arguments) if found is None else found.unwrap()
+
+
+async def in_thread(read: Callable[[Callable[[], bool]], _T]) -> _T:
+    """Return what a function returns that may take long; run in a thread, which a cancelled caller does not wait for.
+
+    The function is given what says that nobody waits for it any more.
+    """
+    left = threading.Event()
+    try:
+        return await trio.to_thread.run_sync(read, left.is_set, abandon_on_cancel=True)
+    finally:
+        left.set()

@@ -20,6 +20,7 @@ from supervisor.daemon.sessions.registry import SessionRegistry
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.facts import SessionDeleted
 from supervisor.journal.index import Summary
+from supervisor.journal.search_index import clear_deleted
 from supervisor.system.plain_name import plain
 
 _log: Final = logging.getLogger("strongroom.daemon")
@@ -36,6 +37,7 @@ async def delete(registry: SessionRegistry, session: str) -> None:
         JournalError: it cannot be recorded.
     """
     await registry.closing_tasks.run("delete", session, partial(_delete, registry, session))
+    await trio.to_thread.run_sync(clear_deleted, registry.resources.writer.journal.path)
 
 
 async def _delete(registry: SessionRegistry, session: str) -> None:
@@ -84,6 +86,8 @@ async def prune(registry: SessionRegistry, before: float, agreed: Sequence[str] 
                 with trio.CancelScope(shield=True):  # what is recorded is gone through with, whoever has left
                     await _hide(registry, old.session_id)
         told += [] if old is None else [old]
+    if wanted is not None:
+        await trio.to_thread.run_sync(clear_deleted, registry.resources.writer.journal.path)
     return sorted(told, key=lambda old: old.updated_at)
 
 

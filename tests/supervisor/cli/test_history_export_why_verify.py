@@ -1,4 +1,4 @@
-"""Commands about what was: `sessions`, `history`, `verify`, and `tools` for what could be."""
+"""Commands about what was: `sessions`, `search`, `history`, `verify`, and `tools` for what could be."""
 
 import json
 import shutil
@@ -64,6 +64,26 @@ def test_sessions_are_listed_oldest_first(lived: Strongroom) -> None:
     assert (limited.json, limited.err) == ([second], "")
     assert (whole.out.count(second["session"]), whole.err) == (1, "1 more before these; --all lists all\n")
     assert lived.run("sessions", "--here").out == ""
+
+
+def test_a_search_tells_where_words_stand_and_where_they_are_marked(lived: Strongroom) -> None:
+    found = lived.run("search", "does it say", "--json", "--limit", "1").json
+    assert [(each["session_id"], each["turn"], each["who"]) for each in found] == [(conversation(lived), 1, "you")]
+    assert [found[0]["text"][at:end] for at, end in found[0]["marks"]] == ["does", "it", "say"]
+    told = lived.run("search", "read_file", "--session", conversation(lived)[-6:])
+    where, _said = told.out.splitlines()[:2]
+    assert where.startswith(f"{conversation(lived)}  ")
+    assert "\u00abread_file\u00bb" in told.out
+    assert told.err == "strongroom history SESSION shows all of one; --session SESSION looks in one alone\n"
+    evil = lived.run("search", "evil").out
+    assert "evil" in evil
+    assert_safe(evil)
+    assert lived.run("search", "read_file", "--here", "--json").json == []
+    in_root = lived.run("search", "a.txt", "--root", "root", "--json").json
+    assert [each["call"] for each in in_root] == ["call_1"]
+    assert lived.run("search", "zzz", "--json").json == []
+    lived.run("search", "--", "-evil").assert_refused("Name a word")
+    lived.run("search", "evil", "--session", "none").assert_refused("No session")
 
 
 def test_calls_on_a_root_are_one_row_but_for_scripts_and_where_all_are_wanted(tampered: Strongroom) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 COMMANDS: Final = [
     *("console", "batch", "call", "acp", "daemon"),
     *("status", "tools", "doctor", "inbox"),
-    *("sessions", "prune", "history", "export", "why", "rules", "verify"),
+    *("sessions", "search", "prune", "history", "export", "why", "rules", "verify"),
     *("init", "completion", "login", "logout", "config"),
 ]
 OK: Final = "read_file", '{"path": "a.txt"}'

@@ -4,7 +4,7 @@ import os
 import time
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -70,6 +70,7 @@ def test_old_sessions_go_with_what_is_kept_for_them_and_those_in_use_stay(
         earlier.setattr("time.time", lambda: then)
         for session, facts in OLD.items():
             daemon.record(session, opening_fact(root), *facts)
+        assert [each["sessionId"] for each in searched(client)] == ["done"]
         earlier.setattr("supervisor.journal.facts.encode", lambda _fact: b"{}")
         daemon.record("damaged", TurnEnded(1, "ok", ""))
     daemon.record("new", opening_fact(root))
@@ -109,6 +110,13 @@ def test_old_sessions_go_with_what_is_kept_for_them_and_those_in_use_stay(
     none = command.run("prune", "--older-than", "41d", "--yes")
     assert (none.code, none.out) == (0, "0 sessions would be deleted\n")
     assert daemon.verdict.broken_at == 0
+    assert b"evil" not in daemon.settings.journal.with_suffix(".search").read_bytes()
+    assert searched(client) == []
+
+
+def searched(client: Lines) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = client.request("_strongroom/search", {"words": "evil"})["found"]
+    return found
 
 
 def answered(command: ForkedStrongroom, typed: bytes) -> tuple[int, str]:
