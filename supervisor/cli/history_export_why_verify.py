@@ -1,22 +1,22 @@
 """Commands about what was: `history`, `export`, `why`, `verify`."""
 
-from typing import Literal
+from typing import Final
 
 import click
 
 from supervisor.cli.shared import json_option, put, put_answer, report_page, session_argument, session_option, settings
+from supervisor.reports.session_formats import FORMATS, HTML, MARKDOWN, TEXT
+
+_FORMAT: Final = click.Choice([*FORMATS])
+_FORMAT_HELP: Final = (
+    "text and markdown for people, html for a browser, json for every fact; the others for the messages as that "
+    "model's API takes them (openai: Responses, chat: Chat Completions)."
+)
 
 
 @click.command()
 @session_argument
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "anthropic", "gemini"]),
-    default="text",
-    show_default=True,
-    help="text for people; json for every fact; the others for the messages as that model's API takes them.",
-)
+@click.option("--format", "form", type=_FORMAT, default=TEXT, show_default=True, help=_FORMAT_HELP)
 def history(session: str, form: str) -> None:
     """Show what happened in a session. SESSION is its id, or the end of it.
 
@@ -32,16 +32,17 @@ def history(session: str, form: str) -> None:
 
 @click.command()
 @session_argument
-@click.option("--html", is_flag=True, help="One page for a browser, instead of Markdown.")
+@click.option("--format", "form", type=_FORMAT, default=MARKDOWN, show_default=True, help=_FORMAT_HELP)
+@click.option("--html", "form", flag_value=HTML, help="The same as --format html.")
 @click.option(
     "-o",
     "--output",
     metavar="FILE",
     type=click.Path(path_type=str),
-    help="Where to write it, a new file, or - for standard output; default: strongroom-SESSION.md or .html, here.",
+    help="Where to write it, a new file, or - for standard output; default: strongroom-SESSION.md, .html, ..., here.",
 )
-def export(session: str, html: bool, output: str | None) -> None:
-    """Write a session to a file, as Markdown or as one page for a browser. SESSION is its id, or the end of it.
+def export(session: str, form: str, output: str | None) -> None:
+    """Write a session to a file, as Markdown or as `--format` says. SESSION is its id, or the end of it.
 
     The page needs no network and runs nothing: the conversation, with calls to unfold, differences, images, and a
     timeline of where the time and the tokens went.
@@ -49,13 +50,12 @@ def export(session: str, html: bool, output: str | None) -> None:
     \b
       strongroom export a1b2c3
       strongroom export a1b2c3 --html -o talk.html
-      strongroom export a1b2c3 -o - | less
+      strongroom export a1b2c3 --format openai -o - | less
     """
     from supervisor.clients.export import export as program
     from supervisor.reports.history import history as report
 
     here = settings()
-    form: Literal["html", "markdown"] = "html" if html else "markdown"
     put(
         report(here, session, form)
         if output == "-"

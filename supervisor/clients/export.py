@@ -4,27 +4,21 @@ Rule: a file that is there already stays as it is, and only its owner may read a
 """
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
-from typing import Final, Literal
 
 from supervisor.config.settings import Settings
 from supervisor.display.escape import name
 from supervisor.errors import StrongroomError
-
-ExportFormat = Literal["markdown", "html"]
-
-_ENDINGS: Final[Mapping[ExportFormat, str]] = MappingProxyType({"markdown": "md", "html": "html"})
+from supervisor.reports.session_formats import FORMATS
 
 
-def export(settings: Settings, session: str, form: ExportFormat, output: str | None = None) -> str:
+def export(settings: Settings, session: str, form: str, output: str | None = None) -> str:
     """Write a session to a new file; return its name, safe to show.
 
     Args:
         settings: say where the journal is.
         session: an id, or the end of one where that is unique.
-        form: of the file.
+        form: one of `FORMATS`.
         output: its name; by default one with the session's, in this directory.
 
     Raises:
@@ -34,7 +28,7 @@ def export(settings: Settings, session: str, form: ExportFormat, output: str | N
     from supervisor.reports.history import history
 
     text = history(settings, session, form)
-    path = Path(output or f"strongroom-{session}.{_ENDINGS[form]}")
+    path = Path(output or f"strongroom-{session}.{FORMATS[form].ending}")
     shown = name(str(path))
     try:
         with open(path.expanduser(), "x", encoding="utf-8", errors="backslashreplace", opener=_for_its_owner) as file:

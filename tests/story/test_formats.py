@@ -8,13 +8,20 @@ import base64
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
+from anthropic.types import MessageParam
+from google.genai.types import ContentDict
+from openai.types.chat import ChatCompletionMessageParam
+from openai.types.responses import ResponseInputItemParam
+from pydantic import TypeAdapter
 
 from supervisor.journal.facts import ContentsRefused, Replied
+from supervisor.reports.history import history
 from tests.chat_server import ChatServer, chat_reply
 from tests.daemon_process import DaemonProcess, Lines
 from tests.gemini_server import GeminiServer
@@ -252,6 +259,20 @@ def test_a_session_goes_on_with_a_model_of_another_format_and_comes_back(
     assert fault_in_facts(facts) is None
 
 
+EXPORTED: Final[Mapping[str, tuple[str, str, Any]]] = {
+    "openai": ("responses", "input", list[ResponseInputItemParam]),
+    "chat": ("chat", "messages", list[ChatCompletionMessageParam]),
+    "gemini": ("gemini", "contents", list[ContentDict]),
+    "anthropic": ("messages", "messages", list[MessageParam]),
+}
+"""Formats of a history, each with the server that takes it, as what, and what its vendor's client has for that."""
+
+
+def uncached(value: Any) -> Any:
+    """Return JSON without the marks of what the provider shall keep."""
+    return json.loads(json.dumps(value), object_hook=lambda each: {k: each[k] for k in each if k != "cache_control"})
+
+
 STEPS: Final = 8
 """Of each turn, its answer included: 40 in the five formats."""
 
@@ -294,3 +315,10 @@ def test_one_conversation_of_40_steps_goes_through_all_formats_and_a_kill_in_eac
         facts = daemon.sessions[session]
     replies = [fact for fact in facts if isinstance(fact, Replied)]
     assert [each.origin.provider for each in replies if each.origin] == [name for name in FORMATS for _ in range(STEPS)]
+    for exported, (name, key, types) in EXPORTED.items():
+        told = json.loads(history(daemon.settings, session, exported))
+        last = asked(servers[name])[-1]
+        sent = [uncached(each) for each in last.body[key] if each.get("role") != "system"]
+        assert told[: len(sent)] == sent
+        assert servers[name].fault_in_request(replace(last, body={**last.body, key: [*told, *told[:1]]})) is None
+        assert len(TypeAdapter(types).validate_python(told)) == len(told)

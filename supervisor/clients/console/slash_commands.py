@@ -189,8 +189,9 @@ async def _cost(controller: SessionController, _argument: str) -> None:
 
 async def _export(controller: SessionController, argument: str) -> None:
     from supervisor.clients.export import export
+    from supervisor.reports.session_formats import HTML, MARKDOWN
 
-    form: Literal["html", "markdown"] = "html" if argument.endswith(".html") else "markdown"
+    form = HTML if argument.endswith(f".{HTML}") else MARKDOWN
     written = await asyncio.to_thread(export, controller.settings, controller.session, form, argument or None)
     controller.say(f"The conversation is in {written}.")
 

@@ -12,6 +12,7 @@ from supervisor.config.settings import Settings
 from supervisor.journal.facts import CallEnded, CallStarted
 from supervisor.journal.journal import Journal
 from supervisor.reports.history import history
+from supervisor.reports.session_formats import FORMATS
 from tests.forked import ForkedStrongroom
 from tests.supervisor.command import Strongroom
 from tests.supervisor.histories import Line, call, fault_in_history, opening_fact, script
@@ -132,7 +133,7 @@ def test_a_history_tells_what_happened_in_order(lived: Strongroom) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        *(("history", "SESSION", "--format", form) for form in ("text", "json", "anthropic", "gemini")),
+        *(("history", "SESSION", "--format", form) for form in FORMATS),
         *(("sessions",), ("sessions", "--json"), ("verify",)),
     ],
 )
@@ -174,6 +175,12 @@ def test_an_export_is_a_new_file_of_markdown_or_one_page(tampered: Strongroom) -
     assert "\n  ```\n  path: evil.txt\n  ```\n" in markdown
     assert "\nI look." in markdown
     assert tampered.run("export", session, "--html", "-o", "-").out.startswith("<!doctype html>\n")
+    assert (
+        tampered.run("export", session, "--format", "openai").out
+        == f"The conversation is in strongroom-{session}.json.\n"
+    )
+    same = tampered.run("history", session, "--format", "openai").json
+    assert json.loads((tampered.folder / f"strongroom-{session}.json").read_text()) == same
     tampered.run("export", session, "--html", "-o", "in").assert_refused("in exists already", code=1)
     tampered.run("export", session, "-o", "gone/x").assert_refused("gone/x cannot be written", code=1)
     assert (tampered.folder / f"strongroom-{session[-6:]}.md").stat().st_mode & 0o777 == 0o600

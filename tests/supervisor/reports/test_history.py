@@ -31,6 +31,7 @@ from supervisor.journal.facts import (
 )
 from supervisor.journal.journal import Journal
 from supervisor.reports.history import history
+from supervisor.reports.session_formats import FORMATS
 from supervisor.reports.session_lines import SessionLine, sessions
 from tests.gemini_server import fault_in
 from tests.supervisor.command import Strongroom
@@ -154,7 +155,7 @@ def test_what_gemini_wrote_is_shown_with_its_signatures(journal: Journal, settin
 def test_looking_at_it_changes_nothing(killed: Strongroom) -> None:
     before = killed.facts
     session, _ = finished_call(killed)
-    for form in ("text", "json", "anthropic", "gemini"):
+    for form in FORMATS:
         assert killed.run("history", session, "--format", form).code == 0
     assert killed.facts == before
 
