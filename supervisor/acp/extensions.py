@@ -343,6 +343,8 @@ class TurnSummary(Object, frozen=True):
     message: str = ""
     steps: int = 0
     note: str = ""
+    receipt: dict[str, Any] | None = None
+    """What the turn did, and what its answer claims without that: `supervisor.journal.receipt.Receipt`."""
 
 
 class TurnState(OfSession, frozen=True):

@@ -252,7 +252,8 @@ class Conversation:
 
     async def _end_turn(self, turn: Turn, last: Sequence[Fact], end: TurnEnded) -> TurnEnded:
         """Record the last facts of a turn; return its end, with what the person is to know."""
-        end = msgspec.structs.replace(end, note=run_notice(list(self.transcript.will_run)))
+        note, receipt = run_notice(list(self.transcript.will_run)), self.transcript.receipts.of(end)
+        end = msgspec.structs.replace(end, note=note, receipt=receipt)
         await self._record(*last, end)
         self._requester.made.forget()
         self.show(turn.enter(State.DONE))

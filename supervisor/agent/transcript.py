@@ -29,6 +29,7 @@ from supervisor.agent.detour import Detour
 from supervisor.agent.input_bound import MeasuredInput, measured_by
 from supervisor.agent.loop_counter import LoopCounter
 from supervisor.agent.models.model import NO_ANSWER, Block, Message, ToolUse
+from supervisor.agent.receipts.receipt_fold import ReceiptFold
 from supervisor.agent.spending import Spending
 from supervisor.display.escape import one_line
 from supervisor.journal.facts import (
@@ -102,7 +103,7 @@ class Transcript:
         """How often the open turn went on since it last got a reply, and with it any outcome of a call."""
         self.suspended: TurnSuspended | None = None
         """Why the open turn goes no further; None where it does."""
-        self.detour, self.loops, self.spending = Detour(), LoopCounter(), Spending()
+        self.detour, self.loops, self.spending, self.receipts = Detour(), LoopCounter(), Spending(), ReceiptFold()
         self.measured: MeasuredInput | None = None  # what the next request begins with, as its server has counted it
         self.started: dict[str, CallStarted] = {}
         """Calls of the open turn by id, until they have ended."""
@@ -127,6 +128,7 @@ class Transcript:
         """Take one more fact into account."""
         self.exposure.apply(fact)
         self.spending.apply(fact)
+        self.receipts.apply(fact)
         match fact:
             case TurnStarted():
                 self._answer_lost_calls()
@@ -156,8 +158,6 @@ class Transcript:
                 self._turn_ended(fact)
             case Unreadable():
                 self.open_turn = self.suspended = None  # it may have been its end: nothing is asked or run twice
-            case _:
-                return
 
     def _said(self, fact: TurnStarted) -> list[Block]:
         """Return a person's line, images and documents first: models read them better so."""
@@ -297,7 +297,7 @@ class Transcript:
         end = TurnEnded(self.turn, "error", "", kind="interrupted", message="Strongroom was stopped during this turn.")
         if self.suspended is not None:
             end = TurnEnded(self.turn, "cancelled", "", kind="cancelled", message="The turn was ended while suspended.")
-        return [*self.unfinished(STOPPED, "cancelled"), end]
+        return [*self.unfinished(STOPPED, "cancelled"), msgspec.structs.replace(end, receipt=self.receipts.of(end))]
 
     def _replied(self, fact: Replied | ReplyCut | ModelRetried) -> None:
         if not isinstance(fact, Replied):

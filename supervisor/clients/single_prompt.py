@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 
 from supervisor.acp import extensions, schema
+from supervisor.agent.receipts.receipt_text import receipt_lines
 from supervisor.clients.batch.items import Result, summarize
 from supervisor.clients.connection import requests
 from supervisor.clients.connection.attachments import blocks_of, named_in
@@ -241,6 +242,8 @@ def _told(result: Result, denied: Sequence[str], output: OutputFormat, printers:
         printers.warn(f"error: {result.error['message']} ({result.error['kind']})")
     if result.note and output == "text":
         printers.warn(f"note: {result.note}")
+    for line in receipt_lines(result.receipt) if output == "text" else ():
+        printers.warn(line)
     for each in denied:
         printers.warn(f"denied, because nobody is there to be asked: {each}")
     return 0 if result.status == "ok" and not denied else 1

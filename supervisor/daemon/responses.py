@@ -197,6 +197,7 @@ def turn_result(session: OpenSession, end: TurnEnded) -> schema.PromptResult:
         kind=end.kind,
         message=end.message,
         note=end.note,
+        receipt=None if end.receipt is None else msgspec.to_builtins(end.receipt),
         steps=session.session.conversation.transcript.replies,
     )
     if end.status == "error" and stop is None:

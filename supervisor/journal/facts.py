@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from supervisor.journal.kept_content import KeptContent
+from supervisor.journal.receipt import Receipt
 from supervisor.rules.rule import Mode, Rule
 from workers.changes.effects import Effects
 from workers.wire.messages import Context, ErrorKind
@@ -427,6 +428,8 @@ class TurnEnded(_TurnFact, frozen=True):
     message: str = ""
     note: str = ""
     """What the person is to know of it, a sentence: files that it wrote, and that they will run."""
+    receipt: Receipt | None = None
+    """What it did, and what its answer claims without that; None where there is nothing to say."""
 
 
 class Rewound(_TurnFact, frozen=True):

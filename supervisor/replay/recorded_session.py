@@ -49,9 +49,11 @@ def _of_file(file: Path) -> EarlierSession:
         entries = [JournalEntry(0, each.session, each.at, decode(json.dumps(each.fact).encode())) for each in rows]
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"The record {file} cannot be read: {reason(error)}.") from error
-    if len({each.session for each in entries}) != 1:
-        raise ConfigError(f"The record {file} is not of one session.")
-    return earlier_of(entries[0].session, entries)
+    own = [each for each in entries if each.session == entries[-1].session]
+    before = entries[: len(entries) - len(own)]
+    if not own or own[0].fact != next((each.fact for each in own if isinstance(each.fact, SessionOpened)), None):
+        raise ConfigError(f"The record {file} does not hold one session from its beginning.")
+    return earlier_of(own[0].session, own, before)
 
 
 def recorded_profile(settings: Settings, earlier: EarlierSession, root: str, name: str | None = None) -> Profile:

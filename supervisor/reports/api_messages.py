@@ -15,7 +15,7 @@ from supervisor.agent.models.model import CONTENTS, Message, ModelRequest
 from supervisor.agent.models.response_items import response_items
 from supervisor.agent.models.responses_reader import FORMAT_NAME as RESPONSES
 from supervisor.agent.shown_contents import filled
-from supervisor.agent.transcript import Transcript
+from supervisor.agent.story_transcript import transcript_of
 from supervisor.journal.contents import ContentStore
 from supervisor.journal.facts import SessionChanged, SessionOpened
 from supervisor.journal.journal import JournalEntry
@@ -47,7 +47,7 @@ def gemini_turns(entries: Sequence[JournalEntry], store: ContentStore) -> Sequen
 
 
 def _request(entries: Sequence[JournalEntry], store: ContentStore) -> ModelRequest:
-    transcript = Transcript(entry.fact for entry in entries)
+    transcript = transcript_of(entries)
     for fact in transcript.closing_facts():
         transcript.apply(fact)
     request = ModelRequest("", (), transcript.messages, transcript.step, origins=transcript.origins)

@@ -11,6 +11,7 @@ from typing import Final
 
 from supervisor.agent.blocks import result_text
 from supervisor.agent.models.model import message_text
+from supervisor.agent.receipts.receipt_text import receipt_lines
 from supervisor.agent.story_transcript import transcript_of
 from supervisor.display.changes import detailed
 from supervisor.display.command_output import output_text
@@ -160,9 +161,10 @@ def notes(fact: Fact) -> list[str]:
             | Rewound()
         ):
             return [_besides(fact)]
-        case TurnEnded() if fact.status != "ok":
+        case TurnEnded():
             why = f", {fact.kind}: {one_line(fact.message, _WIDTH)}" if fact.message else ""
-            return [f"turn ended: {fact.status}{why}"]
+            ended = [f"turn ended: {fact.status}{why}"] if fact.status != "ok" else []
+            return [*ended, *receipt_lines(fact.receipt)]
         case _:
             return []
 

@@ -40,19 +40,34 @@ class Word(NamedTuple):
         return self.in_shell and _EXPANDS.search(self.raw) is not None
 
 
+class JoinedCommand(NamedTuple):
+    """A simple command in its line."""
+
+    before: str
+    """The operator that joins it to the one before it; "" for the first."""
+    words: list[Word]
+
+
 def simple_commands_of(text: str) -> list[list[Word]] | None:
     """Return the words of each simple command of a line; None where they are not known."""
-    commands: list[list[Word]] = []
-    for words in _simple_commands(text) if len(text) <= LONGEST else ():
-        if words is None or len(commands) == _MOST:
+    commands = joined_commands_of(text)
+    return None if commands is None else [each.words for each in commands]
+
+
+def joined_commands_of(text: str) -> list[JoinedCommand] | None:
+    """Return each simple command of a line; None where they are not known."""
+    commands: list[JoinedCommand] = []
+    for command in _simple_commands(text) if len(text) <= LONGEST else ():
+        if command is None or len(commands) == _MOST:
             return None
-        commands.append(words)
+        commands.append(command)
     return commands or None
 
 
-def _simple_commands(text: str) -> Iterator[list[Word] | None]:
-    """Yield the words of each simple command; None, at last, for what is not understood."""
+def _simple_commands(text: str) -> Iterator[JoinedCommand | None]:
+    """Yield each simple command; None, at last, for what is not understood."""
     at, wants = 0, False
+    before = ""
     words: list[Word] = []
     while at < len(text):
         if text[at] in _BLANKS:
@@ -66,7 +81,8 @@ def _simple_commands(text: str) -> Iterator[list[Word] | None]:
                 return
             wants = operator[0] not in _ENDS or (wants and operator[0] == "\n" and not words)
             if words:
-                yield words
+                yield JoinedCommand(before, words)
+                before = operator[0]
             at, words = operator.end(), []
         elif text[at] != "#" and (word := _WORD.match(text, at)):
             words.append(Word(_unquoted(word[0]), word[0], in_shell=True))
@@ -77,7 +93,7 @@ def _simple_commands(text: str) -> Iterator[list[Word] | None]:
     if wants:
         yield None
     elif words:
-        yield words
+        yield JoinedCommand(before, words)
 
 
 def _unquoted(word: str) -> str:

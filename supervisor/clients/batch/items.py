@@ -20,12 +20,13 @@ from supervisor.clients.connection.attachments import type_at
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import CallEnded, CallStarted, ContentsRefused, Replied, TurnEnded, TurnStarted
 from supervisor.journal.journal import JournalEntry
+from supervisor.journal.receipt import Receipt
 from supervisor.journal.suspended import suspended_in
 from supervisor.rules.modes import PLANNED
 from supervisor.tools.content_words import refusal_notice
 from workers.wire.media_types import TYPES
 
-_WHERE_THERE_IS: Final = frozenset({"error", "note", "data", "cost"})
+_WHERE_THERE_IS: Final = frozenset({"error", "note", "data", "cost", "receipt"})
 """Fields that a result has only where they hold something."""
 
 Status = Literal["ok", "error", "cancelled", "suspended"]
@@ -83,6 +84,8 @@ class Result(msgspec.Struct, frozen=True, omit_defaults=True):
     """The answer as JSON, where a schema asks for it."""
     cost: float = 0.0
     """Of its replies, in the currency of the budgets, where prices are known."""
+    receipt: Receipt | None = None
+    """What its last turn did, and what the answer claims without that."""
 
     def line(self) -> bytes:
         """Return the line, with every field that is not one of the last, and these where there are any."""
@@ -179,6 +182,7 @@ def summarize(item: str | int, session: str, entries: Sequence[JournalEntry]) ->
         " ".join(filter(None, dict.fromkeys([*notes, end.note]))),
         data,
         cost / UNIT,
+        end.receipt,
     )
 
 

@@ -23,6 +23,7 @@ from supervisor.clients.python.typed_events import (
     TurnResult,
     decoded_arguments,
 )
+from supervisor.journal.receipt import Receipt
 
 _DENIED: Final = "denied"
 
@@ -76,6 +77,7 @@ class EventReader:
             kind=summary.kind,
             message=summary.message,
             note=summary.note,
+            receipt=None if summary.receipt is None else msgspec.convert(summary.receipt, Receipt),
             steps=summary.steps,
             denied=tuple(self._denied),
             usage=usage,

@@ -12,6 +12,7 @@ import msgspec
 from supervisor.acp.extensions import ApprovalRequest, ChangedName, Scope, Stage
 from supervisor.acp.schema import PlanEntry, TokenUsage
 from supervisor.errors import StrongroomError
+from supervisor.journal.receipt import Receipt
 
 PathText = str | os.PathLike[str]
 
@@ -150,6 +151,8 @@ class TurnResult(msgspec.Struct, frozen=True):
     message: str = ""
     """The same for people."""
     note: str = ""
+    receipt: Receipt | None = None
+    """What the turn did, and what its answer claims without that; None where there is nothing to say."""
     steps: int = 0
     denied: tuple[str, ...] = ()
     """Titles of the calls that were denied."""

@@ -23,6 +23,7 @@ from supervisor.agent.models.model_facts import ModelFacts
 from supervisor.agent.turn import CallOutput, Event
 from supervisor.daemon.protocol import tool_calls
 from supervisor.daemon.protocol.content_shown import content_shown
+from supervisor.daemon.protocol.end_notices import end_notices
 from supervisor.display.clock_time import clock_time
 from supervisor.journal.contents import ContentStore
 from supervisor.journal.facts import (
@@ -341,11 +342,8 @@ class Projection:
                 told = f"\n\n({suspension_text(fact)})\n"
                 said = schema.AgentThoughtChunk.of(told, f"turn-{fact.turn}-suspended-{self._step}-{fact.kind}")
                 yield msgspec.structs.replace(said, meta={extensions.SUSPENDED: suspension(fact)})
-            case TurnEnded(status="error") if fact.kind:
-                text = f"\n\n({fact.kind}: {fact.message})\n"
-                yield schema.AgentThoughtChunk.of(text, f"turn-{fact.turn}-end")
-            case TurnEnded(note=note) if note:
-                yield schema.AgentThoughtChunk.of(f"\n\n({note})\n", f"turn-{fact.turn}-note")
+            case TurnEnded():
+                yield from end_notices(fact)
 
     def _planned(self, fact: CallEnded) -> Iterator[schema.Update]:
         """Yield the plan that a call was about; it was checked, if the call is a success."""

@@ -362,7 +362,11 @@ def test_a_turn_that_runs_is_followed_by_who_takes_the_session_up_and_is_asked_a
             wait_until(lambda: "ReviewAction" in [each["state"] for each in onlooker.status()["sessions"]])
         with strongroom.connect(approvals=lambda _: True) as other:
             followed = list(other.resume(session.id).go_on())
-            assert shape(followed)[-2:] == [AnswerPart, TurnResult]
+            assert shape(followed)[-3:] == [AnswerPart, NoticeGiven, TurnResult]
+            end = followed[-1]
+            assert isinstance(end, TurnResult)
+            assert end.receipt is not None
+            assert [each.path for each in end.receipt.changed] == ["new.txt"]
         assert isinstance(list(turn)[-1], TurnResult)
 
 
