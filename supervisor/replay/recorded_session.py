@@ -10,7 +10,7 @@ import msgspec
 from supervisor.config.profiles import Profile, profile_of
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError, reason
-from supervisor.journal.facts import decode
+from supervisor.journal.facts import SessionOpened, decode
 from supervisor.journal.index import session_named
 from supervisor.journal.journal import JournalEntry, open_journal
 from supervisor.session.earlier_session import EarlierSession, earlier_of, read_earlier
@@ -51,7 +51,7 @@ def _of_file(file: Path) -> EarlierSession:
         raise ConfigError(f"The record {file} cannot be read: {reason(error)}.") from error
     own = [each for each in entries if each.session == entries[-1].session]
     before = entries[: len(entries) - len(own)]
-    if not own or own[0].fact != next((each.fact for each in own if isinstance(each.fact, SessionOpened)), None):
+    if [*before, *own] != entries or not own or not isinstance(own[0].fact, SessionOpened):
         raise ConfigError(f"The record {file} does not hold one session from its beginning.")
     return earlier_of(own[0].session, own, before)
 

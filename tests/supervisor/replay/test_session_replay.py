@@ -125,7 +125,7 @@ BAD: Final[dict[str, tuple[tuple[str, ...], str]]] = {
     "no session": (("nope",), "No session 'nope'"),
     "no file": (("./nope",), "The record nope cannot be read: No such file or directory"),
     "no record": (("./in.json", "--root", "."), "The record in.json cannot be read"),
-    "of two sessions": (("./two.json", "--root", "."), "not of one session"),
+    "a part of one": (("./part.json", "--root", "."), "not hold one session from its beginning"),
     "a record without its root": (("./one.json",), "--root DIR"),
     "a policy that is missing": (("./one.json", "--policy", "nope"), "The policy nope cannot be read"),
     "a policy with a mistake": (("./one.json", "--policy", "in.json"), "in.json"),
@@ -138,6 +138,6 @@ BAD: Final[dict[str, tuple[tuple[str, ...], str]]] = {
 def test_what_cannot_be_replayed_is_said(recorded: Strongroom, words: tuple[str, ...], said: str) -> None:
     rows = json.loads((RECORDINGS / "notes/session.json").read_text())
     (recorded.folder / "one.json").write_text(json.dumps(rows))
-    (recorded.folder / "two.json").write_text(json.dumps([*rows, {**rows[0], "session": "another"}]))
+    (recorded.folder / "part.json").write_text(json.dumps(rows[1:]))
     (recorded.folder / "in.json").write_text('{"a": 1}')
     recorded.run("replay", *words).assert_refused(said)
