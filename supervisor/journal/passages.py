@@ -4,8 +4,8 @@ Rule: the same fact gives the same pieces, so that a piece is known by the numbe
 that were told as JSON are read as their strings. What a recall has repeated is no passage of its own.
 
 Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, ContentsRefused, FaultsAllowed, ModeChanged, ModelRetried,
-ModelSwitched, OptionChosen, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened, ToolsChanged, TurnResumed,
-TurnSuspended, Unreadable.
+ModelSwitched, OptionChosen, Rewound, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened, ToolsChanged,
+TurnResumed, TurnSuspended, Unreadable.
 """
 
 from collections.abc import Iterator, Mapping

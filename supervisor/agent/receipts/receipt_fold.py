@@ -5,8 +5,8 @@ never the words of a command, says whether a check passed. A call that was cut o
 counted as one whose changes nobody has seen.
 
 Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, ContentsRefused, FaultsAllowed, ModeChanged, ModelRetried,
-ModelSwitched, OptionChosen, Replied, ReplyCut, RuleRevoked, SessionDeleted, SessionOpened, ToolsChanged, TurnEnded,
-TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
+ModelSwitched, OptionChosen, Replied, ReplyCut, Rewound, RuleRevoked, SessionDeleted, SessionOpened, ToolsChanged,
+TurnEnded, TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
 """
 
 from collections.abc import Mapping, Sequence
