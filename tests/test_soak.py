@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,7 @@ from scripts.soaking.daemon import Life, Sample
 from scripts.soaking.figures import at, slope
 from scripts.soaking.ledger import Ledger, Told, outcomes
 from scripts.soaking.processes import descriptors as opened_by
+from scripts.soaking.processes import kept_for_later
 from scripts.soaking.report import descriptors, growth, named, settled, steadiest
 from scripts.soaking.schedule import Kill, Schedule, Wound
 from scripts.soaking.world import world
@@ -32,7 +34,7 @@ from supervisor.journal.facts import (
     TurnEnded,
     TurnStarted,
 )
-from supervisor.journal.journal import JournalEntry
+from supervisor.journal.journal import JournalEntry, open_journal
 from tests.each_row import each_row
 from workers.catalog import CATEGORIES
 from workers.changes.effects import Change, Effects, What
@@ -337,6 +339,19 @@ def test_a_leaked_descriptor_is_named() -> None:
         f"descriptor: {number} leads to anon_inode:[eventpoll], one of 2 that are new, 1 too many" for number in (3, 4)
     ]
     assert named([rest(None, 1), rest(None, 1)]) == ["descriptor: which one was leaked, the kernel tells only root"]
+
+
+def test_what_sqlite_keeps_of_a_closed_connection_is_not_leaked_and_a_connection_is(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    with open_journal(path), ExitStack() as later:
+        with open_journal(path):
+            first = opened_by(os.getpid()) or {}
+        kept = opened_by(os.getpid()) or {}
+        later.enter_context(open_journal(path))  # SQLite uses again what it has kept
+        later.enter_context(open_journal(path))
+        leaked = opened_by(os.getpid()) or {}
+    assert [kept_for_later(each)[str(path)] for each in (first, kept, leaked)] == [0, 1, 0]
+    assert {line.split(", ")[1] for line in named([rest(kept, 0), rest(leaked, 0)])} == {"one of 3 that are new"}
 
 
 def test_descriptors_are_told_with_where_they_lead(tmp_path: Path) -> None:

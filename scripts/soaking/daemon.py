@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from scripts.soaking.processes import descriptors, left_behind, parent, take_in_orphans
+from scripts.soaking.processes import descriptors, kept_for_later, left_behind, parent, take_in_orphans
 from scripts.soaking.world import World
 from supervisor.acp import extensions
 from supervisor.clients.connection.link import Link
@@ -46,7 +46,8 @@ class Sample:
     """MiB, resident."""
     calls: int
     unexplained: int | None
-    """Descriptors besides those of workers, roots and clients; None where the kernel does not tell."""
+    """Descriptors besides those of workers, roots and clients; where they were looked at closely, also without what
+    SQLite keeps; None where the kernel does not tell."""
     status: extensions.Status
     open_files: Mapping[int, str] | None = None
     """Descriptors, and where they lead; None where that was not asked for, or nobody but root may know."""
@@ -232,6 +233,7 @@ class Daemon:
             return None
         explained = _WORKERS_OWN * len(live(status)) + sum(each.category == "web" for each in live(status))
         explained += len({each.root for each in status.pools}) + len(status.pools) + status.clients
+        explained += kept_for_later(open_files or {}).total()
         unexplained = used.open_files - explained if used.open_files is not None else None
         calls = sum(each.calls for each in status.pools)
         life.samples.append(Sample(time.time(), used.memory / _MIB, calls, unexplained, status, open_files))

@@ -16,6 +16,7 @@ from scripts.soaking.client import Orders
 from scripts.soaking.daemon import Daemon, Life, Sample, live, restarts
 from scripts.soaking.figures import Row, at, slope, table
 from scripts.soaking.ledger import Ledger, Problem, outcomes, seconds
+from scripts.soaking.processes import kept_for_later
 from scripts.soaking.world import World
 from supervisor.agent.transcript import Transcript
 from supervisor.journal.facts import SessionOpened
@@ -181,10 +182,11 @@ def named(rests: list[Sample]) -> list[str]:
 
 
 def _unexplained(sample: Sample, open_files: Mapping[int, str]) -> Counter[str]:
-    """Count descriptors by kind, without those of workers and clients."""
+    """Count descriptors by kind, without those of workers and clients, and what SQLite keeps."""
     workers = live(sample.status)
     found = Counter(map(_kind, open_files.values()))
     found.subtract({kind: many * len(workers) for kind, many in _PER_WORKER.items()})
+    found.subtract(kept_for_later(open_files))
     found.subtract({"eventpoll": len(sample.status.pools)})
     found.subtract({"socket": sample.status.clients + sum(each.category == "web" for each in workers)})
     return found
