@@ -59,17 +59,19 @@ class PlayedScreen:
 
     async def at_rest(self) -> None:
         """Wait until nothing is left to lay out or to draw: a scrollbar is drawn after what it scrolls."""
-        await self.until(
-            lambda _: not any(map(_is_pending, [self.app, *self.app.screen.walk_children(with_self=True)]))
-        )
+        await self.until(lambda _: self._rests)
+
+    @property
+    def _rests(self) -> bool:
+        return not any(map(_is_pending, [self.app, *self.app.screen.walk_children(with_self=True)]))
 
     async def told(self, work: Callable[[], _T]) -> _T:
         """Wait for something of the daemon."""
         return await asyncio.wrap_future(in_thread(work))
 
     async def ready(self) -> None:
-        """Wait until the next key would answer the question."""
-        await self.until(lambda _: self.view.approvals._guard.is_ready())
+        """Wait until the next key would answer the question, which is not about to be drawn anew."""
+        await self.until(lambda _: self._rests and self.view.approvals._guard.is_ready())
 
 
 _LATER: Final = (

@@ -29,6 +29,7 @@ def test_a_command_is_run_while_another_session_is_looked_at(home: Path, root: P
         async with shown(settings, 120, 40, **options) as screen:
             await screen.press(*"make", "enter")
             await screen.until("Enter runs it")
+            await screen.ready()
             await screen.press("enter")
             await screen.until("Enter applies 1 change")
             first = screen.view
@@ -43,8 +44,8 @@ def test_a_command_is_run_while_another_session_is_looked_at(home: Path, root: P
             await screen.until(lambda _: screen.view.prompt.text == "y @a.txt ")
             assert not (root / "made.txt").exists()
             await screen.app.look_at(first.controller.session)
-            await screen.ready()
             await screen.until(lambda _: screen.app.focused is screen.view.keyboard)
+            await screen.ready()
             await screen.press("y")
             await screen.until("It is made.")
             assert (root / "made.txt").read_text() == "hi\n"
