@@ -68,6 +68,8 @@ CONTINUE_METHOD: Final = "_strongroom/continue"
 """`ContinueParams` -> a prompt's result, or null: resume a turn that was interrupted, or wait for the one that runs."""
 UNDO_METHOD: Final = "_strongroom/undo"
 """`UndoParams` -> `UndoResult`: take back what calls of a session have changed."""
+REWIND_METHOD: Final = "_strongroom/rewind"
+"""`RewindParams` -> `RewindResult`: talk and files go back to the end of a turn; or what that would come to."""
 RULES_METHOD: Final = "_strongroom/rules"
 """`RulesParams` -> `RulesResult`: the rules that count in a session, or one of them revoked."""
 PRUNE_METHOD: Final = "_strongroom/prune"
@@ -585,6 +587,53 @@ class UndoResult(OfSession, frozen=True):
     """Up to the first failure, unless it was forced; without steps, nothing was there to be taken back."""
 
     steps: tuple[Undone, ...]
+
+
+class RewindParams(OfSession, frozen=True):
+    """`_strongroom/rewind`."""
+
+    turn: int
+    """At whose end the conversation and the files are to be; 0 is before the first."""
+    look: bool = False
+    """Only say what that would come to; nothing is done."""
+
+
+class LeftName(Object, frozen=True):
+    """A name that is left as it is, and why."""
+
+    path: str
+    why: str
+
+
+class RemainingCall(Object, frozen=True):
+    """A call that is not taken back, or not all of it, and why: a clause."""
+
+    call: str
+    title: str
+    why: str
+
+
+class RewindResult(OfSession, frozen=True):
+    """What a rewinding has come to, or would."""
+
+    turn: int
+    turns: tuple[int, ...]
+    """Those that stand no more."""
+    again: tuple[int, ...]
+    """Those that stand again."""
+    changes: tuple[Restored, ...]
+    left: tuple[LeftName, ...]
+    remaining: tuple[RemainingCall, ...]
+    more: int = 0
+    """Changes that are not listed."""
+    more_left: int = 0
+    """Names that are left, and not listed."""
+    call: str = ""
+    """The undo that has changed the files; empty where none had to be changed, or nothing was done."""
+    ok: bool = True
+    """False: neither the conversation nor a file was changed, and `kind` and `message` say why."""
+    kind: str | None = None
+    message: str = ""
 
 
 class WorkerLimits(Object, frozen=True):

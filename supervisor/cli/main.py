@@ -22,7 +22,7 @@ _MODULES: Final = (
     "batch_call",
     "config",
     "console_acp_daemon",
-    "fork_show",
+    "fork_rewind_show",
     "history_export_why_verify",
     "inbox",
     "init_completion",

@@ -23,6 +23,7 @@ from supervisor.daemon.protocol.updates import suspension_text
 from supervisor.daemon.responses import invalid
 from supervisor.daemon.rule_methods import rule_lines
 from supervisor.daemon.sessions.open_session import OpenSession
+from supervisor.daemon.sessions.rewinding import read_again, rewind
 from supervisor.errors import ConfigError
 from supervisor.tools.content_intake import Attached
 from supervisor.tools.custom_commands import FOLDER, CustomCommands
@@ -30,7 +31,7 @@ from supervisor.tools.exfiltration.sources import sources_of_parts
 from supervisor.tools.named_files import READ
 from supervisor.tools.outcomes import as_answer
 from supervisor.undo.undo_lines import undo_lines
-from supervisor.undo.undo_plan import UndoStep, undo_plan
+from supervisor.undo.undo_plan import REWIND, UndoStep, undo_plan
 from workers.wire.media_types import NAMES, TYPES
 
 COMMANDS: Final = (
@@ -178,6 +179,15 @@ async def _undo(context: MethodContext, request: ClientRequest, params: extensio
     return await _undone(context, request, session, params)
 
 
+@method(extensions.REWIND_METHOD, extensions.RewindParams, extensions.RewindResult, starts=True)
+async def _rewind(
+    context: MethodContext, request: ClientRequest, params: extensions.RewindParams
+) -> extensions.RewindResult:
+    session = context.session(params.session_id)
+    session.subscribers.join(request.client)
+    return await rewind(context.registry, session, params.turn, look=params.look, by=request.client.name)
+
+
 async def _undone(
     context: MethodContext, request: ClientRequest, session: OpenSession, params: extensions.UndoParams
 ) -> extensions.UndoResult:
@@ -186,6 +196,9 @@ async def _undone(
         return undo_plan(entries, params.calls, params.scope, context.registry.resources.packs.holds)
 
     steps = await session.undo(planned, force=params.force, by=request.client.name)
+    if any(step.ok and step.tool == REWIND for step in steps):  # with the files, the conversation has come back
+        with session.calls.running("The undo was cut off."):
+            await read_again(context.registry, session)
     return extensions.UndoResult(session_id=session.id, steps=tuple(steps))
 
 

@@ -168,5 +168,8 @@ def turn_line(entries: Sequence[JournalEntry]) -> TurnLine:
         of_entry.append(at)
     standing = lines.kept()
     stands = [each in standing for each in of_entry]
+    for number, entry in enumerate(entries if lines.waiting else ()):
+        if isinstance(entry.fact, CallStarted | CallDecided) and entry.fact.call in lines.waiting:
+            stands[number] = True  # it was cut off: what became of it is to be found out
     begun = (entry.fact for entry, holds in zip(entries, stands, strict=True) if holds)
     return TurnLine(ends, stands, tuple(fact.turn for fact in begun if isinstance(fact, TurnStarted)))

@@ -12,7 +12,15 @@ from supervisor.agent.transcript import STOPPED, Transcript
 from supervisor.agent.turn import Event
 from supervisor.config.profiles import Profile
 from supervisor.errors import ConfigError
-from supervisor.journal.facts import CallEnded, CallStarted, ModeChanged, OptionChosen, SessionChanged, SessionOpened
+from supervisor.journal.facts import (
+    CallEnded,
+    CallStarted,
+    ModeChanged,
+    OptionChosen,
+    Rewound,
+    SessionChanged,
+    SessionOpened,
+)
 from supervisor.journal.journal import Journal, JournalEntry
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.journal.lineage import inherited
@@ -57,6 +65,12 @@ class EarlierSession:
         """What was chosen last of the model's replies, by the option's name; without those that are as by default."""
         facts = (entry.fact for entry in self.story if isinstance(entry.fact, OptionChosen))
         return {name: value for name, value in {fact.option: fact.value for fact in facts}.items() if value}
+
+    @property
+    def rewinds(self) -> bool:
+        """Whether a rewinding of it was cut off: what it has told is not known before that is settled."""
+        facts = (entry.fact for entry in self.entries)
+        return any(isinstance(fact, Rewound) and fact.call in self.transcript.decided for fact in facts)
 
     @property
     def settings(self) -> list[SessionOpened | SessionChanged]:

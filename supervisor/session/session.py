@@ -4,7 +4,7 @@ Rule: a session is its facts in the journal. The object here only holds them tog
 the workers of its root for as long as somebody talks to it.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -20,19 +20,26 @@ from supervisor.agent.system_prompt import system_prompt
 from supervisor.agent.turn import Event
 from supervisor.config.profiles import Profile
 from supervisor.errors import ConfigError
-from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, ModeChanged, OptionChosen, SessionChanged
+from supervisor.journal.facts import (
+    CallDecided,
+    CallEnded,
+    CallStarted,
+    Fact,
+    ModeChanged,
+    OptionChosen,
+    SessionChanged,
+)
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.pool.pools import Pools
 from supervisor.rules.rule import Mode
 from supervisor.session.earlier_session import EarlierSession
 from supervisor.session.single_call import SingleCallContext
+from supervisor.session.taking_back import TakingBack
 from supervisor.tools.approval import Approve
 from supervisor.tools.catalog import unoffered
 from supervisor.tools.outcomes import abandoned
 from supervisor.tools.router import Router
 from supervisor.tools.services import ChangeServices
-from supervisor.undo.undo_plan import TOOL, UndoStep
-from workers.catalog import CATEGORIES
 
 _NO_SERVICES: Final = ChangeServices()
 
@@ -95,15 +102,19 @@ class Session:
         self._router.given = given
         self._router.rules.mode = earlier.mode
         self._router.asks_about_programs &= earlier.opened.origin != _BY_SCRIPT
-        _warm(self._router, pools)
+        self._router.warm()
         self._conversation: Conversation | None = None
-        if model is not None:
-            prompt, steps = system_prompt(profile), profile.steps(max_steps)
-            shared = ledger or Ledger(), batch_run(earlier.opened.origin), fallbacks or Fallbacks()
-            asking = self._request_options, self._sees, *shared
-            self._conversation = Conversation(
-                self.id, writer, model, self._router, prompt, show, steps, earlier.transcript, *asking
-            )
+        self._max_steps = max_steps
+        self._shared = ledger or Ledger(), batch_run(earlier.opened.origin), fallbacks or Fallbacks()
+        self.read_again(earlier)
+
+    def read_again(self, earlier: EarlierSession) -> None:
+        """Go on with the conversation that its facts come to; none of its turns runs."""
+        self.reply_options, self._taken = earlier.reply_options, earlier.calls
+        if self.model is not None:
+            asking, prompt = (self._request_options, self._sees, *self._shared), system_prompt(self.profile)
+            told = self._router, prompt, self._show, self.profile.steps(self._max_steps), earlier.transcript
+            self._conversation = Conversation(self.id, self._writer, self.model, *told, *asking)
 
     @property
     def conversation(self) -> Conversation:
@@ -184,7 +195,7 @@ class Session:
         services = services or self._services
         router = Router(profile, pools, self._approve, self.id, services)
         router.rules.mode = self.mode
-        _warm(router, pools)
+        router.warm()
         if (profile.name, profile.root) != (self.profile.name, self.profile.root):
             self._router.rules.end()
         changed = SessionChanged(profile.name, model.name, profile.context(), profile.tools)
@@ -222,41 +233,39 @@ class Session:
                 raise
         return (await self._run(started, lambda context: router.run(started, context), tell))[0]
 
-    async def undo(self, step: UndoStep, *, force: bool, by: str) -> tuple[CallEnded, CallDecided | None]:
-        """Take back one call, as a call of its own; return how that ended, and what was decided of its effects.
+    async def undo(self, taking: TakingBack, *, by: str) -> tuple[CallEnded, CallDecided | None]:
+        """Take back what calls have changed; return how that ended, and what was decided of its effects.
 
         Args:
-            step: can be undone.
-            force: also where something has changed since.
+            taking: can be done.
             by: who asks for it.
 
         Raises:
             JournalError: it cannot be recorded; nothing was done.
         """
-        offer = unoffered(TOOL)
-        arguments = msgspec.json.encode({"pack": step.pack, "force": force}).decode()
-        reason = f"a person takes back {step.call}"
-        started = CallStarted(
-            0, self._new_call(), TOOL, arguments, True, "allow", reason, decided_by=by, rehearsed=True
-        )
+        offer, undoes = unoffered(taking.tool), taking.undoes
+        started, before = taking.facts(self._new_call(), by)
         execution = self._router.execution
 
         async def run(context: SingleCallContext) -> CallEnded:
-            ended = await execution.run(started, offer, context, undoes=step.call)
+            ended = await execution.run(started, offer, context, undoes=undoes)
             if ended.ok and context.decided is None:  # nothing had to be restored, and so it is taken back too
-                await context.record(CallDecided(0, started.call, "allow", reason, committed=False, undoes=step.call))
+                none = CallDecided(0, started.call, "allow", taking.reason, committed=False, undoes=undoes[0])
+                await context.record(msgspec.structs.replace(none, undoes_also=undoes[1:]))
             return ended
 
-        return await self._run(started, run)
+        return await self._run(started, run, before=before)
 
     async def _run(
         self,
         started: CallStarted,
         run: Callable[[SingleCallContext], Awaitable[CallEnded]],
         tell: Callable[[CallEnded], None] = lambda _ended: None,
+        *,
+        before: Sequence[Fact] = (),
     ) -> tuple[CallEnded, CallDecided | None]:
-        """Record a call, run it, and record its end."""
-        await self._writer.append(self.id, started)
+        """Record a call, with what is to be recorded at once with it; run it, and record its end."""
+        await self._writer.append(self.id, *before, started)
         recorded = partial(self._recorded, typed=bool(started.typed_by))
         recorded(started)
         context = SingleCallContext(self._writer, self.id, started, self._show, recorded)
@@ -293,10 +302,3 @@ class Session:
         if self._conversation is not None:
             taken.add(call)
         return call
-
-
-def _warm(router: Router, pools: Pools) -> None:
-    """Start the first worker of the categories that nearly every session needs, while the person still types."""
-    for category in dict.fromkeys(offer.category for offer in router.offers.values()):
-        if CATEGORIES[category].warm:
-            pools.pool(category)

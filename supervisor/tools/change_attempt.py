@@ -63,8 +63,8 @@ class ChangeAttempt:
     context: CallContext
     seen: SeenText
     """What the model has been shown."""
-    undoes: str = ""
-    """The call that this one takes back."""
+    undoes: tuple[str, ...] = ()
+    """The calls that this one takes back."""
     network: bool = False
     """A person lets it use the profile's network."""
     upload: int = UPLOAD
@@ -157,7 +157,8 @@ class ChangeAttempt:
             approval.by if approval is not None else "",
             covered_by=sentence(rule) if rule is not None else "",
             network=self.network,
-            undoes=self.undoes,
+            undoes=next(iter(self.undoes), ""),
+            undoes_also=self.undoes[1:],
             cannot_undo=self.cannot_undo,
             files=await off_loop(len(unlisted), marks_of, unlisted),
             unlisted=effects is not None and not is_folded(effects),

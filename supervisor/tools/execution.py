@@ -80,7 +80,7 @@ class Execution:
         offer: Offer,
         context: CallContext,
         *,
-        undoes: str = "",
+        undoes: tuple[str, ...] = (),
         unconfined: ApprovalDecision | None = None,
         seen: SeenText = _UNSEEN,
     ) -> CallEnded:
@@ -92,7 +92,7 @@ class Execution:
             call: as it was recorded.
             offer: its tool.
             context: its owner.
-            undoes: the call that this one takes back.
+            undoes: the calls that this one takes back.
             unconfined: the answer of a person who lets it run unconfined, if one does.
             seen: what the model has been shown.
 

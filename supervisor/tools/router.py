@@ -45,6 +45,7 @@ from supervisor.tools.exfiltration.sources import (
 )
 from supervisor.tools.services import ChangeServices
 from supervisor.tools.session_rules import SessionRules
+from workers.catalog import CATEGORIES
 from workers.wire.frames import FrameTooLarge
 from workers.wire.messages import Done
 
@@ -109,6 +110,12 @@ class Router:
         """Calls that a person lets run unconfined, until they are started."""
         self._unrunnable: dict[str, WorkerUnavailable] = {}
         """Calls that nobody was asked about, because no worker could run them, and why."""
+
+    def warm(self) -> None:
+        """Start the first worker of the categories that nearly every session needs, while the person still types."""
+        for category in dict.fromkeys(offer.category for offer in self.offers.values()):
+            if CATEGORIES[category].warm:
+                self._pools.pool(category)
 
     def judge(
         self,

@@ -27,6 +27,8 @@ from workers.wire.messages import ErrorKind
 
 TOOL: Final = "undo"
 """The tool of a call that takes back another; no profile has it, so that no model can call it."""
+REWIND: Final = "rewind"
+"""The same, of all that was changed since a turn."""
 
 Extent = Literal["last", "turn", "session"]
 """How far back: the last change, all of the last turn that changed anything, everything."""
@@ -68,7 +70,7 @@ class UndoStep(msgspec.Struct, frozen=True):
 
 
 @dataclass
-class _CommittedCall:
+class CommittedCall:
     """A call that was committed, or an undo that had nothing to restore."""
 
     entry: JournalEntry
@@ -88,9 +90,14 @@ class _CommittedCall:
         return nothing or not self.decided.committed or (self.ended is not None and self.ended.kind in UNTOUCHED)
 
     @property
-    def took_back(self) -> str:
-        """The call that it has taken back for certain; one whose end nobody saw may be taken back again."""
-        return self.decided.undoes if self.ended is not None and self.ended.ok else ""
+    def undoes(self) -> tuple[str, ...]:
+        """The calls that it was to take back."""
+        return (self.decided.undoes, *self.decided.undoes_also) if self.decided.undoes else ()
+
+    @property
+    def took_back(self) -> tuple[str, ...]:
+        """The calls that it has taken back for certain; one whose end nobody saw may be taken back again."""
+        return self.undoes if self.ended is not None and self.ended.ok else ()
 
     @property
     def changed(self) -> bool:
@@ -106,8 +113,10 @@ class SessionChanges:
         self.root = ""
         """Where the session is now."""
         self._seen: set[str] = set()
-        self._calls: dict[str, _CommittedCall] = {}
-        self._undone: dict[str, str] = {}
+        self.calls: dict[str, CommittedCall] = {}
+        """Those that were committed, by their ids."""
+        self.undone: dict[str, str] = {}
+        """The undo that took a call back, and stands itself, by the call."""
         self._unreadable = 0
         """The last row that cannot be read, or is gone, and may be one of the session."""
         self._fold(entries)
@@ -115,21 +124,21 @@ class SessionChanges:
 
     def undone_by(self, call: str) -> str:
         """Return the undo that took a call back, and stands itself; "" for none."""
-        return self._undone.get(call, "")
+        return self.undone.get(call, "")
 
     def undoable(self) -> list[str]:
         """Return the calls that changed something, were not taken back and are no undo themselves, the last first."""
         found = [
             (each.applied, call)
-            for call, each in self._calls.items()
-            if each.changed and call not in self._undone and not each.decided.undoes
+            for call, each in self.calls.items()
+            if each.changed and call not in self.undone and not each.decided.undoes
         ]
         return [call for _, call in sorted(found, reverse=True)]
 
     @property
     def last(self) -> int:
         """The journal's row since which its last change stands that can be taken back; 0 where there is none."""
-        return self._calls[undoable[0]].applied if (undoable := self.undoable()) else 0
+        return self.calls[undoable[0]].applied if (undoable := self.undoable()) else 0
 
     def extent(self, extent: Extent) -> list[str]:
         """Return the calls to take back, the last first."""
@@ -137,8 +146,8 @@ class SessionChanges:
         if extent == "last":
             return undoable[:1]
         if extent == "turn" and undoable:
-            turn = self._calls[undoable[0]].decided.turn
-            return [call for call in undoable if self._calls[call].decided.turn == turn] if turn else undoable[:1]
+            turn = self.calls[undoable[0]].decided.turn
+            return [call for call in undoable if self.calls[call].decided.turn == turn] if turn else undoable[:1]
         return undoable
 
     def step(self, call: str, holds: Callable[[str], bool]) -> UndoStep:
@@ -149,7 +158,7 @@ class SessionChanges:
         """
         if call not in self._seen:
             raise ConfigError(f"No call {call!r} in the session {self._session}. `strongroom history` shows its calls.")
-        found = self._calls.get(call)
+        found = self.calls.get(call)
         if found is None:
             problem = f"{call} has changed nothing: there is nothing to undo."
             if self._unreadable:
@@ -171,13 +180,13 @@ class SessionChanges:
             problem,
             changes,
             more,
-            _unkept(decided),
+            unkept(decided),
         )
 
-    def _problem(self, call: str, found: _CommittedCall, holds: Callable[[str], bool]) -> str:
+    def _problem(self, call: str, found: CommittedCall, holds: Callable[[str], bool]) -> str:
         """Say why a call cannot be undone, or nothing."""
-        decided, undo = found.decided, self._undone.get(call)
-        lost = _lost(call, decided.kept, holds)
+        decided, undo = found.decided, self.undone.get(call)
+        lost = lost_pack(call, decided.kept, holds)
         unknown = "what it changed is not known, and cannot be undone. Name an earlier call to undo that."
         why = f" ({one_line(decided.unrehearsed, _TITLE)})" if decided.unrehearsed else ""
         rows = (
@@ -210,36 +219,34 @@ class SessionChanges:
                     self._seen.add(fact.call)
                     started[fact.call] = fact
                     # what was decided before was lost with its worker; or an old session used an id twice
-                    self._calls.pop(fact.call, None)
+                    self.calls.pop(fact.call, None)
                 case CallDecided() as fact if fact.committed or fact.undoes:
-                    self._calls[fact.call] = _CommittedCall(entry, fact, started.get(fact.call), self.root)
+                    self.calls[fact.call] = CommittedCall(entry, fact, started.get(fact.call), self.root)
                 case CallEnded(call=call) as fact:
                     self._seen.add(call)
-                    if call in self._calls:
-                        self._calls[call].ended = fact
+                    if call in self.calls:
+                        self.calls[call].ended = fact
                 case _:
                     continue
 
     def _weigh(self) -> None:
         """Find out what stands: the newest first, for each may be taken back by a newer one only."""
-        for call, each in sorted(self._calls.items(), key=lambda item: item[1].entry.seq, reverse=True):
-            undoes = each.took_back
-            if not undoes or call in self._undone:
-                continue
-            self._undone.setdefault(undoes, call)
-            undo = self._calls.get(undoes)
-            first = self._calls.get(undo.decided.undoes) if undo is not None else None
-            if first is not None:  # this undo of an undo has brought it back
-                first.applied = max(first.applied, each.applied)
+        for call, each in sorted(self.calls.items(), key=lambda item: item[1].entry.seq, reverse=True):
+            for undoes in each.took_back if call not in self.undone else ():
+                self.undone.setdefault(undoes, call)
+                undo = self.calls.get(undoes)
+                for first in undo.undoes if undo is not None else ():
+                    if first in self.calls:  # this undo of an undo has brought it back
+                        self.calls[first].applied = max(self.calls[first].applied, each.applied)
 
 
-def _unkept(decided: CallDecided) -> str:
+def unkept(decided: CallDecided) -> str:
     """Return what of a call cannot be undone; older journals only count it."""
     many = f"the old content of {decided.not_kept} files was too large to keep" if decided.not_kept else ""
     return decided.cannot_undo or many
 
 
-def _lost(call: str, pack: str, holds: Callable[[str], bool]) -> str:
+def lost_pack(call: str, pack: str, holds: Callable[[str], bool]) -> str:
     """Say why the pack of a call is not available, or nothing."""
     gone = f"What {call} replaced is no longer kept: [undo] total_mb and days say how much is, and for how long."
     try:

@@ -209,7 +209,7 @@ class Place:
         arguments = msgspec.json.encode({"pack": pack}).decode()
         started = CallStarted(1, self._name(), "undo", arguments, True, "allow", "asked", rehearsed=True)
         execution, offer = self._router.execution, unoffered("undo")
-        return await self._run(started, lambda context: execution.run(started, offer, context, undoes="w"))
+        return await self._run(started, lambda context: execution.run(started, offer, context, undoes=("w",)))
 
     async def of_category(self, category: str, tool: str = "") -> tuple[CallEnded, RecordedCall]:
         """Make a call of one category, that changes `a.md` where the category can change anything."""

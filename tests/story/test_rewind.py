@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from supervisor.acp import extensions
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.forked import ForkedStrongroom
 from tests.supervisor.command import Strongroom
@@ -73,4 +74,34 @@ def test_a_fork_goes_on_alone_from_a_turn_of_a_session_that_is_deleted_then(
     messages: list[dict[str, Any]] = strongroom.run("history", made, "--format", "anthropic").json
     assert [each["role"] for each in messages] == ["user", "assistant"] * 4
     assert strongroom.run("undo", "--session-id", made).code == 1  # what the other session did is undone there
+    assert strongroom.run("verify").code == 0
+
+
+def test_talk_and_files_go_back_and_come_again_and_what_others_changed_stays(
+    daemon: DaemonProcess, talked: str, strongroom: Strongroom, root: Path
+) -> None:
+    before = strongroom.facts
+    looked = strongroom.run("rewind", f"{talked}@1", "--dry-run", "--json").json
+    assert (looked["turns"], looked["done"]) == ([2, 3], False)
+    assert looked["changes"] == [{"path": "n.txt", "what": "modified"}]
+    assert (strongroom.facts, (root / "n.txt").read_text()) == (before, "two\n")
+    result = strongroom.run("rewind", f"{talked}@1", "--yes", "--json").json
+    assert (result["done"], (root / "n.txt").read_text()) == (True, "one\n")
+    with daemon.client() as client:
+        assert said(client, talked) == ["write"]
+        client.prompt(talked, "anew")
+        assert said(client, talked) == ["write", "anew"]
+        again = client.request(extensions.REWIND_METHOD, {"sessionId": talked, "turn": 3})
+        assert (again["turns"], again["again"], (root / "n.txt").read_text()) == ([4], [2, 3], "two\n")
+        assert said(client, talked) == ["write", "edit", "and?"]
+        undone = client.request(extensions.UNDO_METHOD, {"sessionId": talked, "calls": [again["call"]]})["steps"]
+        assert (undone[0]["ok"], (root / "n.txt").read_text()) == (True, "one\n")
+        assert said(client, talked) == ["write", "anew"]
+        (root / "n.txt").write_text("mine\n")
+        left = client.request(extensions.REWIND_METHOD, {"sessionId": talked, "turn": 0})
+        assert ([each["path"] for each in left["left"]], left["changes"]) == (["n.txt"], [])
+        assert (said(client, talked), (root / "n.txt").read_text()) == ([], "mine\n")
+    daemon.end()
+    history = strongroom.run("history", talked).out
+    assert "(turn 4, rewound)" in history
     assert strongroom.run("verify").code == 0

@@ -1,9 +1,10 @@
 """The category `restore`: it takes back what a committed call did, from what was kept of it.
 
-Rule: no model is offered its tools. A person asks for `undo`; `settle` is for a commit whose end nobody saw.
+Rule: no model is offered its tools. A person asks for `undo`, `rewind`; `settle` is for a commit whose end nobody saw.
 The tools import light; the rest is imported where the category is prepared.
 
     undo, settle -> restorer -> pack           what was kept
+    rewind              |    -> merged_packs   the same of several calls
                              -> restore_plan   what is there now, and what is to be done about it
                              -> upper_layer    what lies over the root when all is restored, of `workers/commit`
                              -> settlement     what a killed commit has left
@@ -12,6 +13,7 @@ The tools import light; the rest is imported where the category is prepared.
 from typing import TYPE_CHECKING, Final
 
 from workers.restore.restore_inputs import RestoreInputs
+from workers.restore.rewind import rewind
 from workers.restore.settle import settle
 from workers.restore.undo import undo
 from workers.tool import Tool
@@ -20,7 +22,7 @@ from workers.wire import messages
 if TYPE_CHECKING:
     from workers.confine.steps import Prepared
 
-TOOLS: Final[tuple[Tool, ...]] = (undo, settle)
+TOOLS: Final[tuple[Tool, ...]] = (undo, rewind, settle)
 
 
 def prepare(start: messages.Start, inputs: RestoreInputs) -> "Prepared":

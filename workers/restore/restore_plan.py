@@ -188,7 +188,7 @@ def look_at(parents: OpenParents, path: str, ration: Ration) -> tuple[Node | Non
 
 def _find_parents(parents: OpenParents, plan: RestorePlan, entries: Mapping[str, PackEntry], entry: PackEntry) -> None:
     """Note the first directory on the way to a name that is not there any more, and will not be restored."""
-    for above in reversed(list(_above(entry.path))):
+    for above in reversed(list(above_of(entry.path))):
         known = entries.get(above)
         if known is not None and known.before is not None and known.before.kind == "dir":
             continue
@@ -207,20 +207,20 @@ def _shared(root: int, plan: RestorePlan) -> Iterator[str]:
     for path, step in list(plan.steps.items()):
         before = step.entry.before
         goes = step.now is not None and step.now.state.kind == "dir" and (before is None or before.kind != "dir")
-        if step.does != "restore" or not goes or not walked.isdisjoint(_above(path)):
+        if step.does != "restore" or not goes or not walked.isdisjoint(above_of(path)):
             continue
         walked.add(path)
         for found in everything_in(root, path, Ration(0, 0, strict=False)):
             if found not in plan.steps:
                 plan.changed[found] = f"it was put into {path!r} since"
-                yield from (above for above in _above(found) if above in plan.steps and _in(above, path))
+                yield from (above for above in above_of(found) if above in plan.steps and _in(above, path))
 
 
 def _in(path: str, directory: str) -> bool:
     return path == directory or path.startswith(f"{directory}/")
 
 
-def _above(path: str) -> Iterator[str]:
+def above_of(path: str) -> Iterator[str]:
     """Yield the directories that a name is in, inner ones first, without the root."""
     while path := path.rpartition("/")[0]:
         yield path
@@ -254,10 +254,11 @@ def judge(plan: RestorePlan, *, force: bool) -> None:
         raise ToolError("too_large", message, path=named(next(iter(plan.lost))))
 
 
-def remarks(plan: RestorePlan) -> Iterator[str]:
-    """Say what is not restored."""
+def remarks(plan: RestorePlan, left: Iterable[str] = ()) -> Iterator[str]:
+    """Say what is not restored, and what is `left` to others."""
     stays = [path for path, step in plan.steps.items() if step.does == "stay"]
     for paths, why in (
+        (list(left), "Left as others have made it"),
         (stays, "Left standing, because others have put something there"),
         (list(plan.lost), "Left as it is, because the old content was not kept"),
         (plan.unlisted, "Without its access list, which names others"),

@@ -2,41 +2,37 @@
 
 Rule: until the commit nothing of the root is touched. The layer is made outside of every root: in memory where it is
 small, since some disks take a millisecond to free each file; else in a scratch directory, locked while it is in use;
-what a killed worker left there is known by its free lock, and goes with the next undo. It is as an overlay would have
-it but for marks of deleted names, made name by name relative to open directories, through no link. A directory that is
-not of the pack is as the root has it. Modes come last, for they may forbid what comes before.
+what a killed worker left there is known by its free lock, and goes with the next undo.
 """
 
 import errno
-import hashlib
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any, Final
 
 import msgspec
 
-from workers.changes.effects import Change, NodeState
-from workers.commit.operations import OpenParents, same
-from workers.commit.staging import make_special
+from workers.changes.effects import Change
+from workers.commit.operations import same
 from workers.commit.staging_directory import draft, sweep
 from workers.commit.upper_layer import LayerProposal, UpperLayer
 from workers.errors import CannotRehearse, ToolError, TooMuch
+from workers.restore.left_names import leave_changed, looked
+from workers.restore.merged_packs import merged
 from workers.restore.pack import PackEntry, content, read
 from workers.restore.restore_plan import RestorePlan, RestoreStep, judge, named, remarks, sentence, survey
+from workers.restore.restored_layer import Content, RestoredLayer
 from workers.restore.settlement import entries_of, settle
 from workers.tool import Proposal, Result
-from workers.tree.attributes import attributes_of, names_others, set_attributes, without_lists
 from workers.tree.drafts import clear
-from workers.tree.root import DIRECTORY, HANDLE, Root, closing, declined, open_beneath, parent_of
+from workers.tree.root import Root, closing, declined, open_beneath
 from workers.treediff.comparison import Comparison, Difference
-from workers.treediff.snapshot import BITS, CHUNK, Node, plain_node
 from workers.wire.pack_format import Broken
 
-_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 MEMORY: Final = 2**26
 """Bytes of a layer that is made in memory."""
 _PAGE: Final = 4096
@@ -45,129 +41,6 @@ _NAME: Final = 2**10
 _AGAIN: Final = "Undo it again."
 _SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 """What says nothing about a pack."""
-
-
-Content = Callable[[PackEntry], Iterator[bytes]]
-"""Reads what a kept file held."""
-
-
-class RestoredLayer:
-    """One layer, in an empty directory whose descriptor stays the caller's."""
-
-    def __init__(self, fd: int, root: Root, content: Content) -> None:
-        self.made: set[str] = set()
-        """Directories that neither the root nor the pack has."""
-        self.gone: dict[str, set[str]] = {}
-        """Directory -> names in it that shall not be there."""
-        self.files: dict[str, Node] = {}
-        """Small files without attributes, as a look at them finds them."""
-        self._fd = fd
-        self._parents = OpenParents(fd)
-        self._root = root
-        self._content = content
-        self._directories: dict[str, tuple[int, Mapping[str, bytes]]] = {}
-        self._covered: set[str] = set()
-        """Names that are no directories here, and with them what the root has beneath."""
-
-    def build(self, steps: Iterable[RestoreStep]) -> None:
-        """Make everything. The process's umask is 0.
-
-        Raises:
-            Broken: a content is not what the pack says it is.
-            OSError: the system refuses something.
-        """
-        top = self._as_root_has("")
-        with self._parents:
-            for step in steps:
-                if step.entry.path == ".":
-                    before = step.entry.before
-                    if step.does == "restore" and before is not None:
-                        top = before.mode, step.entry.attributes
-                elif step.does == "stay":
-                    self._directory(step.entry.path)
-                elif step.does != "leave":
-                    self._name(step)
-        for path, (mode, attributes) in reversed(self._directories.items()):
-            self._finish_directory(path, mode, attributes)
-        self._finish_directory(".", *top)
-
-    def _name(self, step: RestoreStep) -> None:
-        entry, before, name = step.entry, step.entry.before, step.entry.path.rpartition("/")[2]
-        if before is not None and before.kind == "dir":
-            os.mkdir(name, stat.S_IRWXU, dir_fd=self._parent(entry))
-            attributes, mode = _settable(entry, before)
-            self._directories[entry.path] = mode, attributes
-            return
-        if before is None:
-            if entry.parent not in self._covered and step.now is not None:
-                self._directory(entry.parent)
-                self.gone.setdefault(entry.parent, set()).add(name)
-        elif before.kind == "file":
-            self._file(self._parent(entry), name, step, before)
-        else:
-            make_special(self._parent(entry), name, before)
-        self._covered.add(entry.path)
-
-    def _file(self, parent: int, name: str, step: RestoreStep, before: NodeState) -> None:
-        chunks = self._content(step.entry) if step.does == "restore" else self._present(step.entry.path)
-        size, digest = 0, hashlib.sha256()
-        with closing(os.open(name, _CREATE, 0o600, dir_fd=parent)) as file:
-            for chunk in chunks:
-                rest = memoryview(chunk)
-                while rest:
-                    rest = rest[os.write(file, rest) :]
-                size += len(chunk)
-                digest.update(chunk)
-            if size != before.size or before.digest not in (b"", digest.digest()):
-                raise Broken(f"{step.entry.path[:200]!r}: its content is another one")
-            set_attributes(file, *_settable(step.entry, before))
-            os.utime(file, ns=(before.mtime_ns, before.mtime_ns))
-            if step.does == "restore" and step.entry.content is not None and not os.listxattr(file):
-                self.files[step.entry.path] = plain_node(os.fstat(file), digest.digest(), step.entry.content)
-
-    def _present(self, path: str) -> Iterator[bytes]:
-        """Read what a file of the root holds now."""
-        with closing(open_beneath(self._root.fd, path, os.O_RDONLY, links=False)) as file:
-            while chunk := os.read(file, CHUNK):
-                yield chunk
-
-    def _parent(self, entry: PackEntry) -> int:
-        """Return a descriptor of the directory that a name is in, until the next one; it is made if need be."""
-        self._directory(entry.parent)
-        return self._parents.of(entry.parent)
-
-    def _directory(self, path: str) -> None:
-        """Let the layer have a directory as the root has it, or a new one."""
-        if not path or path in self._directories:
-            return
-        self._directory(path.rpartition("/")[0])
-        try:
-            self._directories[path] = self._as_root_has(path)
-        except FileNotFoundError:
-            self._directories[path] = 0o777 & ~self._root.umask, {}
-            self.made.add(path)
-        with parent_of(self._fd, path) as (parent, name):
-            os.mkdir(name, stat.S_IRWXU, dir_fd=parent)
-
-    def _as_root_has(self, path: str) -> tuple[int, Mapping[str, bytes]]:
-        """Return mode and attributes of a directory of the root; none where it may not be read."""
-        with closing(open_beneath(self._root.fd, path or ".", HANDLE, links=False)) as handle:
-            mode = os.fstat(handle).st_mode & BITS
-            try:
-                with closing(os.open(".", DIRECTORY, dir_fd=handle)) as directory:
-                    return mode, attributes_of(directory)
-            except PermissionError:
-                return mode, {}
-
-    def _finish_directory(self, path: str, mode: int, attributes: Mapping[str, bytes]) -> None:
-        with closing(open_beneath(self._fd, path, DIRECTORY, links=False)) as directory:
-            set_attributes(directory, attributes, mode)
-
-
-def _settable(entry: PackEntry, before: NodeState) -> tuple[Mapping[str, bytes], int]:
-    """Return the attributes and the mode that a name is given, without an access list that cannot be."""
-    others = names_others(entry.attributes)
-    return without_lists(entry.attributes, before.mode) if others else (entry.attributes, before.mode)
 
 
 class Restorer(msgspec.Struct, frozen=True):
@@ -184,15 +57,54 @@ class Restorer(msgspec.Struct, frozen=True):
         Raises:
             ToolError: there is no such pack, or what it says cannot be taken back.
         """
+        since_ns = self._begin()
+        with closing(self._opened(pack)) as file, _told(pack):
+            plan = survey(root.fd, read(file))
+            judge(plan, force=force)
+            return self._proposed(root, plan, partial(content, file), since_ns)
+
+    def rewind(self, root: Root, packs: Sequence[str], *, look: bool) -> Result | Proposal:
+        """Propose to take back what several packs say, the last first, but for what others have changed.
+
+        With `look`, only tell what would be changed, and what would be left.
+
+        Raises:
+            ToolError: a pack is not there, or something cannot be looked at.
+        """
+        since_ns = self._begin()
+        with _told(packs[0]):
+            whole = merged((pack, self._read(pack)) for pack in packs)
+            plan = survey(root.fd, whole.entries)
+            plan.changed.update(whole.between)
+            left = leave_changed(plan)
+            answer = self._proposed(root, plan, partial(self._content, whole.held_by), since_ns, left)
+            if look and isinstance(answer, LayerProposal):
+                answer.close()
+            return looked(answer.effects if isinstance(answer, Proposal) else None, plan, left) if look else answer
+
+    def _begin(self) -> int:
+        """Remove what killed workers have left; return the time, in ns."""
         since_ns = time.time_ns()
         with suppress(OSError):
             sweep(self.scratch)
-        with closing(self._opened(pack)) as file, _told(pack), ExitStack() as stack:
-            plan = survey(root.fd, read(file))
-            judge(plan, force=force)
+        return since_ns
+
+    def _read(self, pack: str) -> dict[str, PackEntry]:
+        with closing(self._opened(pack)) as file:
+            return read(file)
+
+    def _content(self, held_by: Mapping[str, str], entry: PackEntry) -> Iterator[bytes]:
+        with closing(self._opened(held_by[entry.path])) as file:
+            yield from content(file, entry)
+
+    def _proposed(
+        self, root: Root, plan: RestorePlan, content: Content, since_ns: int, left: Iterable[str] = ()
+    ) -> Result | Proposal:
+        """Build the layer of a plan, and propose it."""
+        with ExitStack() as stack:
             within = self.memory if _memory_of(plan.steps.values()) <= MEMORY else self.scratch
             scratch = stack.enter_context(scratch_directory(within, len(plan.steps)))
-            upper = RestoredLayer(scratch, root, partial(content, file))
+            upper = RestoredLayer(scratch, root, content)
             upper.build(plan.steps.values())
             known = {path: step.now for path, step in plan.steps.items()}
             compare = partial(Comparison, times=True, gone=upper.gone, known=known, made=upper.files)
@@ -201,8 +113,8 @@ class Restorer(msgspec.Struct, frozen=True):
             effects = layer.effects()
             _check_still(layer.differences, plan, upper.made)
             if not layer.differences:
-                return " ".join(("Nothing had to be restored.", *remarks(plan)))
-            said = partial(_said, sentence(layer.differences), tuple(remarks(plan)))
+                return " ".join(("Nothing had to be restored.", *remarks(plan, left)))
+            said = partial(_said, sentence(layer.differences), tuple(remarks(plan, left)))
             return LayerProposal(effects, layer, stack.pop_all(), _AGAIN, said)
 
     def settle(self, root: Root, number: int, pack: str, changes: Iterable[Change]) -> Result:

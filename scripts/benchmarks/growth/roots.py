@@ -24,6 +24,7 @@ from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pool import Pool
 from supervisor.pool.pools import Pools
 from supervisor.session.resources import SessionResources
+from supervisor.session.taking_back import undoing
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from supervisor.undo.undo_plan import undo_plan
 from workers.wire.messages import Done
@@ -180,7 +181,7 @@ async def _changed(core: SessionResources, profile: Profile, files: int) -> dict
         (step,) = undo_plan(core.writer.journal.of_session(session.id), (), "last", core.packs.holds)
         async with _noting(stalls):
             began = time.perf_counter()
-            undone, _ = await session.undo(step, force=False, by="bench")
+            undone, _ = await session.undo(undoing(step, force=False), by="bench")
             samples.setdefault(f"{what}, undone", []).append((time.perf_counter() - began) * 1e3 / hundreds)
         if not (ended.ok and undone.ok):
             raise TypeError(ended, undone)

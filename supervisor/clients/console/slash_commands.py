@@ -19,7 +19,7 @@ from supervisor.clients.console.shown import AnswerEnds, Document, Item, Note, S
 from supervisor.clients.console.status_bar import money, tokens
 from supervisor.clients.console.styled_text import call_document, full_document
 from supervisor.clients.console.theme_command import change_theme
-from supervisor.clients.console.turn_commands import fork
+from supervisor.clients.console.turn_commands import fork, rewind
 from supervisor.clients.console.typed_command import run_typed
 from supervisor.clients.console.undo_command import ARGUMENT, undo
 from supervisor.display.columns import cut
@@ -231,6 +231,7 @@ COMMANDS: Final[Mapping[str, SlashCommand]] = {
     "show": SlashCommand("[N|thinking]", "the last tool call, the N-th, or what was thought last, in full", _show),
     "undo": SlashCommand(ARGUMENT, "undo the last change, or the named ones", undo, meanwhile="never"),
     "fork": SlashCommand("[TURN]", "go on from the end of a turn in a session of its own", fork, meanwhile="never"),
+    "rewind": SlashCommand("TURN [yes]", "take talk and files back to the end of a turn", rewind, meanwhile="never"),
     "rules": SlashCommand("[revoke N]", "the rules that count here, or revoke one that you made", _rules),
     "status": SlashCommand("", "daemon, sessions and workers", _status),
     "sessions": SlashCommand("", "the newest sessions", sessions),

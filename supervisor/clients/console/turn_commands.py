@@ -1,15 +1,22 @@
-"""`/fork`: goes on from the end of a turn, in a session of its own.
+"""`/fork` and `/rewind`: go on from the end of a turn, in a session of its own or in this one.
 
-Rule: the session that is left stays as it is, and what runs in it goes on.
+Rule: a person sees what a rewinding would change, and agrees, before anything is; a fork leaves everything as it is.
 """
 
 from typing import Final
 
+import msgspec
+
 from supervisor.acp import extensions, schema
 from supervisor.clients.connection.requests import fork_params
+from supervisor.clients.console.choice_list import Choice
 from supervisor.clients.console.session_controller import SessionController
+from supervisor.clients.console.shown import Document
 
 _DIGITS: Final = 9
+_YES: Final = "yes"
+_NO: Final = "no"
+_ANSWERS: Final = (Choice(_NO, _NO, "leave everything as it is"), Choice(_YES, _YES, "go back to the end of that turn"))
 
 
 async def fork(controller: SessionController, argument: str) -> None:
@@ -26,6 +33,37 @@ async def fork(controller: SessionController, argument: str) -> None:
     before = controller.session
     await controller.instead(lambda: controller.load(made.session_id, clear=True))
     controller.say(f"This session goes on from {before}, which stays as it is; /resume comes back to it.")
+
+
+async def rewind(controller: SessionController, argument: str) -> None:
+    """Take talk and files of this session back to the end of a turn, once the person has seen what that comes to.
+
+    Raises:
+        StrongroomError: nothing was done.
+    """
+    from supervisor.undo.rewinding_words import rewinding_lines
+
+    number, _, agreed = argument.partition(" ")
+    turn = _turn(controller, "rewind", number)
+    if turn is None:
+        if not number:
+            controller.say("/rewind takes the number of a turn: the end of it is meant, and 0 is the beginning.")
+        return
+    params = extensions.RewindParams(session_id=controller.session, turn=turn, look=True)
+    found = await controller.request(extensions.REWIND_METHOD, params, extensions.RewindResult)
+    if agreed.strip() != _YES:
+        controller.screen.show(Document("\n".join(rewinding_lines(found, done=False))))
+        if not controller.screen.picks:
+            controller.say(f"Nothing is changed yet. /rewind {turn} {_YES} does it.")
+            return
+        if await controller.screen.pick("rewind", _ANSWERS, _NO) != _YES:
+            controller.say("Nothing was changed.")
+            return
+    params = msgspec.structs.replace(params, look=False)
+    result = await controller.request(extensions.REWIND_METHOD, params, extensions.RewindResult)
+    if result.ok:
+        await controller.instead(lambda: controller.load(result.session_id, clear=True))
+    controller.screen.show(Document("\n".join(rewinding_lines(result, done=True))))
 
 
 def _turn(controller: SessionController, command: str, argument: str) -> int | None:

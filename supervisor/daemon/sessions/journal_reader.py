@@ -21,7 +21,7 @@ from supervisor.daemon.protocol.updates import Projection
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.errors import JournalError, KeptError
 from supervisor.journal.contents import ContentStore
-from supervisor.journal.facts import CallEnded, Fact, SessionChanged, SessionOpened
+from supervisor.journal.facts import CallEnded, Fact, Replied, SessionChanged, SessionOpened
 from supervisor.journal.index import SessionIndex, Summary
 from supervisor.journal.journal import ChainCheck, Journal, JournalEntry
 from supervisor.journal.journal_writer import JournalWriter
@@ -125,8 +125,10 @@ def _read(journal: Journal, session: str, facts_of: Callable[[str], ModelFacts])
     for entry, stands in zip(story := earlier.story, turn_line(story).stands, strict=True):
         if stands:
             projection.of_fact(entry.fact)
-        elif isinstance(entry.fact, SessionOpened | SessionChanged):
-            projection.apply(entry.fact)
+        elif isinstance(entry.fact, SessionOpened | SessionChanged | Replied):
+            context = projection.context
+            projection.apply(entry.fact)  # what it has cost was spent
+            projection.context = context
     return earlier, projection
 
 

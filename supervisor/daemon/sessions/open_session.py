@@ -26,6 +26,7 @@ from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.facts import CallEnded, Source, TurnEnded, TurnSuspended
 from supervisor.pool.pools import Pools
 from supervisor.session.session import Session
+from supervisor.session.taking_back import undoing
 from supervisor.tools.content_intake import Attached
 from supervisor.tools.services import ChangeServices
 from supervisor.undo.undo_plan import UndoStep, undo_outcome
@@ -71,7 +72,7 @@ class OpenSession:
         self._nursery = nursery
         self._turn: RunningTurn | None = None
         self._idle = trio.Event()
-        self._calls = CallScopes(self._rest)
+        self.calls = CallScopes(self._rest)
 
     def change(self, profile: Profile, pools: Pools, model: Model, services: ChangeServices) -> None:
         """Use another profile or model, and the settings of now, from the next turn on.
@@ -105,7 +106,7 @@ class OpenSession:
     @property
     def busy(self) -> bool:
         """Whether a turn or a call runs."""
-        return self._turn is not None or bool(self._calls)
+        return self._turn is not None or bool(self.calls)
 
     @property
     def interrupted(self) -> bool:
@@ -207,7 +208,7 @@ class OpenSession:
         """Cancel the turn and the calls that run."""
         if self._turn is not None:
             self._turn.scope.cancel()
-        self._calls.cut()
+        self.calls.cut()
 
     def leave_open(self) -> None:
         """End the turn as if the process had been killed: nothing is recorded, and it can be resumed."""
@@ -242,7 +243,7 @@ class OpenSession:
         Raises:
             RequestError: it was cut off because the daemon stops; it is recorded as such.
         """
-        with self._calls.running(f"{tool[:80]} was cut off."):
+        with self.calls.running(f"{tool[:80]} was cut off."):
             return await self.session.call(tool, arguments, self._tell_end, typed_by=typed_by)
 
     def _tell_end(self, ended: CallEnded) -> None:
@@ -265,9 +266,9 @@ class OpenSession:
         """
         self.refuse_if_busy()
         done: list[extensions.Undone] = []
-        with self._calls.running("The undo was cut off."):
+        with self.calls.running("The undo was cut off."):
             for step in await plan():
-                end = (None, None) if step.problem else await self.session.undo(step, force=force, by=by)
+                end = (None, None) if step.problem else await self.session.undo(undoing(step, force=force), by=by)
                 done.append(undo_outcome(step, *end))
                 if not (done[-1].ok or force):
                     break

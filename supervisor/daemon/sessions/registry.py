@@ -140,6 +140,9 @@ class SessionRegistry:
             await self.opening_right.lease(session_id)
             with self.opening_right.released_unless_open(session_id):
                 earlier, projection = await self._earlier(session_id)
+                if earlier.rewinds:
+                    await self.settle_alone(session_id)
+                    earlier, projection = await self._earlier(session_id)
                 attended = earlier.opened.attended if recorded else options.attended
                 opened_at = replace(from_journal(earlier, self.settings), person=person_of(options), keys=keys)
                 return await self._reopen(earlier, projection, opened_at, options.modelless, attended=attended)

@@ -168,6 +168,12 @@ class Subscribers:
             self.take(event)
             self.tell(self.projection.usage())
 
+    def look_anew(self, projection: Projection) -> None:
+        """Tell from here on what another conversation of the session comes to."""
+        projection.budgets, projection.contents = self.projection.budgets, self.projection.contents
+        self.projection = projection
+        self.tell(projection.usage())
+
     def take(self, fact: Fact) -> None:
         """Take a fact into account that has just been recorded."""
         self.projection.apply(fact)

@@ -1009,7 +1009,7 @@ Refusal = tuple[str, dict[str, Any], int, str]
 WRONG: Final = (-32602, "invalid_params")
 
 ERRORS: Final[dict[str, Refusal]] = {
-    "an unknown method": ("session/fork", {}, -32601, "unknown_method"),
+    "an unknown method": ("session/unheard", {}, -32601, "unknown_method"),
     "an unknown extension": ("_other/method", {}, -32601, "unknown_method"),
     "no parameters": ("session/new", {}, *WRONG),
     "a relative directory": ("session/new", {"cwd": "here", "mcpServers": []}, *WRONG),

@@ -275,6 +275,7 @@ HEARD: dict[str, tuple[BaseModel, msgspec.Struct]] = {
     ),
     "session/load": same(sdk.LoadSessionRequest, schema.ReopenParams, session_id="s", cwd="/root", mcp_servers=[]),
     "session/resume": same(sdk.ResumeSessionRequest, schema.ReopenParams, session_id="s", cwd="/root"),
+    "session/fork": same(sdk.ForkSessionRequest, schema.ForkParams, session_id="s", cwd="/root"),
     "session/list": same(sdk.ListSessionsRequest, schema.ListParams, cwd="/root", cursor="50"),
     "session/list of all": same(sdk.ListSessionsRequest, schema.ListParams),
     "session/close": same(sdk.CloseSessionRequest, schema.SessionParams, session_id="s"),

@@ -85,7 +85,7 @@ async def undone(trial: Trial) -> CallEnded:
     arguments = msgspec.json.encode({"pack": pack, "force": False}).decode()
     call = CallStarted(0, "u", "undo", arguments, True, "allow", "", rehearsed=True)
     with trio.fail_after(60):
-        return await trial.router().execution.run(call, unoffered("undo"), site.context, undoes="c")
+        return await trial.router().execution.run(call, unoffered("undo"), site.context, undoes=("c",))
 
 
 Way = Callable[[Trial], Awaitable[CallEnded]]

@@ -664,7 +664,7 @@ async def test_a_call_is_undone_from_what_was_kept_in_another_directory_than_bef
         assert (await site.run(router, "cp", "a.txt", "b")).ok
         arguments = msgspec.json.encode({"pack": site.context.decided[-1].kept, "force": False}).decode()
         call = CallStarted(0, "u", "undo", arguments, True, "allow", "", rehearsed=True)
-        return await router.execution.run(call, unoffered("undo"), site.context, undoes="c")
+        return await router.execution.run(call, unoffered("undo"), site.context, undoes=("c",))
 
     router = site.router(say=yes)
     with trio.fail_after(PATIENCE):

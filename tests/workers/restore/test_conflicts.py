@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from tests.workers.restore.conftest import EACH, House, failed
 from workers.errors import ToolError
 from workers.restore.restore_plan import RestoreStep
-from workers.restore.restorer import RestoredLayer, Restorer
+from workers.restore.restored_layer import RestoredLayer
+from workers.restore.restorer import Restorer
 from workers.tree.root import Root
 from workers.wire import messages
 

@@ -1,11 +1,13 @@
-"""Commands that go back to a turn: `fork` for the conversation, and `show` for a file."""
+"""Commands that go back to a turn: `fork` for the conversation, `rewind`, and `show` for a file."""
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from supervisor.cli.shared import (
+    attended,
     complete_sessions,
     json_option,
     on_terminal,
@@ -16,6 +18,9 @@ from supervisor.cli.shared import (
     settings,
     turn_of,
 )
+
+if TYPE_CHECKING:
+    from supervisor.acp.extensions import RewindResult
 
 
 @click.command()
@@ -37,6 +42,51 @@ def fork(session: str, as_json: bool) -> None:
     wanted, turn = turn_of(session)
     made = client.fork(settings(), wanted, turn)
     put_answer(made, client.told(made), as_json=as_json)
+
+
+@click.command()
+@click.argument("session", metavar="SESSION@TURN", shell_complete=complete_sessions)
+@click.option("--dry-run", is_flag=True, help="Show what would be changed and what would be left, and do nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask first; needed with --json, and where nobody can be asked.")
+@json_option
+def rewind(session: str, dry_run: bool, yes: bool, as_json: bool) -> int:
+    """Take a session back to the end of a turn: its conversation, and the files that its calls have changed since.
+
+    SESSION is its id, or the end of it; TURN is a number, as `strongroom history` shows it, and 0 is before the first
+    one. You see what would be changed, and are asked. What others have changed since is left, and named; so is what
+    cannot be taken back. It can be taken back itself: rewind to the turn that was the last.
+
+    \b
+      strongroom rewind a1b2c3@4 --dry-run
+      strongroom rewind a1b2c3@4
+      strongroom rewind a1b2c3@4 --yes --json
+    """
+    from supervisor.clients import rewind as client
+    from supervisor.clients.connection.link import every_field
+    from supervisor.undo.rewinding_words import rewinding_lines
+
+    wanted, turn = turn_of(session)
+    if turn is None:
+        raise click.UsageError("Name a session and a turn: SESSION@TURN, for example a1b2c3@4.")
+    if not (dry_run or yes) and (as_json or not attended()):
+        raise click.UsageError("Nobody can be asked. Use --yes to rewind, or --dry-run to see what would be changed.")
+
+    def agrees(found: "RewindResult") -> bool:
+        if dry_run or yes:
+            return not dry_run
+        put("\n".join(rewinding_lines(found, done=False)))
+        return click.confirm("Rewind?")
+
+    result, done = client.rewind(settings(), wanted, turn, agrees)
+    if not (done or dry_run):
+        click.echo("nothing was changed", err=True)
+        return 1
+    lines = rewinding_lines(result, done=done)
+    if done and result.ok:
+        back = f"rewind {result.session_id}@{max(result.turns)}" if result.turns else f"undo {result.call}"
+        lines += [f"    back again: strongroom {back}"] if result.turns or result.call else []
+    put_answer({**every_field(result), "done": done and result.ok}, "\n".join(lines), as_json=as_json)
+    return 0 if result.ok else 1
 
 
 @click.command()
