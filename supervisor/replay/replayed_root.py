@@ -17,6 +17,7 @@ from supervisor.errors import ConfigError, reason
 from supervisor.journal.facts import CallDecided
 from supervisor.journal.journal import Journal
 from supervisor.session.session import Session
+from supervisor.session.taking_back import undoing
 from supervisor.undo.undo_plan import UndoStep
 
 _MOST: Final = 8 * 2**30
@@ -102,10 +103,10 @@ async def undo_commits(
             continue
         _link(packs / each.pack, copies / each.pack)
         step = UndoStep(each.call, "", "", 0.0, each.pack)
-        ended, _ = await session.undo(step, force=False, by="replay")
+        ended, _ = await session.undo(undoing(step, force=False), by="replay")
         if not ended.ok:
             left.append(f"{each.call}: {ended.content}")
-            ended, _ = await session.undo(step, force=True, by="replay")
+            ended, _ = await session.undo(undoing(step, force=True), by="replay")
         if not ended.ok:
             left.append(f"{each.call}: {ended.content}")
     return left

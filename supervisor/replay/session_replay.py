@@ -4,7 +4,7 @@ Rule: the replay has a journal, packs and rules of its own, which are thrown awa
 divergence: what comes after one follows from it.
 
 Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallDecided, CallEnded, ContentsRefused, FaultsAllowed,
-ModelRetried, ModelSwitched, OptionChosen, Replied, ReplyCut, Rewound, RuleRevoked, SessionDeleted, SessionOpened,
+ModelRetried, ModelSwitched, OptionChosen, Replied, ReplyCut, RuleRevoked, SessionDeleted, SessionOpened,
 ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted, TurnSuspended, Unreadable.
 """
 
@@ -30,6 +30,7 @@ from supervisor.journal.facts import (
     CallStarted,
     Fact,
     ModeChanged,
+    Rewound,
     SessionChanged,
     TurnResumed,
     TurnStarted,
@@ -46,8 +47,9 @@ from supervisor.rules.store import RuleStore, StoredRule
 from supervisor.session.earlier_session import EarlierSession, new_session
 from supervisor.session.resources import SessionResources, prepare_process
 from supervisor.session.session import Session
+from supervisor.session.taking_back import undoing
 from supervisor.system.safe_files import secure_home
-from supervisor.undo.undo_plan import TOOL, UndoStep
+from supervisor.undo.undo_plan import REWIND, TOOL, UndoStep
 from supervisor.version import VERSION
 
 _UNCHANGED: Final = Config()
@@ -261,6 +263,10 @@ class _Replay:
                 await self._set_mode(fact)
             case CallStarted(tool=tool) if tool == TOOL:
                 await self._undo(fact)
+            case Rewound():
+                self.not_as_it_was.append(f"it was rewound to the end of turn {fact.turn}, which is not done")
+            case CallStarted(tool=tool) if tool == REWIND:
+                pass
             case CallStarted():
                 await self.session.call(fact.tool, self._there(effective(fact)), typed_by=fact.typed_by)
             case SessionChanged():
@@ -274,4 +280,5 @@ class _Replay:
         packs = {fact.call: fact.kept for fact in facts if isinstance(fact, CallDecided) and fact.committed}
         force = bool(msgspec.json.decode(undo.arguments).get("force"))
         if packs.get(undone):
-            await self.session.undo(UndoStep(undone, "", "", 0.0, packs[undone]), force=force, by=undo.decided_by)
+            taking = undoing(UndoStep(undone, "", "", 0.0, packs[undone]), force=force)
+            await self.session.undo(taking, by=undo.decided_by)

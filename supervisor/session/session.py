@@ -103,9 +103,9 @@ class Session:
         self._router.rules.mode = earlier.mode
         self._router.asks_about_programs &= earlier.opened.origin != _BY_SCRIPT
         self._router.warm()
+        shared = ledger or Ledger(), batch_run(earlier.opened.origin), fallbacks or Fallbacks()
+        self._max_steps, self._shared = max_steps, shared
         self._conversation: Conversation | None = None
-        self._max_steps = max_steps
-        self._shared = ledger or Ledger(), batch_run(earlier.opened.origin), fallbacks or Fallbacks()
         self.read_again(earlier)
 
     def read_again(self, earlier: EarlierSession) -> None:
@@ -234,11 +234,9 @@ class Session:
         return (await self._run(started, lambda context: router.run(started, context), tell))[0]
 
     async def undo(self, taking: TakingBack, *, by: str) -> tuple[CallEnded, CallDecided | None]:
-        """Take back what calls have changed; return how that ended, and what was decided of its effects.
+        """Take back what calls have changed, as a person asks who is named `by`.
 
-        Args:
-            taking: can be done.
-            by: who asks for it.
+        Return how that ended, and what was decided of its effects.
 
         Raises:
             JournalError: it cannot be recorded; nothing was done.

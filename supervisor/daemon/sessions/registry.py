@@ -140,7 +140,7 @@ class SessionRegistry:
             await self.opening_right.lease(session_id)
             with self.opening_right.released_unless_open(session_id):
                 earlier, projection = await self._earlier(session_id)
-                if earlier.rewinds:
+                if earlier.rewinds:  # what became of that says what there is to read
                     await self.settle_alone(session_id)
                     earlier, projection = await self._earlier(session_id)
                 attended = earlier.opened.attended if recorded else options.attended
