@@ -84,6 +84,7 @@ LIBRARIES: Final[dict[str, set[str]]] = {
     "supervisor.config.config_editor": {"tomlkit"},
     "supervisor.display.code_tones": {"pygments"},
     "supervisor.reports.markdown_html": {"markdown_it"},
+    "supervisor.system.installation_key": {"cryptography"},
     "supervisor.clients.console": {"msgspec", "prompt_toolkit", "rich"},
     "supervisor.clients.python.waits": {"trio"},
     "supervisor.clients.tui.start_tui": set(),

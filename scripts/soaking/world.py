@@ -77,6 +77,7 @@ _KNOWN: Final = frozenset(
         "narrowings.json",
     }
     | {f"journal.{end}" for end in ("db", "db-wal", "db-shm", "index", "agents", "new", "search", "lock")}
+    | {f"proof_key.{end}" for end in ("pem", "new", "lock")}
 )
 """What there may be in a home."""
 _RESCUED: Final = "strongroom-rescued-"

@@ -4,7 +4,16 @@ from typing import Final
 
 import click
 
-from supervisor.cli.shared import json_option, put, put_answer, report_page, session_argument, session_option, settings
+from supervisor.cli.shared import (
+    json_option,
+    optional_session_argument,
+    put,
+    put_answer,
+    report_page,
+    session_argument,
+    session_option,
+    settings,
+)
 from supervisor.reports.session_formats import FORMATS, HTML, MARKDOWN, TEXT
 
 _FORMAT: Final = click.Choice([*FORMATS])
@@ -85,18 +94,36 @@ def why(call: str, session: str | None, as_json: bool) -> None:
 
 
 @click.command()
+@optional_session_argument
+@click.option(
+    "--proof",
+    metavar="FILE",
+    help="Where to write what a stranger needs to check SESSION offline, with scripts/verify_proof.py: a new file.",
+)
 @json_option
-def verify(as_json: bool) -> int:
+def verify(session: str | None, proof: str | None, as_json: bool) -> int:
     """Check that the journal holds exactly what was written, in order. It ends with 1 where it does not.
+
+    A proof holds all that was said and done in SESSION, and nothing of other sessions. It is signed with the key of
+    this installation, which is made for the first one; tell its fingerprint to those who shall check proofs.
 
     \b
       strongroom verify
+      strongroom verify --proof a1b2c3.proof a1b2c3
     """
-    from supervisor.reports import history
+    from supervisor.reports import verification
 
-    verdict = history.verify(settings())
-    text = f"intact: {verdict.rows} facts of {verdict.sessions} sessions, head {verdict.head}"
-    if verdict.problem:
-        text = f"broken at row {verdict.broken_at}: {verdict.problem}; {verdict.rows} rows before it are intact"
-    put_answer(verdict, text, as_json=as_json)
-    return 1 if verdict.problem else 0
+    here = settings()
+    if (session is None) != (proof is None):
+        raise click.UsageError("A proof is of one session: `strongroom verify --proof FILE SESSION`.")
+    if session is not None and proof is not None:
+        import time
+        from functools import partial
+
+        from supervisor.clients.new_file import write_new_file
+
+        checked = verification.prove(here, session, time.time(), partial(write_new_file, proof))
+    else:
+        checked = verification.verify(here)
+    put_answer(checked, verification.as_text(checked), as_json=as_json)
+    return 1 if checked.problem else 0

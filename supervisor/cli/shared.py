@@ -275,6 +275,7 @@ session_option = click.option(
     "--session", metavar="ID", shell_complete=complete_sessions, help="A session's id, or the last characters of it."
 )
 session_argument = click.argument("session", shell_complete=complete_sessions)
+optional_session_argument = click.argument("session", required=False, shell_complete=complete_sessions)
 session_id_option = click.option(
     "--session-id",
     "session",
@@ -286,7 +287,6 @@ undoable_argument = click.argument("call", required=False, shell_complete=_undoa
 question_argument = click.argument("question", shell_complete=_questions)
 rule_argument = click.argument("rule", shell_complete=_made_rules)
 tool_argument = click.argument("tool", required=False, shell_complete=_tools)
-
 
 faults_option = click.option(
     "--faults",

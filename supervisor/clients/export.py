@@ -1,14 +1,7 @@
-"""`strongroom export`, and `/export` of the console: a session in a new file of its own.
+"""`strongroom export`, and `/export` of the console: a session in a new file of its own."""
 
-Rule: a file that is there already stays as it is, and only its owner may read a new one.
-"""
-
-import os
-from pathlib import Path
-
+from supervisor.clients.new_file import write_new_file
 from supervisor.config.settings import Settings
-from supervisor.display.escape import name
-from supervisor.errors import StrongroomError
 from supervisor.reports.session_formats import FORMATS
 
 
@@ -28,18 +21,5 @@ def export(settings: Settings, session: str, form: str, output: str | None = Non
     from supervisor.reports.history import history
 
     text = history(settings, session, form)
-    path = Path(output or f"strongroom-{session}.{FORMATS[form].ending}")
-    shown = name(str(path))
-    try:
-        with open(path.expanduser(), "x", encoding="utf-8", errors="backslashreplace", opener=_for_its_owner) as file:
-            file.write(text)
-    except FileExistsError as error:
-        raise StrongroomError(f"{shown} exists already, and stays as it is. Name another file.") from error
-    except (OSError, RuntimeError, ValueError) as error:  # the home of nobody; a NUL
-        why = error.strerror if isinstance(error, OSError) else str(error).rstrip(".")
-        raise StrongroomError(f"{shown} cannot be written: {why}.") from error
-    return shown
-
-
-def _for_its_owner(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+    path = output or f"strongroom-{session}.{FORMATS[form].ending}"
+    return write_new_file(path, [text.encode("utf-8", "backslashreplace")])

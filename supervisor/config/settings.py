@@ -112,6 +112,11 @@ class Settings:
         return self.home / "keys.json"
 
     @property
+    def proof_key(self) -> Path:
+        """The file of the key that proofs are signed with."""
+        return self.home / "proof_key.pem"
+
+    @property
     def lock(self) -> Path:
         """The file whose lock the running daemon holds."""
         return self.home / "daemon.lock"

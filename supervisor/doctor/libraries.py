@@ -33,6 +33,7 @@ LIBRARIES: Final = (
     Library("rich", ("rich.console", "rich.markdown"), "the console does not open"),
     Library("pygments", ("pygments.lexers",), "no differences of code are shown"),
     Library("tomlkit", ("tomlkit",), "`strongroom config set` changes nothing"),
+    Library("cryptography", ("cryptography.hazmat.primitives.asymmetric.ed25519",), "no session can be proven"),
     *(library for row in ROWS.values() for library in row.libraries),
     Library("anthropic", ("anthropic",), "only offline and scripted models work", slow=True),
 )

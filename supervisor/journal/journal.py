@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +23,7 @@ import msgspec
 
 from supervisor.errors import JournalError
 from supervisor.journal import facts
+from supervisor.journal.chain_check import ChainCheck, followed
 from supervisor.journal.database import as_journal_error, encoded, is_busy, not_unicode, prepare
 from supervisor.journal.database_files import INDEX, Files, check_file, check_log, not_the_last
 from supervisor.journal.facts import CallDecided, Fact, SessionChanged, SessionOpened, Unreadable
@@ -34,8 +35,6 @@ holds the lock for longer is no commit. All sessions stand still meanwhile."""
 _STILL_BUSY_S: Final = 0.25
 """Seconds that it is waited for after it was waited for in vain."""
 
-_ROWS_AFTER: Final = "SELECT seq, session, at, body, digest FROM facts WHERE seq > ? ORDER BY seq LIMIT ?"
-_BEFORE_ALL: Final = -(2**63)
 _COMMITS: Final = (b'{"fact":"CallD', b'{"fact":"Sessi')
 """How the facts begin that say what was decided about effects, and on which roots."""
 _SPENDING: Final = (b'{"fact":"TurnS', b'{"fact":"Budge', b'{"fact":"Repli', b'{"fact":"CallE')
@@ -67,17 +66,6 @@ class Position(msgspec.Struct, frozen=True, array_like=True):
     seq: int = 0
     digest: bytes = ANCHOR
     schema: int = 0
-
-
-@dataclass(frozen=True)
-class ChainCheck:
-    """The result of `verify`. `broken_at` is the first row that does not fit, 0 when all do."""
-
-    rows: int
-    sessions: int
-    head: str
-    broken_at: int = 0
-    problem: str = ""
 
 
 class Journal:
@@ -275,21 +263,16 @@ class Journal:
             JournalError: as `verify`.
         """
         self._files.check_is_whole()
-        previous, seen, problem = bytes.fromhex(before.head), before.rows, ""
-        try:
-            for seq, session, at, body, digest in self._connection.execute(_ROWS_AFTER, (seen or _BEFORE_ALL, limit)):
-                if seq != seen + 1:
-                    problem = f"row {seen + 1} is missing"
-                elif not isinstance(body, bytes) or digest != chain(previous, seq, session, at, body):
-                    problem = f"row {seq} is not what was written"
-                if problem:
-                    break
-                previous, seen = digest, seq
-                sessions.add(session)
-        except sqlite3.Error as error:
+        checked = followed(self._connection, before, limit, sessions)
+        if checked.problem:
             self._files.check_is_whole()
-            problem = f"the file is damaged: {error}"
-        return ChainCheck(seen, 0, previous.hex(), seen + 1 if problem else 0, problem)
+        return checked
+
+    def rows_of(self, session: str, last: int) -> Iterator[Row]:
+        """Yield a session's rows up to a row, as they were written."""
+        with self._mapping_errors():
+            where = "WHERE f.session = ? AND f.seq <= ? ORDER BY f.seq"
+            yield from rows(self._connection, where, (session, last), lambda row: row.session == session)
 
     def _entries(
         self, where: str, values: Sequence[str | float | bytes], keep: Callable[[Row], bool]

@@ -43,8 +43,12 @@ class Row(NamedTuple):
 
 def chain(previous: bytes, seq: int, session: str, at: float, body: bytes) -> bytes:
     """Return a row's digest."""
-    head = msgspec.json.encode((seq, session, at))
-    return hashlib.sha256(previous + head + body).digest()
+    return hashlib.sha256(previous + head_of(seq, session, at) + body).digest()
+
+
+def head_of(seq: int, session: str, at: float) -> bytes:
+    """Return what stands in a row before its body, as the chain has it."""
+    return msgspec.json.encode((seq, session, at))
 
 
 def rows(

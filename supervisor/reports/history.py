@@ -1,4 +1,4 @@
-"""Reports on sessions: `strongroom history`, `why` and `verify`, read from the journal alone.
+"""Reports on sessions: `strongroom history` and `why`, read from the journal alone.
 
 Rule: reading changes nothing.
 """
@@ -12,7 +12,7 @@ from supervisor.display.fragments import ReportPage
 from supervisor.errors import ConfigError
 from supervisor.journal.contents import ContentStore
 from supervisor.journal.index import session_named
-from supervisor.journal.journal import ChainCheck, open_journal
+from supervisor.journal.journal import open_journal
 from supervisor.journal.lineage import story
 from supervisor.reports.call_record import Why
 from supervisor.reports.session_formats import FORMATS
@@ -51,17 +51,3 @@ def why(settings: Settings, call: str, session: str | None = None) -> Why:
     kept = PackStore(settings.packs, settings.config.section(UndoConfig))
     with open_journal(settings.journal) as journal:
         return explain(journal, call, session, kept.holds)
-
-
-def verify(settings: Settings) -> ChainCheck:
-    """Check the whole journal.
-
-    Raises:
-        ConfigError: there is none.
-        JournalError: it cannot be opened.
-    """
-    path = settings.journal
-    if not path.exists():
-        raise ConfigError(f"There is no journal yet at {path}.")
-    with open_journal(path) as journal:
-        return journal.verify()

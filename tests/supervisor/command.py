@@ -16,8 +16,9 @@ from typing import Any, Final, Self, TypeVar
 import pytest
 
 from supervisor.config.settings import Settings, load
+from supervisor.journal.chain_check import ChainCheck
 from supervisor.journal.facts import Fact, TurnEnded, TurnStarted
-from supervisor.journal.journal import ChainCheck, JournalEntry, open_journal
+from supervisor.journal.journal import JournalEntry, open_journal
 
 CODE: Final = Path(__file__).parent.parent.parent
 HANG_GUARD: Final = 60

@@ -20,10 +20,11 @@ from supervisor.daemon.protocol.connection import Connection
 from supervisor.daemon.protocol.updates import Projection
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.errors import JournalError, KeptError
+from supervisor.journal.chain_check import ChainCheck
 from supervisor.journal.contents import ContentStore
 from supervisor.journal.facts import CallEnded, Fact, Replied, SessionChanged, SessionOpened
 from supervisor.journal.index import SessionIndex, Summary
-from supervisor.journal.journal import ChainCheck, Journal, JournalEntry
+from supervisor.journal.journal import Journal, JournalEntry
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.journal.kept_content import KeptContent
 from supervisor.journal.lineage import story, turn_line

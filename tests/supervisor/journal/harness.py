@@ -10,8 +10,9 @@ from typing import Any, Final
 import pytest
 
 from supervisor.errors import JournalError
+from supervisor.journal.chain_check import ChainCheck
 from supervisor.journal.facts import TurnStarted
-from supervisor.journal.journal import ChainCheck, Journal, open_journal
+from supervisor.journal.journal import Journal, open_journal
 from tests.supervisor.command import CODE
 
 BEGIN: Final = """
