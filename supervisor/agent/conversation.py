@@ -122,6 +122,7 @@ class Conversation:
                 sources = await self.router.told_sources(text, sources)
             started = TurnStarted(self.transcript.turn + 1, text, sources, answer_schema)
             try:
+                read = await self.router.instructions.at_turn(started.turn, self.transcript.instructions)
                 contents = await self.router.intake.take_all(attached)
             except ContentRefused as refused:
                 end = TurnEnded(started.turn, "error", "", kind=refused.kind, message=str(refused))
@@ -130,7 +131,7 @@ class Conversation:
                 if not self._leave_turn_open:
                     await self._refuse(started, TurnEnded(started.turn, "cancelled", "", kind="cancelled"))
                 raise
-            await self._record(msgspec.structs.replace(started, contents=contents))
+            await self._record(*read, msgspec.structs.replace(started, contents=contents))
             return await self._run(State.THINKING)
 
     async def _refuse(self, started: TurnStarted, end: TurnEnded) -> TurnEnded:

@@ -4,9 +4,9 @@ Rule: never too little. A request whose end was not recorded counts with all tha
 bills it; so does one whose server does not say what it took. What is given back was reserved among these facts: before
 them, it was counted elsewhere.
 
-Facts ignored: BatchStarted, CallDecided, CallStarted, ContentsRefused, FaultsAllowed, ModeChanged, ModelRetried,
-ModelSwitched, OptionChosen, ReplyCut, Rewound, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened,
-ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
+Facts ignored: BatchStarted, CallDecided, CallStarted, ContentsRefused, FaultsAllowed, InstructionsRead, ModeChanged,
+ModelRetried, ModelSwitched, OptionChosen, ReplyCut, Rewound, RuleRevoked, SessionChanged, SessionDeleted,
+SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
 """
 
 from supervisor.agent.amount import NOTHING, Amount, used_by

@@ -14,31 +14,22 @@ from typing import Any
 import msgspec
 
 from supervisor.agent.answer_schema import refusal_block, schema_block
-from supervisor.agent.blocks import (
-    again_block,
-    content_block,
-    cut_block,
-    ending_block,
-    holds_contents,
-    mode_block,
-    result_block,
-    typed_block,
-    undone_block,
-)
+from supervisor.agent.blocks import again_block, content_block, cut_block, ending_block, holds_contents, result_block
 from supervisor.agent.detour import Detour
 from supervisor.agent.input_bound import MeasuredInput, measured_by
 from supervisor.agent.loop_counter import LoopCounter
+from supervisor.agent.meanwhile import Meanwhile
 from supervisor.agent.models.model import NO_ANSWER, Block, Message, ToolUse
 from supervisor.agent.receipts.receipt_fold import ReceiptFold
 from supervisor.agent.spending import Spending
-from supervisor.display.escape import one_line
+from supervisor.agent.told_instructions import ToldInstructions, touched_by
 from supervisor.journal.facts import (
-    UNKNOWN,
     CallDecided,
     CallEnded,
     CallStarted,
     ContentsRefused,
     Fact,
+    InstructionsRead,
     ModeChanged,
     ModelRetried,
     ModelSwitched,
@@ -65,8 +56,6 @@ from workers.wire.messages import ErrorKind
 STOPPED = "Strongroom was stopped while this call ran."
 _LOST = "The outcome of this call cannot be read any more: its record is damaged. Look before you repeat it."
 _NO_TEXT = "(an empty line)"
-_PATH = 200
-"""Characters of the name of an undone change that the model is told."""
 _PAST = 1.0
 _AFTER_A_REPLY = frozenset({"interrupted", "refusal", "internal", "context_full", "too_many_steps", "invalid_answer"})
 """Errors of a turn that are not a failed request."""
@@ -111,6 +100,7 @@ class Transcript:
         """What was decided last about the effects of those."""
         self.wanted: dict[str, str] = {}
         """The tools that the last reply called, by the call's id."""
+        self.instructions = ToldInstructions()
         self.exposure = SeenText()
         """What the model has been shown, for the policy."""
         self.unavailable: dict[str, tuple[str, ...]] = {}
@@ -118,9 +108,8 @@ class Transcript:
         self.ids: set[str] = set()
         """Every call's id, so that none is used twice."""
         self._awaited, self._results, self._inputs = list[str](), dict[str, Block](), dict[str, Any]()
-        self._mode = self._told_mode = UNKNOWN.mode
         self._cut = ""  # what people have read of a reply that never came to its end
-        self._undone, self._typed = dict[str, None](), list[Block]()  # by the person, until the model is told
+        self._meanwhile = Meanwhile()
         for fact in facts:
             self.apply(fact)
 
@@ -139,7 +128,7 @@ class Transcript:
                 self._leave_detour()
                 self.will_run = {}
                 asked = [schema_block(fact.answer_schema)] if fact.answer_schema is not None else []
-                self._say("user", [*self._mode_notice(), *self._meanwhile(), *self._said(fact), *asked])
+                self._say("user", [*self.instructions.take(), *self._meanwhile.take(), *self._said(fact), *asked])
             case TurnResumed() | TurnSuspended() | TurnQuestioned() | ModelSwitched() | ContentsRefused():
                 self._turn_goes_on(fact)
             case ToolsChanged():
@@ -148,7 +137,7 @@ class Transcript:
                 if fact.because:
                     self.unavailable[fact.category] = fact.tools
                 self._say("user", [{"type": "text", "text": f"({availability_notice(fact)})"}])
-            case SessionChanged() | SessionOpened() | ModeChanged():
+            case SessionChanged() | SessionOpened() | ModeChanged() | InstructionsRead():
                 self._set_up(fact)
             case Replied() | ReplyCut() | ModelRetried():
                 self._replied(fact)
@@ -170,13 +159,16 @@ class Transcript:
     def _name(self, contents: Iterable[KeptContent]) -> None:
         self.contents |= {each.digest: each for each in contents}
 
-    def _set_up(self, fact: SessionChanged | SessionOpened | ModeChanged) -> None:
-        if isinstance(fact, SessionChanged):
+    def _set_up(self, fact: SessionChanged | SessionOpened | ModeChanged | InstructionsRead) -> None:
+        if isinstance(fact, InstructionsRead):
+            self.instructions.apply(fact)
+            self._say_instructions()
+        elif isinstance(fact, SessionChanged):
             self.unavailable, self.measured, self.detour.model = {}, None, ""
             if self.suspended is not None and self.suspended.kind == "limit":  # it was that of another model
                 self.suspended = msgspec.structs.replace(self.suspended, until=_PAST)
         else:
-            self._mode = fact.mode
+            self._meanwhile.mode = fact.mode
 
     def _turn_goes_on(
         self, fact: TurnResumed | TurnSuspended | TurnQuestioned | ModelSwitched | ContentsRefused
@@ -227,32 +219,20 @@ class Transcript:
                 started = self.started.pop(fact.call, None)
                 decided = self.decided.pop(fact.call, None)
                 if started is not None and started.typed_by:
-                    self._typed.append(typed_block(started, fact))
+                    self._meanwhile.typed(started, fact)
                     return
                 notice = self.loops.count(self.step, started, decided, fact)
                 if not fact.ok or decided is None or decided.effects is None:
                     pass
                 elif decided.undoes:
-                    self._undone.update((one_line(each.path, _PATH), None) for each in decided.effects.changes)
+                    self._meanwhile.undone(decided)
                 elif decided.committed:
                     self.will_run |= dict.fromkeys(will_run(decided.effects))
+                self.instructions.touched += touched_by(started, decided)
                 self.results += size_of(fact)
                 self._name(fact.contents)
                 self._results[fact.call] = result_block(fact, notice)
                 self._append_results()
-
-    def _mode_notice(self) -> list[Block]:
-        """Return the mode that holds, where it is another than the model was told last."""
-        if self._mode == self._told_mode:
-            return []
-        self._told_mode = self._mode
-        return [mode_block(self._mode)]
-
-    def _meanwhile(self) -> list[Block]:
-        """Return what the person has run and undone since the model was last told something."""
-        names, self._undone = list(self._undone), {}
-        typed, self._typed = self._typed, []
-        return [*typed, *([undone_block(names)] if names else [])]
 
     @property
     def unanswered(self) -> Sequence[str]:
@@ -339,6 +319,13 @@ class Transcript:
         if self._awaited and not self.unanswered:
             self._say("user", [self._results[call] for call in self._awaited])
             self._awaited = []
+            self._say_instructions()
+
+    def _say_instructions(self) -> None:
+        """Tell what was read within a turn, once no result is awaited: results come first in their message."""
+        after_results = self.open_turn is not None and not self._awaited and self.messages[-1]["role"] == "user"
+        if self.instructions.untold and after_results:
+            self._say("user", self.instructions.take())
 
     def _turn_ended(self, fact: TurnEnded) -> None:
         asked = self.open_turn is None or not self.open_turn.refused

@@ -96,6 +96,7 @@ class TurnSteps:
                 await self.record(replied, *cut)
             else:
                 await self.judge_and_run(router, turn, reply.calls, replied)
+                await self.record(*await router.instructions.nested(number, self.transcript.instructions))
                 if self.transcript.rejected >= _REJECTIONS and not await self._goes_on(router, turn):
                     return [], TurnEnded(number, "cancelled", "", kind="cancelled", message=_STOPPED_BY_PERSON)
             state = State.FINALIZING if reply.calls else state

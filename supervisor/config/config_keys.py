@@ -68,6 +68,10 @@ class ProfileConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             examples=[False],
         ),
     ] = None
+    instructions: Annotated[
+        bool | None,
+        Meta(description="false: no AGENTS.md or CLAUDE.md is read, neither the root's nor your own.", examples=[True]),
+    ] = None
 
 
 class ConsoleConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

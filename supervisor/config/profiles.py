@@ -38,6 +38,8 @@ class Profile:
     writable: bool = True
     trusted: bool = True
     """Whether its files count as the person's own; else as foreign text."""
+    instructions: bool = True
+    """Whether AGENTS.md and CLAUDE.md are told."""
     by_name: bool = False
     """Its root is repos_path/GROUP/TECHNOLOGY (`supervisor.config.repositories`), and no path."""
     group: str | None = None

@@ -143,6 +143,32 @@ class FaultsAllowed(_Fact, frozen=True):
     seed: int
 
 
+class InstructionsFile(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A file of instructions, as it was read."""
+
+    path: str
+    """Relative to the root; absolute for the person's own."""
+    digest: str = ""
+    """SHA-256 of what was read of it, as hexadecimal digits; empty where it was not."""
+    size: int = 0
+    """Bytes of that."""
+    text: str = ""
+    """What the model is told; nothing where the file does not count."""
+    problem: str = ""
+    """Why it does not count, or not all of it: a clause."""
+
+
+class InstructionsRead(_TurnFact, frozen=True):
+    """The model is told these files' instructions from here on, in place of what they said before.
+
+    It stands before the turn's start, or after the step that has touched their directories.
+    """
+
+    files: tuple[InstructionsFile, ...] = ()
+    gone: tuple[str, ...] = ()
+    """Paths of those that are there no more."""
+
+
 class TurnStarted(_TurnFact, frozen=True):
     """A user's line was accepted."""
 
@@ -457,6 +483,7 @@ Fact = (
     | SessionDeleted
     | BatchStarted
     | FaultsAllowed
+    | InstructionsRead
     | TurnStarted
     | TurnResumed
     | TurnSuspended

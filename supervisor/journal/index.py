@@ -6,8 +6,9 @@ the last one it has seen, whoever wrote the others. Nothing here is a truth of i
 It is saved beside the journal (`saved_fold`). What is saved was folded from rows whose chain holds, and names the last
 one: its digest stands for all of them.
 
-Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, ContentsRefused, FaultsAllowed, ModeChanged, ModelRetried,
-ModelSwitched, OptionChosen, ReplyCut, Rewound, RuleRevoked, SessionOpened, ToolsChanged, TurnQuestioned.
+Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, ContentsRefused, FaultsAllowed, InstructionsRead,
+ModeChanged, ModelRetried, ModelSwitched, OptionChosen, ReplyCut, Rewound, RuleRevoked, SessionOpened, ToolsChanged,
+TurnQuestioned.
 """
 
 import time

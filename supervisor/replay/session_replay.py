@@ -4,8 +4,8 @@ Rule: the replay has a journal, packs and rules of its own, which are thrown awa
 divergence: what comes after one follows from it.
 
 Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallDecided, CallEnded, ContentsRefused, FaultsAllowed,
-ModelRetried, ModelSwitched, OptionChosen, Replied, ReplyCut, RuleRevoked, SessionDeleted, SessionOpened,
-ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted, TurnSuspended, Unreadable.
+InstructionsRead, ModelRetried, ModelSwitched, OptionChosen, Replied, ReplyCut, RuleRevoked, SessionDeleted,
+SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted, TurnSuspended, Unreadable.
 """
 
 import tempfile

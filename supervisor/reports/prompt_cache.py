@@ -4,8 +4,8 @@ Rule: a fold over a session's facts with their times. All that a request before 
 what was not is a miss, and its cause is what happened in between. A server that tells nothing of a cache has no misses.
 
 Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallDecided, CallEnded, CallStarted, FaultsAllowed,
-ModeChanged, ModelRetried, ModelSwitched, ReplyCut, Rewound, RuleRevoked, SessionDeleted, TurnEnded, TurnQuestioned,
-TurnResumed, TurnSuspended, Unreadable.
+InstructionsRead, ModeChanged, ModelRetried, ModelSwitched, ReplyCut, Rewound, RuleRevoked, SessionDeleted, TurnEnded,
+TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
 """
 
 from typing import Final

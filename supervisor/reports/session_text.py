@@ -13,6 +13,7 @@ from supervisor.agent.blocks import result_text
 from supervisor.agent.models.model import message_text
 from supervisor.agent.receipts.receipt_text import receipt_lines
 from supervisor.agent.story_transcript import transcript_of
+from supervisor.agent.told_instructions import instructions_notice
 from supervisor.display.changes import detailed
 from supervisor.display.command_output import output_text
 from supervisor.display.differences import FOLDED, folded, shown
@@ -25,6 +26,7 @@ from supervisor.journal.facts import (
     CallStarted,
     ContentsRefused,
     Fact,
+    InstructionsRead,
     ModeChanged,
     ModelRetried,
     ModelSwitched,
@@ -151,6 +153,7 @@ def notes(fact: Fact) -> list[str]:
         case (
             ToolsChanged()
             | ContentsRefused()
+            | InstructionsRead()
             | ModeChanged()
             | OptionChosen()
             | ModelRetried()
@@ -180,6 +183,7 @@ def _without_reply(fact: TurnSuspended | ModelSwitched) -> str:
 def _besides(
     fact: ToolsChanged
     | ContentsRefused
+    | InstructionsRead
     | ModeChanged
     | OptionChosen
     | ModelRetried
@@ -198,10 +202,15 @@ def _besides(
         return one_line(f"the rule {fact.rule}, made in {fact.call}, was revoked by {fact.by}", _WIDTH * 2)
     if isinstance(fact, ModeChanged | OptionChosen | Rewound):
         return one_line(_from_here_on(fact), _WIDTH)
-    if isinstance(fact, ToolsChanged | ContentsRefused):
-        said = availability_notice(fact) if isinstance(fact, ToolsChanged) else refusal_notice(fact)
-        return one_line(said, _WIDTH * 8)
+    if isinstance(fact, ToolsChanged | ContentsRefused | InstructionsRead):
+        return _told_besides(fact)
     return f"asked the model again after {fact.kind}: {one_line(fact.message, _WIDTH)}"
+
+
+def _told_besides(fact: ToolsChanged | ContentsRefused | InstructionsRead) -> str:
+    if isinstance(fact, InstructionsRead):
+        return instructions_notice(fact)
+    return one_line(availability_notice(fact) if isinstance(fact, ToolsChanged) else refusal_notice(fact), _WIDTH * 8)
 
 
 def _from_here_on(fact: ModeChanged | OptionChosen | Rewound) -> str:

@@ -2,9 +2,9 @@
 
 Rule: all of a turn's time is somewhere: what passed between two facts counts for what the second one is the end of.
 
-Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, ContentsRefused, FaultsAllowed, ModeChanged, ModelSwitched,
-OptionChosen, Rewound, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened, ToolsChanged, TurnSuspended,
-Unreadable.
+Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, ContentsRefused, FaultsAllowed, InstructionsRead,
+ModeChanged, ModelSwitched, OptionChosen, Rewound, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened,
+ToolsChanged, TurnSuspended, Unreadable.
 """
 
 from collections.abc import Iterable

@@ -2,9 +2,9 @@
 
 Rule: reading changes nothing, and the account is a pure function of a session's entries.
 
-Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, ContentsRefused, FaultsAllowed, ModeChanged, ModelRetried,
-ModelSwitched, OptionChosen, ReplyCut, Rewound, RuleRevoked, SessionDeleted, ToolsChanged, TurnEnded, TurnQuestioned,
-TurnResumed, TurnSuspended, Unreadable.
+Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, ContentsRefused, FaultsAllowed, InstructionsRead,
+ModeChanged, ModelRetried, ModelSwitched, OptionChosen, ReplyCut, Rewound, RuleRevoked, SessionDeleted, ToolsChanged,
+TurnEnded, TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
 """
 
 from collections.abc import Callable, Sequence

@@ -152,6 +152,7 @@ class SessionResources:
             package_caches(settings.config, settings.home),
             self._agent_files,
             self.contents,
+            settings.config_file.parent,
         )
         """What decisions about changes, and undo, stand on."""
         self._current.clear()

@@ -80,12 +80,12 @@ async def read(profile: Profile, pools: Pools, path: str) -> NamedFile | None:
     return NamedFile(path, size, answer.content)
 
 
-async def answer_of(pools: Pools, path: str) -> messages.Done | messages.Failed:
-    """Let a worker read a file.
+async def answer_of(pools: Pools, path: str, **lines: int) -> messages.Done | messages.Failed:
+    """Let a worker read a file, or some lines of it, as the tool's arguments say.
 
     Raises:
         WorkerError: none has.
         FrameTooLarge: the path is too long.
     """
-    arguments = msgspec.json.encode({"path": path})
+    arguments = msgspec.json.encode({"path": path, **lines})
     return await pools.pool(offers((READ,))[READ].category).call(READ, arguments, effect=False)

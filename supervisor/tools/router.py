@@ -43,6 +43,7 @@ from supervisor.tools.exfiltration.sources import (
     sources_of_attachments,
     subject_of,
 )
+from supervisor.tools.instruction_files import InstructionFiles
 from supervisor.tools.services import ChangeServices
 from supervisor.tools.session_rules import SessionRules
 from workers.catalog import CATEGORIES
@@ -103,6 +104,7 @@ class Router:
         self._budget = _budget(services.web)
         self.intake = ContentIntake(pools, services.contents, session)
         """Takes images and documents into the session."""
+        self.instructions = InstructionFiles(profile, pools, services.own_instructions, services.agent_files)
         self._foreign_root = pools.root.is_foreign or not profile.trusted
         self._seen = _UNSEEN
         """What the model has been shown, also since its calls were judged."""

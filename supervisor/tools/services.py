@@ -5,6 +5,7 @@ Rule: none of it lies in a root; no tool, no model and no file of a root can cha
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -57,6 +58,8 @@ class ChangeServices:
     """The files that agents wrote, in any session."""
     contents: ContentStore | None = None
     """Where images and documents go that models are shown."""
+    own_instructions: Path | None = None
+    """The directory of the person's own AGENTS.md."""
 
     def call_s(self, tool: str, arguments: bytes, *, installs: bool = False) -> float | None:
         """Return the seconds that a command's call may take where it asks for more than the usual; None where not.

@@ -2,9 +2,9 @@
 
 Rule: bad input is refused with its line before anything runs.
 
-Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallDecided, FaultsAllowed, ModeChanged, ModelRetried,
-ModelSwitched, OptionChosen, ReplyCut, Rewound, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened,
-ToolsChanged, TurnQuestioned, TurnResumed, TurnStarted, TurnSuspended, Unreadable.
+Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallDecided, FaultsAllowed, InstructionsRead, ModeChanged,
+ModelRetried, ModelSwitched, OptionChosen, ReplyCut, Rewound, RuleRevoked, SessionChanged, SessionDeleted,
+SessionOpened, ToolsChanged, TurnQuestioned, TurnResumed, TurnStarted, TurnSuspended, Unreadable.
 """
 
 import sys

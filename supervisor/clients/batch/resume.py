@@ -3,8 +3,8 @@
 Rule: an item that was started is resumed only with the same prompts, schema, root, profile, model and mode.
 
 Facts ignored: BudgetChanged, BudgetReserved, CallDecided, CallEnded, CallStarted, ContentsRefused, FaultsAllowed,
-ModeChanged, ModelRetried, ModelSwitched, OptionChosen, Replied, ReplyCut, Rewound, RuleRevoked, SessionChanged,
-SessionDeleted, ToolsChanged, TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
+InstructionsRead, ModeChanged, ModelRetried, ModelSwitched, OptionChosen, Replied, ReplyCut, Rewound, RuleRevoked,
+SessionChanged, SessionDeleted, ToolsChanged, TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
 """
 
 import secrets

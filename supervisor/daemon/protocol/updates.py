@@ -24,6 +24,7 @@ from supervisor.agent.turn import CallOutput, Event
 from supervisor.daemon.protocol import tool_calls
 from supervisor.daemon.protocol.content_shown import content_shown
 from supervisor.daemon.protocol.end_notices import end_notices
+from supervisor.daemon.protocol.fact_notices import fact_notice
 from supervisor.display.clock_time import clock_time
 from supervisor.journal.contents import ContentStore
 from supervisor.journal.facts import (
@@ -32,6 +33,7 @@ from supervisor.journal.facts import (
     CallStarted,
     ContentsRefused,
     Fact,
+    InstructionsRead,
     ModelRetried,
     ModelSwitched,
     Replied,
@@ -46,8 +48,8 @@ from supervisor.journal.facts import (
     effective,
 )
 from supervisor.tools.approval import go_on_id, switch_id
-from supervisor.tools.content_words import described, refusal_notice
-from supervisor.tools.outcomes import allowed, availability_notice
+from supervisor.tools.content_words import described
+from supervisor.tools.outcomes import allowed
 from workers.catalog import offered_tools
 
 _OUTPUT_LIMIT: Final = 16 * 1024
@@ -305,19 +307,12 @@ class Projection:
                 yield schema.ToolCallUpdate(tool_call_id=call, status="completed" if approved else "failed")
             case ModelSwitched():
                 yield from self._switched(fact)
-            case ContentsRefused() | ToolsChanged():
-                yield self._notice(fact)
+            case ContentsRefused() | InstructionsRead() | ToolsChanged():
+                yield fact_notice(fact, self._step if fact.turn == self.turn else 0)
             case TurnSuspended() | TurnEnded():
                 yield from self._turn_stopped(fact)
             case _:
                 return
-
-    def _notice(self, fact: ContentsRefused | ToolsChanged) -> schema.AgentThoughtChunk:
-        if isinstance(fact, ContentsRefused):
-            said, what = refusal_notice(fact), f"refused-{self._step}"
-        else:
-            said, what = availability_notice(fact), f"tools-{self._step}-{fact.category}"
-        return schema.AgentThoughtChunk.of(f"\n\n({said})\n", f"turn-{fact.turn}-{what}")
 
     def _by_another(self, fact: Replied) -> Iterator[schema.Update]:
         """Tell once of another model than the one that was asked."""

@@ -10,6 +10,7 @@ ModelSwitched, OptionChosen, Replied, ReplyCut, Rewound, RuleRevoked, SessionCha
 ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
 """
 
+import hashlib
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +21,16 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, Source, TurnStarted, effective
+from supervisor.journal.facts import (
+    CallDecided,
+    CallEnded,
+    CallStarted,
+    Fact,
+    InstructionsRead,
+    Source,
+    TurnStarted,
+    effective,
+)
 from supervisor.tools.exfiltration.flow_ledger import FlowLedger
 from supervisor.tools.exfiltration.known_addresses import ENDINGS, LINK, URL
 from supervisor.tools.exfiltration.openings import openings_of
@@ -124,6 +134,11 @@ class SeenText:
             case TurnStarted():
                 for part in parts_of(fact):
                     self._take(part)
+            case InstructionsRead():
+                for file in fact.files:
+                    shown = hashlib.sha256(file.text.encode()).digest()
+                    source = Source("file", file.path, shown, len(file.text), bytes.fromhex(file.digest))
+                    self._take(SourcedText(source, file.text))
             case CallStarted():
                 self._started[fact.call] = fact
                 self.flow.apply(fact)

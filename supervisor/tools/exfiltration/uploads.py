@@ -3,9 +3,10 @@
 Rule: a run with a network has sent what its proxy has counted; where nobody has counted, it has sent all that it might.
 One that was cut lets the next one send more, if the person says yes to that.
 
-Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallStarted, ContentsRefused, FaultsAllowed, ModeChanged,
-ModelRetried, ModelSwitched, OptionChosen, Replied, ReplyCut, Rewound, RuleRevoked, SessionChanged, SessionDeleted,
-SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted, TurnSuspended, Unreadable.
+Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallStarted, ContentsRefused, FaultsAllowed,
+InstructionsRead, ModeChanged, ModelRetried, ModelSwitched, OptionChosen, Replied, ReplyCut, Rewound, RuleRevoked,
+SessionChanged, SessionDeleted, SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted,
+TurnSuspended, Unreadable.
 """
 
 from collections.abc import Sequence

@@ -20,7 +20,7 @@ from supervisor.agent.models.immediate import ImmediateModel
 from supervisor.agent.models.model import ModelRequest, Progress, Reply, Retrying, TextDelta, ThoughtDelta, ToolUse
 from supervisor.agent.transcript import Transcript
 from supervisor.errors import ModelError
-from supervisor.journal.facts import CallEnded, CallStarted
+from supervisor.journal.facts import CallEnded, CallStarted, InstructionsFile, InstructionsRead
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.tools.availability import ToolAvailability
 from supervisor.tools.content_intake import ContentIntake
@@ -101,6 +101,23 @@ class AnyModel(ImmediateModel):
             self.faults.append(fault)
 
 
+class AnyInstructions:
+    """Finds that files have changed as the dice fall."""
+
+    def __init__(self, chance: Chance) -> None:
+        self.chance = chance
+
+    async def at_turn(self, turn: int, _told: object) -> list[InstructionsRead]:
+        await trio.lowlevel.checkpoint()
+        files = (
+            InstructionsFile("AGENTS.md", "0f", 4, self.chance.dice.choice(WORDS)),
+            InstructionsFile("b", problem="x"),
+        )
+        return [InstructionsRead(turn, files[: self.chance.dice.randrange(3)])] if self.chance.one_in(3) else []
+
+    nested = at_turn
+
+
 class AnyRouter:
     """Judges, asks and runs as the dice fall."""
 
@@ -108,6 +125,7 @@ class AnyRouter:
         self.offers: dict[str, Any] = {}
         self.chance = chance
         self.ran: list[str] = []
+        self.instructions = AnyInstructions(chance)
         self.intake = ContentIntake(cast("Any", None), None, "s")
         self.availability = ToolAvailability({}, cast("Any", SimpleNamespace(opened={})))
 
@@ -117,7 +135,7 @@ class AnyRouter:
         decision = self.chance.dice.choice(["allow", "allow", "ask", "deny"])
         return CallStarted(turn, call, tool, arguments, True, cast("Any", decision), "")
 
-    async def review(self, call: CallStarted) -> CallStarted:
+    async def request_approval(self, call: CallStarted) -> CallStarted:
         await self.chance.trouble()
         return msgspec.structs.replace(call, approved=self.chance.one_in(2))
 
