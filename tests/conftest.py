@@ -11,6 +11,7 @@ import pytest
 from supervisor.system.descendants import Orphans
 from tests import forked
 from tests.daemon_process import DaemonProcess
+from tests.huge_pages import collapse
 from tests.supervisor.command import Strongroom
 from workers.kernel import prctl
 
@@ -71,13 +72,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """What collects garbage looks at no test: there are so many that each look would take a third of a second."""
+    """What collects garbage looks at no test: there are so many that each look would take a third of a second.
+
+    And what tests fork need not copy where each of them is.
+    """
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
         gc.enable()
+        collapse()
 
 
 def pytest_configure() -> None:

@@ -191,9 +191,12 @@ def serve(descriptor: int) -> str:
     import fcntl
     import gc
 
+    from tests.huge_pages import collapse
+
     own = socket.socket(fileno=fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _OUT_OF_THE_WAY))
     os.close(descriptor)
     gc.freeze()
+    collapse()
     while True:
         header, fds, _, _ = socket.recv_fds(own, _HEADER_BYTES, _MOST_DESCRIPTORS)
         if not header:
