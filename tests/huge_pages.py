@@ -1,7 +1,7 @@
 """The memory of this process in huge pages, because a fork copies the tables of pages.
 
-Rule: nothing depends on it. A Python that has imported everything, or collected all tests, forks in a fifth of the time;
-where the kernel cannot do it (before Linux 6.1), it forks as before.
+Rule: nothing depends on it. A Python that has imported everything, or collected all tests, forks in a fifth of the
+time; where the kernel cannot do it (before Linux 6.1), it forks as before.
 """
 
 import ctypes

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -39,11 +40,11 @@ FAILS: Final = ("""'{"path": "../.ssh/id_rsa"}' --root ~/notes/vault""",)
 
 
 def commands(document: str) -> list[str]:
-    """Return the commands of a document, without what is said beside them."""
+    """Return the commands of a document that are run here, without what is said beside them."""
     text = (CODE / document).read_text("utf-8")
     lines = [line[4:] for block in BLOCK.findall(text) for line in block.splitlines()]
     typed = [re.sub(r"\s{2,}#.*$", "", line).strip() for line in lines]
-    return [line for line in typed if line.startswith(PROGRAMS)]
+    return [line for line in typed if line.startswith(PROGRAMS) and line not in ELSEWHERE]
 
 
 @pytest.fixture
@@ -77,8 +78,7 @@ def newest(person: Path) -> tuple[str, str]:
     return [(entry.session, entry.fact.call) for entry in entries if isinstance(entry.fact, CallEnded)][-1]
 
 
-@pytest.mark.parametrize("document", ["README.md", "MANUAL.md"])
-def test_every_command_does_what_is_said(document: str, person: Path, server: MessagesServer) -> None:
+def test_every_command_does_what_is_said(person: Path, server: MessagesServer) -> None:
     environment = {
         "PATH": f"{person / 'bin'}:{os.environ['PATH']}",
         "PYTHONPATH": str(CODE),
@@ -98,10 +98,10 @@ def test_every_command_does_what_is_said(document: str, person: Path, server: Me
         failed = done.returncode != 0
         return f"{command}: {done.returncode} {done.stderr[-500:]}" if failed != command.endswith(FAILS) else ""
 
-    listed = [command for command in commands(document) if command not in ELSEWHERE]
-    assert len(listed) > 5
+    documents = [commands("README.md"), commands("MANUAL.md")]
+    assert min(map(len, documents)) > 5
     wrong = [typed("strongroom init ~/notes")]
-    for command in listed:
+    for command in dict.fromkeys(chain(*documents)):  # what stands in both does the same in both
         session, call = newest(person) if ("a1b2c3" in command or "toolu_01A2B3" in command) else ("", "")
         wrong.append(typed(command.replace("a1b2c3", session).replace("toolu_01A2B3", f"{call} --session {session}")))
     wrong.append(typed("strongroom daemon --stop"))
