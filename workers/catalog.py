@@ -2,7 +2,8 @@
 
 Rule: what exists stands here and nowhere else; the supervisor offers it, the worker serves it, and neither
 believes the other about it. A new category is one folder and one row; a new tool is named in
-`TOOLS` of its category's `__init__.py`. What locks a worker in is imported in it alone.
+`TOOLS` of its category's `__init__.py`. What locks a worker in is imported in it alone. The supervisor's
+own tools have no category.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -163,15 +164,24 @@ CATEGORIES: Final = Catalog(
 
 
 @cache
+def supervised_tools() -> Mapping[str, Tool]:
+    """Return the tools that the supervisor runs itself, by name: they touch nothing but what it has recorded."""
+    from workers.recall import recall
+
+    return MappingProxyType({recall.name: recall})
+
+
+@cache
 def offered_tools() -> Mapping[str, Tool]:
     """Return the tools that a profile may name, by name."""
     every = (tool for category in CATEGORIES.values() for tool in category.tools)
-    return MappingProxyType({tool.name: tool for tool in every if tool.offered})
+    return MappingProxyType({tool.name: tool for tool in every if tool.offered} | dict(supervised_tools()))
 
 
 def find_tool(name: str) -> Tool | None:
     """Return the tool of that name, whatever its category; None where there is none."""
-    return next((tool for category in CATEGORIES.values() for tool in category.tools if tool.name == name), None)
+    found = (tool for category in CATEGORIES.values() for tool in category.tools if tool.name == name)
+    return next(found, None) or supervised_tools().get(name)
 
 
 def protections() -> tuple[str, ...]:

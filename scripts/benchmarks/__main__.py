@@ -35,6 +35,8 @@ BENCHMARKS: Final = {
     "first_prompt": "clients",
     "one_call": "clients",
     "growth_journal": "growth.journals",
+    "growth_search": "growth.finds",
+    "growth_recall": "growth.finds",
     "growth_turns": "growth.turns",
     "growth_roots": "growth.roots",
     "growth_open_roots": "growth.roots",

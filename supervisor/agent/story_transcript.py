@@ -39,6 +39,7 @@ def transcript_of(entries: Sequence[JournalEntry]) -> Transcript:
         if stands:
             transcript.apply(entry.fact)
         else:
+            transcript.receipts.apply(entry.fact)  # files are what they are, whatever was said
             _leave_out(transcript, entry.fact)
     return transcript
 

@@ -205,9 +205,10 @@ def resolve(
 
 def _whole_machine(profile: Profile) -> Profile:
     """Return a profile on the whole machine: commands alone, which see what is not hidden, and change nothing."""
-    from workers.catalog import offered_tools
+    from workers.catalog import offered_tools, supervised_tools
 
-    others = {tool: _HIDES_NOTHING for tool in profile.tools if offered_tools()[tool].runs != "script"}
+    hiding = [*supervised_tools(), *(name for name, tool in offered_tools().items() if tool.runs == "script")]
+    others = {tool: _HIDES_NOTHING for tool in profile.tools if tool not in hiding}
     return replace(profile, root="/", writable=False).without(others)
 
 

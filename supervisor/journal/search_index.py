@@ -57,6 +57,8 @@ _T = TypeVar("_T")
 class FoundPassage(NamedTuple):
     """A piece of a fact that holds what was looked for."""
 
+    row: int
+    """Its own in the index."""
     entry: JournalEntry
     passage: Passage
     title: str
@@ -199,7 +201,7 @@ class SearchIndex:
             title = self._connection.execute(
                 "SELECT title FROM sessions WHERE session = ?", (entry.session,)
             ).fetchone()
-            yield FoundPassage(entry, passage, title[0] if title else "")
+            yield FoundPassage(row, entry, passage, title[0] if title else "")
 
 
 def _places(session: str, *directories: str) -> str:

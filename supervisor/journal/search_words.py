@@ -61,6 +61,11 @@ def query_of(terms: Iterable[Term], places: Sequence[str] = ()) -> str:
     return f"({query}) NOT ({without})" if without else query
 
 
+def words_of(text: str) -> list[str]:
+    """Return the words of a text."""
+    return _WORD.findall(text)
+
+
 def parts_of(text: str) -> str:
     """Return what of a text can be found besides its words: parts of words in camelCase, single characters."""
     found = dict.fromkeys(_JOINED.findall(text))

@@ -139,7 +139,8 @@ def given_outcomes(facts: Sequence[Fact]) -> dict[str, CallEnded]:
 
 
 def _is_remote(tool: str) -> bool:
-    return tool in offered_tools() and CATEGORIES[offers((tool,))[tool].category].brokered
+    category = offers((tool,))[tool].category if tool in offered_tools() else ""
+    return bool(category) and CATEGORIES[category].brokered
 
 
 def turns_of(facts: Iterable[Fact]) -> Iterator[list[Fact]]:

@@ -58,7 +58,7 @@ def search(path: Path, params: SearchParams, stopped: Callable[[], bool] = lambd
 
 
 def _shown(found: FoundPassage, terms: Sequence[Term]) -> FoundText:
-    entry, passage, title = found
+    _row, entry, passage, title = found
     fact = entry.fact
     text, marks = excerpt(passage.text, terms)
     return FoundText(

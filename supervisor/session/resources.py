@@ -153,6 +153,7 @@ class SessionResources:
             self._agent_files,
             self.contents,
             settings.config_file.parent,
+            settings.journal,
         )
         """What decisions about changes, and undo, stand on."""
         self._current.clear()

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from workers.catalog import CATEGORIES
+from workers.catalog import CATEGORIES, supervised_tools
 
 SANDBOXED: Final = frozenset(name for name, category in CATEGORIES.items() if any(tool.runs for tool in category.tools))
 """Categories that need more of the system than confinement: whether they can work here shows when a worker starts."""
@@ -18,7 +18,7 @@ SANDBOXED: Final = frozenset(name for name, category in CATEGORIES.items() if an
 
 @dataclass(frozen=True)
 class Offer:
-    """One tool as the model sees it, with the category that runs it."""
+    """One tool as the model sees it, with the category that runs it; that is "" where the supervisor does."""
 
     name: str
     description: str
@@ -45,10 +45,11 @@ def unoffered(name: str) -> Offer:
 @cache
 def _every(*, offered: bool) -> Mapping[str, Offer]:
     """Return the offers that stand in the code; their schemas take 2 ms to make."""
+    rows = [(tool, category.name) for category in CATEGORIES.values() for tool in category.tools]
+    rows += [(tool, "") for tool in supervised_tools().values()]
     return {
-        tool.name: Offer(tool.name, tool.description, _schema(tool.args), category.name, tool.effect)
-        for category in CATEGORIES.values()
-        for tool in category.tools
+        tool.name: Offer(tool.name, tool.description, _schema(tool.args), category, tool.effect)
+        for tool, category in rows
         if tool.offered == offered
     }
 

@@ -44,6 +44,7 @@ from supervisor.tools.exfiltration.sources import (
     subject_of,
 )
 from supervisor.tools.instruction_files import InstructionFiles
+from supervisor.tools.recall import recall
 from supervisor.tools.services import ChangeServices
 from supervisor.tools.session_rules import SessionRules
 from workers.catalog import CATEGORIES
@@ -99,6 +100,7 @@ class Router:
         self.given: Callable[[str], CallEnded | None] = lambda _call: None
         """Returns the outcome of a call that is not run."""
         self._profile = profile
+        self._session = session
         self._services = services
         self._pools = pools
         self._budget = _budget(services.web)
@@ -116,7 +118,7 @@ class Router:
     def warm(self) -> None:
         """Start the first worker of the categories that nearly every session needs, while the person still types."""
         for category in dict.fromkeys(offer.category for offer in self.offers.values()):
-            if CATEGORIES[category].warm:
+            if category and CATEGORIES[category].warm:
                 self._pools.pool(category)
 
     def judge(
@@ -224,6 +226,9 @@ class Router:
             ended = await self.execution.run(call, offer, context, unconfined=unconfined, seen=self._seen)
             return await self._with_sources(call, ended)
         began = time.monotonic()
+        if not offer.category:
+            ended = await recall(self._services.journal, self._session, call)
+            return msgspec.structs.replace(ended, seconds=round(time.monotonic() - began, 6))
         content: str | bytes = ""
         try:
             answer = await self._pools.pool(offer.category).call(

@@ -60,6 +60,8 @@ class ChangeServices:
     """Where images and documents go that models are shown."""
     own_instructions: Path | None = None
     """The directory of the person's own AGENTS.md."""
+    journal: Path = Path()
+    """What sessions have recorded."""
 
     def call_s(self, tool: str, arguments: bytes, *, installs: bool = False) -> float | None:
         """Return the seconds that a command's call may take where it asks for more than the usual; None where not.

@@ -24,7 +24,7 @@ from tests.supervisor.histories import fault_in_facts
 from tests.supervisor.repositories import FIRST, NAMES, SECOND, Repos
 
 ASK: Final = reply(calls=[("read_file", {"path": "guide.md"})])
-TOOLS: Final = ("read_file", "list_directory", "search_files", "find_files")
+TOOLS: Final = ("read_file", "list_directory", "search_files", "find_files", "recall")
 SAY: Final = reply("That is all.")
 SILENCE: Final[Response] = {"sse": "", "then": "hang"}
 

@@ -19,8 +19,6 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-import msgspec
-
 from supervisor.journal.facts import (
     CallDecided,
     CallEnded,
@@ -34,7 +32,7 @@ from supervisor.journal.facts import (
 from supervisor.tools.exfiltration.flow_ledger import FlowLedger
 from supervisor.tools.exfiltration.known_addresses import ENDINGS, LINK, URL
 from supervisor.tools.exfiltration.openings import openings_of
-from supervisor.tools.exfiltration.sources import FRAME_BEGINS, lines_by_path, shown_by, sources_of
+from supervisor.tools.exfiltration.sources import FRAME_BEGINS, lines_by_path, networked, recorded_sources, shown_by
 from supervisor.tools.exfiltration.uploads import Uploads
 from workers.url import Url, UrlError, parse
 
@@ -142,17 +140,13 @@ class SeenText:
             case CallStarted():
                 self._started[fact.call] = fact
                 self.flow.apply(fact)
-            case CallDecided() if fact.network or fact.unconfined:
-                self._networked[fact.call] = not fact.own_words
+            case CallDecided() if (foreign := networked(fact)) is not None:
+                self._networked[fact.call] = foreign
             case CallEnded():
                 self._probed = self._probed or fact.tool in _PROBING
                 started = self._started.pop(fact.call, None)
                 arguments = effective(started) if started is not None else ""
-                known = fact.sources or sources_of(arguments, fact)
-                if (foreign := self._networked.pop(fact.call, None)) is not None:
-                    strange = foreign or not fact.ok
-                    known = tuple(msgspec.structs.replace(each, foreign=strange) for each in known)
-                if known:
+                if known := recorded_sources(arguments, fact, self._networked.pop(fact.call, None)):
                     self._take_result(fact, known)
             case _:
                 return

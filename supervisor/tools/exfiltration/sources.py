@@ -17,7 +17,8 @@ from urllib.parse import unquote
 import msgspec
 
 from supervisor.acp.prompt_parts import PromptPart
-from supervisor.journal.facts import Author, CallEnded, Source
+from supervisor.journal.facts import Author, CallDecided, CallEnded, Source
+from supervisor.journal.passages import RECALL
 from supervisor.rules.modes import PLANNED
 from workers.catalog import find_tool
 
@@ -95,8 +96,8 @@ def sources_of(
     def source(kind: Any, foreign: bool = False) -> Source:
         return Source(kind, (name or ended.tool)[:_NAME], _digest(text), len(text), foreign=foreign)
 
-    if row is None or not text:
-        return (source("foreign_tool", foreign=True),) if text else ()
+    if row is None or not text or ended.tool == RECALL:  # that names its own, and else shows our words, or the model's
+        return (source("foreign_tool", foreign=True),) if text and row is None else ()
     if row.effect and not row.runs:
         strange = foreign_root or is_foreign_path(name) or written_by(name, b"", "") == "tainted"
         return (source("agent_file", strange),) if PLANNED in f"{ended.note}{text}" else ()
@@ -120,6 +121,25 @@ def sources_of(
     name = f"{ended.tool} {name}"
     rest = source("foreign_file" if strange else "file", strange)
     return (rest, *(each for each in others if each.kind != "file"))
+
+
+def recorded_sources(arguments: str, ended: CallEnded, networked: bool | None) -> tuple[Source, ...]:
+    """Return the sources of what a recorded call has shown.
+
+    Args:
+        arguments: as they ran, raw JSON.
+        ended: its end.
+        networked: of a call that had a network, whether what it shows is foreign for that; None for all others.
+    """
+    known = ended.sources or sources_of(arguments, ended)
+    if networked is None:
+        return known
+    return tuple(msgspec.structs.replace(each, foreign=networked or not ended.ok) for each in known)
+
+
+def networked(decided: CallDecided) -> bool | None:
+    """Return whether what a call shows is foreign, for it had a network; None where it had none."""
+    return not decided.own_words if decided.network or decided.unconfined else None
 
 
 def subject_of(tool: str, arguments: str) -> str:

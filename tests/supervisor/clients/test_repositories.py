@@ -19,7 +19,7 @@ from tests.supervisor.command import Done, Strongroom
 from tests.supervisor.repositories import FIRST, GROUP, ODD, OPTIONS, SECOND, THERE, Odd, Repos
 from workers.wire.messages import Context
 
-TOOLS: Final = ("read_file", "list_directory", "search_files", "find_files")
+TOOLS: Final = ("read_file", "list_directory", "search_files", "find_files", "recall")
 READ: Final = ("read_file", '{"path": "guide.md"}')
 TYPED: Final = [odd for odd in ODD if "\0" not in odd.technology]
 """What an argument of a program can be."""

@@ -53,7 +53,7 @@ def refusal(repos: Repos, cwd: str | None = None, **names: str) -> str:
 def test_its_root_is_the_directory_of_the_two_names(repos: Repos) -> None:
     profile = opened(repos, group=GROUP, technology=FIRST)
     assert (profile.root, profile.writable) == (str(repos.first), False)
-    assert profile.tools == ("read_file", "list_directory", "search_files", "find_files")
+    assert profile.tools == ("read_file", "list_directory", "search_files", "find_files", "recall")
     assert msgspec.to_builtins(profile.context()) == repos.context()
 
 

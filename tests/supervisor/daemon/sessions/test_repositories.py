@@ -260,7 +260,7 @@ def test_a_profile_says_what_it_has(client: Lines, repos: Repos) -> None:
     result = client.request("session/new", params(repos.work, **NAMES))
     (option,) = [each for each in result["configOptions"] if each["id"] == "profile"]
     (found,) = [each for each in option["options"] if each["value"] == "librarian"]
-    assert found["description"] == "read_file, list_directory, search_files, find_files"
+    assert found["description"] == "read_file, list_directory, search_files, find_files, recall"
 
 
 # --- taken up again ---------------------------------------------------------------------------------------------------
