@@ -1,14 +1,17 @@
-"""Slash commands about sessions: which there are, another one, a fresh one, and the options of this one."""
+"""Slash commands about sessions: which there are, words in all, another one, a fresh one, and its options."""
 
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
+from supervisor.acp import extensions
 from supervisor.acp.schema import SessionInfo
 from supervisor.clients.connection.requests import absolute_model
 from supervisor.clients.console.choice_list import Choice
 from supervisor.clients.console.session_controller import SessionController
 from supervisor.clients.console.session_state import QUIET, SUSPENDED
 from supervisor.clients.console.shown import Document
+from supervisor.display.clock_time import clock_time
 from supervisor.display.columns import cut, table
 from supervisor.display.escape import visible
 
@@ -120,3 +123,32 @@ async def resume(controller: SessionController, argument: str) -> None:
         controller.say("/resume ID resumes one; the end of an id is enough.")
         return
     await controller.instead(lambda: controller.load(argument, clear=True))
+
+
+async def find(controller: SessionController, argument: str) -> None:
+    """Find words in all sessions, and take up one that has them where the person chooses it."""
+    from supervisor.reports.search import plain_lines
+
+    if not argument:
+        controller.say('/find WORDS looks in all sessions; "words together", green* and -without are words, too.')
+        return
+    params = extensions.SearchParams(argument, most=_LISTED)
+    found = (await controller.request(extensions.SEARCH_METHOD, params, extensions.SearchResult)).found
+    if not found:
+        controller.say("Nothing holds these words.")
+    elif controller.screen.picks and controller.state.turn_state in QUIET:
+        here = controller.session
+        choices = [
+            Choice(
+                each.session_id,
+                each.text,
+                f"{clock_time(each.at, time.time())} {'here' if each.session_id == here else each.title}",
+            )
+            for each in found
+        ]
+        taken = await controller.screen.pick("find", choices, choices[0].value)
+        if taken not in (None, here):
+            await controller.instead(lambda: controller.load(taken, clear=True))
+    else:
+        controller.screen.show(Document("\n".join(map(plain_lines, reversed(found)))))
+        controller.say("/resume ID takes up one of these sessions.")

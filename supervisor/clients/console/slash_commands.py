@@ -13,7 +13,7 @@ import msgspec
 from supervisor.acp import extensions
 from supervisor.clients.console.clipboard import copy
 from supervisor.clients.console.file_commands import diff, open_file
-from supervisor.clients.console.session_commands import choose, clear, resume, sessions, show_table
+from supervisor.clients.console.session_commands import choose, clear, find, resume, sessions, show_table
 from supervisor.clients.console.session_controller import SessionController
 from supervisor.clients.console.shown import AnswerEnds, Document, Item, Note, Said, ShownAnswer, ShownCall, ShownPrompt
 from supervisor.clients.console.status_bar import money, tokens
@@ -235,6 +235,7 @@ COMMANDS: Final[Mapping[str, SlashCommand]] = {
     "rules": SlashCommand("[revoke N]", "the rules that count here, or revoke one that you made", _rules),
     "status": SlashCommand("", "daemon, sessions and workers", _status),
     "sessions": SlashCommand("", "the newest sessions", sessions),
+    "find": SlashCommand("WORDS", "find words in all sessions, and resume one that has them", find),
     "resume": SlashCommand("[ID]", "resume another session", resume, leaves=True),
     "cost": SlashCommand("", "tokens and money", _cost),
     "copy": SlashCommand("[N|code]", "copy the answer, its last code block, or the output of the N-th call", copy),

@@ -288,6 +288,11 @@ def _updated(update: schema.Update) -> bytes:
     return jsonrpc.notification("session/update", schema.SessionUpdate(session_id=SESSION, update=update))
 
 
+def holding(session: str, text: str, *marks: tuple[int, int]) -> extensions.FoundText:
+    where: dict[str, Any] = {"title": "A title", "turn": 3, "at": 1.0, "who": "tool", "tool": "read_file", "call": "c"}
+    return extensions.FoundText(session_id=session, text=text, marks=marks, **where)
+
+
 def said(text: str, message: str = "turn-1-step-0") -> schema.AgentMessageChunk:
     return schema.AgentMessageChunk(content=schema.Text(text=text), message_id=message)
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from supervisor.acp import extensions, schema
-from tests.supervisor.clients.console.fake_daemon import OPTIONS, SESSION, FakeDaemon
+from tests.supervisor.clients.console.fake_daemon import OPTIONS, SESSION, FakeDaemon, holding
 from tests.supervisor.clients.console.terminals import ENTER, ESCAPE, INTERRUPT, Terminal
 
 
@@ -52,6 +52,19 @@ def test_another_session_is_taken_from_a_list(ready: Terminal, daemon: FakeDaemo
     ready.type("oth" + ENTER)
     daemon.continued()
     assert daemon.loaded == "20250101-000000-bbbbbb"
+
+
+def test_a_session_that_has_some_words_is_taken_from_a_list(ready: Terminal, daemon: FakeDaemon) -> None:
+    ready.type('/find seeds "of basil"' + ENTER)
+    asked = daemon.next("_strongroom/search")
+    assert asked.params["words"] == 'seeds "of basil"'
+    other = "20250101-000000-aaaaaa"
+    found = [holding(SESSION, "seeds here"), holding(other, "\x1b[31mseeds there")]
+    daemon.answer(asked, extensions.SearchResult(found=found))
+    ready.until(lambda screen: "find:" in screen and "> seeds here" in screen and "\\x1b[31mseeds there" in screen)
+    ready.type("there" + ENTER)
+    daemon.continued()
+    assert daemon.loaded == other
 
 
 def test_a_question_waits_for_the_end_of_a_list(console: Terminal, daemon: FakeDaemon) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from supervisor.acp import extensions, schema
 from tests.forked import ForkedStrongroom
-from tests.supervisor.clients.console.fake_daemon import GO, SESSION, FakeDaemon, called, ended, heard, said
+from tests.supervisor.clients.console.fake_daemon import GO, SESSION, FakeDaemon, called, ended, heard, holding, said
 from tests.supervisor.command import CODE, HANG_GUARD, Done, Strongroom, finished
 
 Run = Callable[..., Future[Done]]
@@ -143,6 +143,20 @@ def test_another_session_is_taken_up_on_another_connection(run: Run, daemon: Fak
     daemon.continued()
     assert console.result(HANG_GUARD).out == "Hello.\n"
     assert daemon.seen.count("initialize") == 3
+
+
+def test_words_are_found_in_all_sessions(run: Run, daemon: FakeDaemon) -> None:
+    console = run("/find\n/find seeds\n/find nothing\n")
+    found = [holding("b", "seeds there\x1b", (0, 5)), holding("a", "of seeds", (3, 8))]
+    for each in (found, []):
+        daemon.answer(daemon.next("_strongroom/search"), extensions.SearchResult(found=each))
+    done = console.result(HANG_GUARD)
+    assert done.out == (
+        "a  1970-01-01 00:00:01Z  turn 3  tool: read_file\n    of \u00abseeds\u00bb\n"
+        "b  1970-01-01 00:00:01Z  turn 3  tool: read_file\n    \u00abseeds\u00bb there\\x1b\n"
+    )
+    for told in ("/find WORDS looks in all sessions", "/resume ID takes up one", "Nothing holds these words."):
+        assert told in done.err
 
 
 def test_closed_streams_are_no_input_and_a_failure(home: Path, root: Path, daemon: FakeDaemon) -> None:
