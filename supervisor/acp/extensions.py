@@ -71,7 +71,7 @@ UNDO_METHOD: Final = "_strongroom/undo"
 REWIND_METHOD: Final = "_strongroom/rewind"
 """`RewindParams` -> `RewindResult`: talk and files go back to the end of a turn; or what that would come to."""
 RULES_METHOD: Final = "_strongroom/rules"
-"""`RulesParams` -> `RulesResult`: the rules that count in a session, or one of them revoked."""
+"""`RulesParams` -> `RulesResult`: the rules that count in a session; one of them revoked, or one kept."""
 PRUNE_METHOD: Final = "_strongroom/prune"
 """`PruneParams` -> `PruneResult`: tell which sessions nobody has used for long, or delete such."""
 FIND_METHOD: Final = "_strongroom/find"
@@ -398,9 +398,10 @@ class CallResult(Object, frozen=True):
 
 
 class RulesParams(OfSession, frozen=True):
-    """`_strongroom/rules`. `revoke` is the number or the id of a rule that a person made."""
+    """`_strongroom/rules`. `revoke` is the number or the id of a rule that a person made, `keep` that of an offer."""
 
     revoke: str = ""
+    keep: str = ""
 
 
 class RulesResult(OfSession, frozen=True):
@@ -718,6 +719,8 @@ class OpenSessionStatus(OfSession, frozen=True):
     """As of `TurnState`."""
     budgets: list[BudgetUse] = msgspec.field(default_factory=list)
     narrowed_by: str = ""
+    instructions: tuple[str, ...] = ()
+    """The files that the model was told as such, each with its digest."""
     """The file of its root that takes something away from its profile, and what."""
 
 

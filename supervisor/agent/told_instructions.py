@@ -11,6 +11,7 @@ from typing import Final
 from supervisor.agent.models.model import Block
 from supervisor.display.escape import name, one_line
 from supervisor.journal.facts import CallDecided, CallStarted, InstructionsFile, InstructionsRead, effective
+from supervisor.rules.stated_rules import stated_rules
 from supervisor.tools.exfiltration.sources import subject_of
 from workers.catalog import find_tool
 
@@ -22,6 +23,7 @@ _HEAD: Final = (
 )
 _GONE: Final = "(No longer to be followed: {}.)"
 _CUT: Final = "(Cut here: {}.)"
+_STATED: Final = "{} in it can be kept, and then hold whatever the model does: /rules lists them"
 _FENCE: Final = 32
 """Hexadecimal digits of a fence."""
 _DIGITS: Final = 12
@@ -74,12 +76,15 @@ def _fenced(file: InstructionsFile) -> str:
 
 def instructions_notice(fact: InstructionsRead) -> str:
     """Return what people are told of what was read: names, digests, and what of it does not count."""
-    said = [_line(file) for file in fact.files]
+    said = [instructions_line(file) for file in fact.files]
     said += [f"{name(path)} is gone" for path in fact.gone]
+    if stated := len(stated_rules({file.path: file.text for file in fact.files})):
+        said.append(_STATED.format(f"{stated} rule{'s' if stated > 1 else ''}"))
     return one_line(f"Instructions: {'; '.join(said)}", _WIDTH * max(len(said), 1))
 
 
-def _line(file: InstructionsFile) -> str:
+def instructions_line(file: InstructionsFile) -> str:
+    """Return what people are told of one file."""
     if not file.text and file.problem:
         return f"{name(file.path)} is not followed: {file.problem}"
     told = f"{name(file.path)}, {file.size:,} bytes, sha256 {file.digest[:_DIGITS]}"

@@ -100,6 +100,7 @@ def _daemon(status: extensions.Status, width: int) -> Iterator[str]:
 def _session(session: extensions.OpenSessionStatus, width: int) -> Iterator[str]:
     state = f"{session.state} for {_duration(session.seconds_in_state)}"
     yield from _wrapped(f"{session.session_id}  {state}", width)
+    yield from (f"    instructions {cut(file, width - 17)}" for file in session.instructions)
     if session.narrowed_by:
         yield f"    narrowed by {cut(session.narrowed_by, width - 16)}"
     if session.title:

@@ -1,11 +1,15 @@
-"""The rules that count in a session, for whoever is in it: listed, and revoked.
+"""The rules that count in a session, for whoever is in it: listed, revoked, and kept of what its instructions state.
 
 Rule: what a person made with a yes can be revoked, here and everywhere, and that is a fact of the session in which it
-was made. The operator's rules stand in the configuration.
+was made. What instructions state is a rule only once a person keeps it. The operator's stand in the configuration.
 """
 
+from collections.abc import Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Final
+
+import msgspec
 
 from supervisor.acp import extensions
 from supervisor.daemon.method import MethodContext, method
@@ -13,8 +17,11 @@ from supervisor.daemon.protocol.connection import ClientRequest
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import RuleRevoked
+from supervisor.rules.rule import Rule
 from supervisor.rules.rule_sentence import sentence
 from supervisor.rules.shipped import SHIPPED
+from supervisor.rules.stated_rules import StatedRule, stated_rules
+from supervisor.rules.store import RuleStore, StoredRule
 
 _SCOPES: Final = MappingProxyType({"session": "for this session", "always": "for this profile and root"})
 
@@ -24,15 +31,16 @@ async def _rules(
     context: MethodContext, request: ClientRequest, params: extensions.RulesParams
 ) -> extensions.RulesResult:
     session = context.session(params.session_id)
-    lines = await rule_lines(context, session, params.revoke.strip(), request.client.name)
+    asked = params.revoke.strip(), params.keep.strip()
+    lines = await rule_lines(context, session, *asked, request.client.name)
     return extensions.RulesResult(session.id, tuple(lines))
 
 
-async def rule_lines(context: MethodContext, session: OpenSession, revoke: str, by: str) -> list[str]:
-    """Return the rules that count in a session, a line each; or revoke one of them, and say which.
+async def rule_lines(context: MethodContext, session: OpenSession, revoke: str, keep: str, by: str) -> list[str]:
+    """Return the rules that count in a session, a line each; or revoke one of them, or keep an offer, and say which.
 
     Raises:
-        ConfigError: there is none of that number or id, or the rules that people made cannot be used.
+        ConfigError: there is none of that number or id, none can be kept, or the rules that people made cannot be used.
         JournalError: it is revoked, and that could not be recorded.
     """
     services, profile = context.registry.resources.services, session.profile
@@ -50,10 +58,39 @@ async def rule_lines(context: MethodContext, session: OpenSession, revoke: str, 
         gone = store.revoke(found[0].id)
         await context.registry.resources.writer.append(gone.session, RuleRevoked(gone.id, gone.call, by))
         return [f"revoked: {sentence(gone.rule)}"]
+    offers = _offers(session, made)
+    if keep:
+        return [f"kept: {sentence(_kept(session, store, offers, keep, by))}"]
     lines = [f"configured: {sentence(rule)}" for rule in services.rules]
     for number, each in enumerate(made, 1):
         held = _SCOPES[each.scope]
         if each.outdated or each.identity != session.session.pools.root.mark:
             held = "counts no longer, for it was made by an older version, or for another directory with this path"
         lines.append(f"{number}. {each.id}, {held}: {sentence(each.rule)}")
+    for number, offer in enumerate(offers, 1):
+        lines.append(f"offered, `/rules keep {number}`: {sentence(offer.rule)}")
     return [*lines, *(f"shipped: {sentence(rule)}" for rule in SHIPPED)]
+
+
+def _offers(session: OpenSession, made: Sequence[StoredRule]) -> list[StatedRule]:
+    """Return what the instructions of a session state, and nobody has kept yet."""
+    if session.session.model is None:
+        return []
+    files = session.session.conversation.transcript.instructions.files
+    stated = stated_rules({path: file.text for path, file in files.items()})
+    mark = session.session.pools.root.mark
+    known = {each.rule for each in made if each.identity == mark and not each.outdated}
+    named = (each._replace(rule=msgspec.structs.replace(each.rule, reason=each.told)) for each in stated)
+    return [each for each in named if each.rule not in known]
+
+
+def _kept(session: OpenSession, store: RuleStore | None, offers: Sequence[StatedRule], keep: str, by: str) -> Rule:
+    """Keep an offer for the profile on the root, from now on; return the rule."""
+    root = session.session.pools.root
+    if not (keep.isdecimal() and 0 < int(keep) <= len(offers)):
+        raise ConfigError(f"No rule {keep[:20]!r} is offered here. /rules lists those that are.")
+    if store is None or not root.found_by_name:
+        raise ConfigError("No rule can be kept here: the root's name leads to another directory by now.")
+    rule, profile = offers[int(keep) - 1].rule, session.profile
+    add = partial(store.add, rule, session=session.id, call="", by=by)
+    return add(profile=profile.name, root=profile.root, identity=root.mark).rule

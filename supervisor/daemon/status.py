@@ -12,6 +12,7 @@ import msgspec
 import trio
 
 from supervisor.acp import extensions
+from supervisor.agent.told_instructions import instructions_line
 from supervisor.config.settings import Settings
 from supervisor.daemon.protocol.updates import suspension
 from supervisor.daemon.sessions.open_session import OpenSession
@@ -102,7 +103,14 @@ def _session(session: OpenSession) -> extensions.OpenSessionStatus:
         suspended=None if session.suspended is None else suspension(session.suspended),
         other_model=session.subscribers.projection.other_model,
         narrowed_by=_narrowed_by(session),
+        instructions=_instructions(session),
     )
+
+
+def _instructions(session: OpenSession) -> tuple[str, ...]:
+    if session.session.model is None:
+        return ()
+    return tuple(map(instructions_line, session.session.conversation.transcript.instructions.files.values()))
 
 
 def _narrowed_by(session: OpenSession) -> str:

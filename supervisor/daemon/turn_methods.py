@@ -39,8 +39,8 @@ COMMANDS: Final = (
     schema.AvailableCommand(name="status", description="Where the session stands: profile, model, root, workers."),
     schema.AvailableCommand(
         name="rules",
-        description="The rules that count here; `/rules revoke N` revokes one.",
-        input=schema.CommandInput(hint="revoke N"),
+        description="The rules that count here; `/rules revoke N` revokes one, `/rules keep N` keeps an offer.",
+        input=schema.CommandInput(hint="revoke N, or keep N"),
     ),
     schema.AvailableCommand(
         name="budget",
@@ -212,8 +212,8 @@ async def _command(
             lines = [f"    {line}" for step in result.steps for line in undo_lines(step, "strongroom undo")]
             lines = lines or ["There is nothing to undo."]
         case "rules":
-            revoke = words[1] if len(words) > 1 and words[0] == "revoke" else ""
-            lines = [f"- {line}" for line in await rule_lines(context, session, revoke, request.client.name)]
+            revoke, keep = (words[1] if len(words) > 1 and words[0] == each else "" for each in ("revoke", "keep"))
+            lines = [f"- {line}" for line in await rule_lines(context, session, revoke, keep, request.client.name)]
         case "budget":
             lines = [f"- {line}" for line in budget_lines(session, words, request.client.name)]
         case "go":

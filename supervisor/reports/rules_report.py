@@ -143,7 +143,8 @@ def _origin(made: StoredRule | None) -> Iterator[str]:
     if made is not None:
         yield f"        in {one_line(made.root, 4096)}, profile {one_line(made.profile, _WIDTH)}"
         by = f" by {one_line(made.by, _WIDTH)}" if made.by else ""
-        where = f"in the call {one_line(made.call, _WIDTH)} of the session {made.session}"
+        how = f"in the call {one_line(made.call, _WIDTH)}" if made.call else "from the instructions"
+        where = f"{how} of the session {made.session}"
         yield f"        made {made.made}{by}, {where}{', and for it alone' if made.scope == 'session' else ''}"
 
 

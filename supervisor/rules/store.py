@@ -42,7 +42,7 @@ class StoredRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Who said yes, for example "console"."""
     session: str
     call: str
-    """What was asked about then."""
+    """What was asked about then; empty where a person kept what instructions state."""
     identity: str = ""
     """What tells the root's directory from another one at its path; empty in what an older version wrote."""
     scope: Literal["session", "always"] = "always"
@@ -50,7 +50,8 @@ class StoredRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def outdated(self) -> bool:
         """Whether an older version wrote it, which did not know what it needs to count."""
-        return not self.identity or (self.rule.kinds is None and self.rule.registries is None)
+        unbounded = self.rule.decision == "allow" and self.rule.kinds is None and self.rule.registries is None
+        return not self.identity or unbounded
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

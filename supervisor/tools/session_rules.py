@@ -76,9 +76,24 @@ class SessionRules:
 
     @property
     def _rules(self) -> Sequence[Rule]:
-        """Those of the root's own file, which deny, and the operator's."""
-        narrowing = self.profile.narrowing
-        return self.services.rules if narrowing is None else (*narrowing.rules, *self.services.rules)
+        """Those of the root's own file, which deny, those that people kept, which do as well, and the operator's."""
+        narrowing, kept = self.profile.narrowing, self._kept()
+        return (*(narrowing.rules if narrowing is not None else ()), *kept, *self.services.rules)
+
+    def _kept(self) -> list[Rule]:
+        """Return what people have denied for always; where that cannot be read, everything is asked about."""
+        store, profile = self.services.rule_store, self.profile
+        if store is None or self._root is None:
+            return []
+        try:
+            made = store.listing()
+        except ConfigError as error:
+            return [Rule("ask", writes=("**",), deletes=("**",), reason=str(error))]
+        if not made:
+            return []
+        here, today = (profile.name, profile.root, self._root.mark), _today()
+        found = (each for each in made if (each.profile, each.root, each.identity) == here)
+        return [each.rule for each in found if each.rule.decision == "deny" and each.rule.counts(today)]
 
     @contextmanager
     def changing(self) -> Iterator[None]:

@@ -37,7 +37,7 @@ def offered(controller: SessionController, before: str, *, wanted: bool) -> Iter
     state = controller.state
     choices = {option.id: [choice.value for choice in option.options] for option in state.options}
     choices["undo"] = ["turn", "session", "force"]
-    choices["rules"] = ["revoke"]
+    choices["rules"] = ["revoke", "keep"]
     choices["show"] = ["thinking"]
     choices["resume"] = [info.session_id for info in controller.known_sessions]
     yield from offers(

@@ -161,10 +161,11 @@ async def _tools(controller: SessionController, _argument: str) -> None:
 
 async def _rules(controller: SessionController, argument: str) -> None:
     words = argument.split()
-    if words and (words[0] != "revoke" or len(words) != _REVOKE_N):
-        controller.say("/rules takes nothing, or revoke and the number of a rule.", error=True)
+    if words and (words[0] not in ("revoke", "keep") or len(words) != _REVOKE_N):
+        controller.say("/rules takes nothing, or revoke or keep, and a number.", error=True)
         return
-    params = extensions.RulesParams(session_id=controller.session, revoke=words[1] if words else "")
+    revoke, keep = (words[1] if words and words[0] == each else "" for each in ("revoke", "keep"))
+    params = extensions.RulesParams(session_id=controller.session, revoke=revoke, keep=keep)
     result = await controller.request(extensions.RULES_METHOD, params, extensions.RulesResult)
     controller.screen.show(Document("\n".join(map(visible, result.lines))))
 
@@ -232,7 +233,7 @@ COMMANDS: Final[Mapping[str, SlashCommand]] = {
     "undo": SlashCommand(ARGUMENT, "undo the last change, or the named ones", undo, meanwhile="never"),
     "fork": SlashCommand("[TURN]", "go on from the end of a turn in a session of its own", fork, meanwhile="never"),
     "rewind": SlashCommand("TURN [yes]", "take talk and files back to the end of a turn", rewind, meanwhile="never"),
-    "rules": SlashCommand("[revoke N]", "the rules that count here, or revoke one that you made", _rules),
+    "rules": SlashCommand("[revoke N|keep N]", "the rules that count here; revoke one, or keep an offer", _rules),
     "status": SlashCommand("", "daemon, sessions and workers", _status),
     "sessions": SlashCommand("", "the newest sessions", sessions),
     "find": SlashCommand("WORDS", "find words in all sessions, and resume one that has them", find),

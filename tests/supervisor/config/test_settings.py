@@ -57,6 +57,7 @@ tools = ["read_file", "list_files"]
 ask = ["read_file"]
 writable = false
 trusted = false
+instructions = false
 view = "private"
 [daemon]
 drain_s = 0
@@ -182,7 +183,13 @@ def test_every_key_is_taken(home: Path) -> None:
         limits={"files": CategoryLimits(256, 10, 32, 1, 3, call_s=2.5, workers=2, soft_memory_mb=99)},
         profiles={
             "notes": ProfileConfig(
-                "~/notes", ("read_file", "list_files"), ("read_file",), writable=False, trusted=False, view="private"
+                "~/notes",
+                ("read_file", "list_files"),
+                ("read_file",),
+                writable=False,
+                trusted=False,
+                view="private",
+                instructions=False,
             )
         },
         daemon=DaemonConfig(0, float("inf"), 1.5, 1, 2, 3),
