@@ -37,6 +37,7 @@ from supervisor.clients.python.typed_events import (
 )
 from supervisor.config.repositories import Names
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused, StrongroomError
+from supervisor.journal.receipt import Receipt
 
 __all__ = [
     "AnswerPart",
@@ -54,6 +55,7 @@ __all__ = [
     "PlanChanged",
     "PlanEntry",
     "Question",
+    "Receipt",
     "Session",
     "SessionFacts",
     "SessionInfo",

@@ -44,6 +44,8 @@ FORK_TURN: Final = "_strongroom/fork_turn"
 """In session/fork: the number of the turn at whose end the session is forked; by default the last that has ended."""
 ANSWER_SCHEMA: Final = "_strongroom/answer_schema"
 """In a prompt: the JSON Schema that its final answer must be valid by."""
+TURN_CHECK: Final = "_strongroom/turn_check"
+"""In a prompt: the command that must pass before the turn ends well, where it changes something; "" for none."""
 CALL: Final = "_strongroom/call"
 """In tool_call and tool_call_update: `CallFacts`."""
 

@@ -8,14 +8,18 @@ from typing import Any, Final
 
 import msgspec
 
+from supervisor.agent.answer_schema import refusal_block
 from supervisor.agent.models.model import CONTENTS, Block
-from supervisor.journal.facts import CallEnded, CallStarted, TurnEnded, effective
+from supervisor.journal.facts import CallEnded, CallStarted, Replied, TurnEnded, effective
 from supervisor.journal.kept_content import KeptContent
 from supervisor.rules.modes import MODES
 from supervisor.rules.rule import Mode
 from supervisor.tools.outcomes import as_error
 from workers.wire.media_types import DOCUMENT
 
+_OURS: Final = "interrupted refusal internal context_full too_many_steps invalid_answer check_failed"
+AFTER_A_REPLY: Final = frozenset(_OURS.split())
+"""Errors of a turn that are not a failed request."""
 _UNDONE: Final = 20
 """Names of undone changes that the model is told."""
 
@@ -69,6 +73,17 @@ def result_block(fact: CallEnded, notice: str = "") -> Block:
         said = [{"type": "text", "text": said}, *map(content_block, fact.contents)]
     block: Block = {"type": "tool_result", "tool_use_id": fact.call, "content": said}
     return block if fact.ok else block | {"is_error": True}
+
+
+def told_after(reply: Replied) -> list[Block]:
+    """Return what the model is told of a reply of its own that does not end the turn; nothing where it was taken."""
+    if not reply.check_failed:
+        return [refusal_block(reply.refused)] if reply.refused else []
+    printed = msgspec.json.encode(reply.check_failed).decode()
+    said = "Before this turn can end, a check of the person's has to pass, and it failed; nothing of it was kept:"
+    return [
+        {"type": "text", "text": f"({said} {printed} Mend what is wrong, or say why it cannot be, and answer again.)"}
+    ]
 
 
 def content_block(content: KeptContent) -> Block:

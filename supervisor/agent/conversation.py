@@ -24,6 +24,7 @@ from supervisor.agent.requester import Requester
 from supervisor.agent.resumption import Resumption
 from supervisor.agent.transcript import STOPPED, Transcript
 from supervisor.agent.turn import Event, State, SuspendedTurn, Turn
+from supervisor.agent.turn_check import TurnCheck
 from supervisor.agent.turn_steps import TurnSteps
 from supervisor.errors import JournalError, ModelError
 from supervisor.journal.facts import (
@@ -96,7 +97,8 @@ class Conversation:
         self._requester = Requester(self.session, self.writer, self.transcript, *told, *asking)
         choice = ModelChoice(self.fallbacks, self.transcript, self._record)
         known = self.transcript, self._show, self._record, self._partial_output
-        self._steps = TurnSteps(*known, self._requester, choice, self.max_steps)
+        check = TurnCheck(self.transcript, self._show, self._record, self._partial_output)
+        self._steps = TurnSteps(*known, self._requester, choice, check, self.max_steps)
 
     async def run_turn(
         self,
@@ -104,11 +106,13 @@ class Conversation:
         sources: tuple[Source, ...] = (),
         answer_schema: dict[str, Any] | None = None,
         attached: Sequence[Attached | str] = (),
+        check: str = "",
     ) -> TurnEnded:
         """Run one turn; return how it ended. A turn that was still open is closed first.
 
         `sources` are those of the text's parts, where not all of it was typed; with an `answer_schema` (which is one)
         the final answer is a JSON document that is valid by it. `attached` are images and documents, or paths of some.
+        `check` is a command that must pass where the turn changes something.
 
         Raises:
             SuspendedTurn: it goes no further for now, and stays open.
@@ -120,7 +124,7 @@ class Conversation:
             self.interrupt()
             if sources:
                 sources = await self.router.told_sources(text, sources)
-            started = TurnStarted(self.transcript.turn + 1, text, sources, answer_schema)
+            started = TurnStarted(self.transcript.turn + 1, text, sources, answer_schema, check=check)
             try:
                 read = await self.router.instructions.at_turn(started.turn, self.transcript.instructions)
                 contents = await self.router.intake.take_all(attached)

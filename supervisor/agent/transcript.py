@@ -13,8 +13,17 @@ from typing import Any
 
 import msgspec
 
-from supervisor.agent.answer_schema import refusal_block, schema_block
-from supervisor.agent.blocks import again_block, content_block, cut_block, ending_block, holds_contents, result_block
+from supervisor.agent.answer_schema import schema_block
+from supervisor.agent.blocks import (
+    AFTER_A_REPLY,
+    again_block,
+    content_block,
+    cut_block,
+    ending_block,
+    holds_contents,
+    result_block,
+    told_after,
+)
 from supervisor.agent.detour import Detour
 from supervisor.agent.input_bound import MeasuredInput, measured_by
 from supervisor.agent.loop_counter import LoopCounter
@@ -57,8 +66,6 @@ STOPPED = "Strongroom was stopped while this call ran."
 _LOST = "The outcome of this call cannot be read any more: its record is damaged. Look before you repeat it."
 _NO_TEXT = "(an empty line)"
 _PAST = 1.0
-_AFTER_A_REPLY = frozenset({"interrupted", "refusal", "internal", "context_full", "too_many_steps", "invalid_answer"})
-"""Errors of a turn that are not a failed request."""
 
 
 class Transcript:
@@ -250,7 +257,7 @@ class Transcript:
             abandoned(self.started[call], why, otherwise, self.decided.get(call))
             if call in self.started
             else not_started(self.turn, call, self.wanted[call])
-            for call in self.unanswered
+            for call in (*self.unanswered, *(call for call, made in self.started.items() if made.check))
         ]
 
     def undecided(self) -> list[ToolUse]:
@@ -304,9 +311,9 @@ class Transcript:
         self._awaited = list(self.wanted)
         self.ids.update(self._awaited)
         self._results = {}
-        if fact.refused:
-            self.refused += 1
-            self._say("user", [refusal_block(fact.refused)])
+        self.refused += bool(fact.refused)
+        if told := told_after(fact):
+            self._say("user", told)
 
     def _tell_cut(self) -> None:
         """Tell what people have read of a reply that is asked for again: it comes as another message."""
@@ -333,7 +340,7 @@ class Transcript:
         self.resumed = 0
         self.started.clear()
         self.decided.clear()
-        if fact.status == "error" and fact.kind not in _AFTER_A_REPLY and asked:
+        if fact.status == "error" and fact.kind not in AFTER_A_REPLY and asked:
             self.step += 1
         if self._cut or (self.messages and self.messages[-1]["role"] == "user"):
             self._say("assistant", [ending_block(fact, self._cut)])

@@ -19,6 +19,7 @@ from supervisor.agent.others_changes import changed_by_others
 from supervisor.agent.requester import Requester
 from supervisor.agent.transcript import Transcript
 from supervisor.agent.turn import Event, State, SuspendedTurn, Turn, TurnCallContext
+from supervisor.agent.turn_check import TurnCheck
 from supervisor.errors import JournalError, ModelError
 from supervisor.journal.facts import CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnQuestioned, TurnSuspended
 from supervisor.system.off_loop import off_loop
@@ -65,6 +66,8 @@ class TurnSteps:
     """Asks the model."""
     choice: ModelChoice
     """Says which."""
+    check: TurnCheck
+    """Checks what the turns have changed."""
     max_steps: int
     """Model requests that a turn may take."""
 
@@ -84,9 +87,11 @@ class TurnSteps:
                 return [replied, *calls], TurnEnded(number, "error", reply.text, reply.stop_reason, kind, message)
             if not reply.calls and reply.stop_reason != "pause_turn":
                 replied, end = await final_answer(self.transcript, replied, reply)
+                replied, end = await self.check.checked(router, turn, replied, end)
                 if end is not None:
                     return [replied], end
                 await self.record(replied)
+                state = State.FINALIZING if turn.state is State.EXECUTING else state
                 continue
             if reply.stop_reason == "max_tokens":
                 cut = [

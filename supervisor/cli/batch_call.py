@@ -9,6 +9,7 @@ import click
 
 from supervisor.cli.shared import (
     Launched,
+    check_option,
     fault_plan_of,
     faults_option,
     json_option,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 @model_option
 @mode_option
 @schema_option
+@check_option
 @click.option("--resume", is_flag=True, help="Resume a batch that was stopped or killed, or whose items are suspended.")
 @click.option("--budget-tokens", type=click.IntRange(0), metavar="N", help="Tokens that all items may use together.")
 @click.option("--budget-cost", type=click.FloatRange(0), metavar="AMOUNT", help="Money that they may.")
@@ -53,6 +55,7 @@ def batch(
     model: str | None,
     mode: "Mode | None",
     schema: str | None,
+    check: str | None,
     resume: bool,
     budget_tokens: int | None,
     budget_cost: float | None,
@@ -65,7 +68,8 @@ def batch(
     """Ask many prompts and write the answers as JSON lines.
 
     FILE (or - for standard input) holds a prompt a line, or JSON lines {"id", "prompt" | "prompts", "profile"?,
-    "root"?, "model"?, "group"?, "technology"?, "schema"?}. Each result is written to the disk as soon as its item ends.
+    "root"?, "model"?, "group"?, "technology"?, "schema"?, "check"?}. Each result is written to the disk as soon as its
+    item ends.
 
     \b
       strongroom batch questions.txt --output answers.jsonl
@@ -81,7 +85,7 @@ def batch(
     file_of_results = _file_of_results(output, resume=resume, as_json=as_json)
     here = settings()
     fault_plan = fault_plan_of(faults)
-    items = read_items(file, schema_in(schema) if schema else None)
+    items = read_items(file, schema_in(schema) if schema else None, check)
     planned = plan(here, items, file_of_results, profile, root, model, names, mode)
     if fault_plan is not None:
         click.echo(f"warning: FAULT INJECTION IS ON: workers fail as {fault_plan} says", err=True)

@@ -7,6 +7,7 @@ import click
 
 from supervisor.cli.shared import (
     Launched,
+    check_option,
     mode_option,
     model_option,
     on_terminal,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --output-format json.")
 @schema_option
+@check_option
 @model_option
 @mode_option
 @session_option
@@ -47,6 +49,7 @@ def prompt(
     output: "Literal['text', 'json', 'stream-json'] | None",
     as_json: bool,
     schema: str | None,
+    check: str | None,
     model: str | None,
     mode: "Mode | None",
     session: str | None,
@@ -63,6 +66,7 @@ def prompt(
     \b
       strongroom "What did I decide about the greenhouse?"
       git diff | strongroom -p "Review this." --json
+      strongroom -p "Mend the parser." --profile code --check pytest
       strongroom -p "And the roof?" --continue
     """
     if session and continue_:
@@ -87,6 +91,7 @@ def prompt(
             session=session,
             continue_=continue_,
             answer_schema=schema_in(schema) if schema else None,
+            check=check,
             output="json" if as_json else output or "text",
         )
         return ask_once(here, options, starting, Printers(_shown, _warn))

@@ -268,9 +268,8 @@ class _ModelOption(click.Option):
 model_option = click.option("--model", metavar="MODEL", shell_complete=complete_models, cls=_ModelOption)
 mode_option = click.option("--mode", type=click.Choice(("ask", "edits", "plan")), help="Which changes are asked about.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-schema_option = click.option(
-    "--schema", metavar="FILE", help="A JSON Schema: the final answer is one JSON document that is valid by it."
-)
+schema_option = click.option("--schema", metavar="FILE", help="A JSON Schema: the answer is one document valid by it.")
+check_option = click.option("--check", metavar="COMMAND", help="A command that must pass after the last change.")
 session_option = click.option(
     "--session", metavar="ID", shell_complete=complete_sessions, help="A session's id, or the last characters of it."
 )

@@ -59,6 +59,8 @@ class PromptOptions(msgspec.Struct, frozen=True):
     output: OutputFormat = "text"
     answer_schema: dict[str, Any] | None = None
     """The JSON Schema that the answer must be valid by."""
+    check: str | None = None
+    """The command that must pass where the turn changes something."""
 
 
 class Printers(NamedTuple):
@@ -124,7 +126,7 @@ def ask_once(settings: Settings, options: PromptOptions, starting: StartingPriva
         listener.session = session = _opened(link, options)
         with open_journal(settings.journal) as journal:
             before = journal.of_session(session)
-            failure = _turn(link, listener, blocks, options.answer_schema)
+            failure = _turn(link, listener, blocks, requests.turn_meta(options.answer_schema, options.check))
             entries = journal.of_session(session, before[-1].seq if before else 0)
         if failure is None:  # else a turn of somebody else's may run
             link.request("session/close", schema.SessionParams(session_id=session), msgspec.Raw)
@@ -171,13 +173,13 @@ def _earlier(link: Link, options: PromptOptions, cwd: str) -> str | None:
 
 
 def _turn(
-    link: Link, listener: PromptListener, blocks: list[dict[str, Any]], answer_schema: dict[str, Any] | None
+    link: Link, listener: PromptListener, blocks: list[dict[str, Any]], meta: dict[str, Any] | None
 ) -> DaemonRefused | None:
     """Wait for the turn's end; return why there was none, where it was refused.
 
     Ctrl-C cancels it, and so does an event that cannot be printed.
     """
-    params = schema.PromptParams(session_id=listener.session, prompt=blocks, meta=requests.schema_meta(answer_schema))
+    params = schema.PromptParams(session_id=listener.session, prompt=blocks, meta=meta)
     future: Future[bytes] | None = None
     try:
         future = link.submit("session/prompt", params)

@@ -60,6 +60,14 @@ class ProfileConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             examples=[["registry:npm", "git.example.org:443"]],
         ),
     ] = None
+    check: Annotated[
+        str | None,
+        Meta(
+            description="A command that must pass before a turn that has changed something ends well; `--check` says "
+            "another one.",
+            examples=["scripts/test"],
+        ),
+    ] = None
     trusted: Annotated[
         bool | None,
         Meta(

@@ -35,6 +35,7 @@ class Profile:
     own_tools: tuple[str, ...] | None = None
     """None: those that are made for a profile of this name."""
     own_ask: tuple[str, ...] = ()
+    check: str = ""  # the command that its turns must pass where they change something
     writable: bool = True
     trusted: bool = True
     """Whether its files count as the person's own; else as foreign text."""
@@ -46,8 +47,7 @@ class Profile:
     technology: str | None = None
     environment: str | None = None
     source_tree: bool = False
-    """Its root is the top of the tree that a client is in; of commands nobody is asked about the text, and what they
-    and other tools change goes by the session's mode alone."""
+    """Its root is the top of a client's tree; no command's text is asked about, and changes go by the mode alone."""
     view: View = "private"
     """What commands see besides the root."""
     network: tuple[str, ...] = ()

@@ -25,6 +25,7 @@ from supervisor.daemon.rule_methods import rule_lines
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.daemon.sessions.rewinding import read_again, rewind
 from supervisor.errors import ConfigError
+from supervisor.tools.check_run import check_arguments
 from supervisor.tools.content_intake import Attached
 from supervisor.tools.custom_commands import FOLDER, CustomCommands
 from supervisor.tools.exfiltration.sources import sources_of_parts
@@ -81,12 +82,15 @@ async def _prompt(context: MethodContext, request: ClientRequest, params: schema
     schema_asked = (params.meta or {}).get(extensions.ANSWER_SCHEMA)
     if schema_asked is not None and (why := await schema_problem(schema_asked)):
         raise ConfigError(f"The schema of the answer cannot be used: {why}.")
+    check = str((params.meta or {}).get(extensions.TURN_CHECK, session.profile.check))
+    if check:
+        check_arguments(session.profile.tools, check, 0.0)
     session.refuse_if_busy()
     session.subscribers.join(request.client)
     request.cancel = session.cancel
     sources = sources_of_parts(parts)
     attached += _linked(parts, session.profile)
-    turn = session.start_turn(text, request.client, sources, schema_asked, attached)
+    turn = session.start_turn(text, request.client, sources, schema_asked, attached, check)
     try:
         return responses.turn_result(session, await turn.wait())
     except SuspendedTurn as suspended:

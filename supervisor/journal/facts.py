@@ -181,6 +181,8 @@ class TurnStarted(_TurnFact, frozen=True):
     """Images and documents that came with it."""
     refused: bool = False
     """One of those could not be taken: the turn ends without the model being asked."""
+    check: str = ""
+    """The command that must pass before the turn ends well, where it changes something; empty: none."""
 
 
 class TurnResumed(_TurnFact, frozen=True):
@@ -307,6 +309,8 @@ class Replied(_TurnFact, frozen=True):
     origin: ReplyOrigin | None = None
     refused: str = ""
     """Why it is not taken for the turn's answer: what is wrong with it by the schema, as the model is told."""
+    check_failed: str = ""
+    """The same, where the turn's check has failed: how, and the end of what it printed."""
     cost: int = 0
     """In `amount.UNIT`ths of the currency of `[budgets]`, where the price is known."""
     ms: int = 0
@@ -353,6 +357,8 @@ class CallStarted(_CallFact, frozen=True):
     """Of a call that fetches an address; None where none is counted."""
     typed_by: str = ""
     """The client whose person typed it, for example "console"; the model did not ask for it, and is told of it then."""
+    check: bool = False
+    """It is the turn's check, which the model did not ask for: it is rehearsed, and nothing of it is committed."""
 
 
 class CallDecided(_CallFact, frozen=True):

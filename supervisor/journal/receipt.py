@@ -9,8 +9,8 @@ import msgspec
 
 from workers.changes.effects import What
 
-CheckKind = Literal["tests", "build", "lint", "types"]
-"""What a known program checks."""
+CheckKind = Literal["tests", "build", "lint", "types", "own"]
+"""What a known program checks; `own`: what the person's own check does."""
 
 CheckResult = Literal["passed", "failed", "empty", "unknown"]
 """`empty`: it ended well, and has run no test; `unknown`: the journal cannot say."""
@@ -26,6 +26,8 @@ class CommandRun(_ReceiptRecord, frozen=True):
     call: str
     command: str
     exit_code: int | None = None
+    checks: bool = False
+    """Whether a check ran in it."""
 
 
 class CheckRun(_ReceiptRecord, frozen=True):

@@ -241,7 +241,8 @@ class _Replay:
         self._scope = trio.CancelScope()
         conversation = self.session.conversation
         run: Callable[[], Awaitable[object]]
-        run = partial(conversation.run_turn, self._there(start.text), start.sources, start.answer_schema)
+        asked = self._there(start.text), start.sources, start.answer_schema
+        run = partial(conversation.run_turn, *asked, check=start.check)
         with self._scope:
             while True:
                 with suppress(SuspendedTurn):

@@ -28,6 +28,7 @@ from supervisor.tools.availability import ToolAvailability, no_answer
 from supervisor.tools.call_context import CallContext
 from supervisor.tools.catalog import Offer, offers
 from supervisor.tools.change_attempt import raw_arguments
+from supervisor.tools.check_run import CheckRunner
 from supervisor.tools.content_intake import ContentIntake, ContentRefused
 from supervisor.tools.content_words import described
 from supervisor.tools.execution import Execution
@@ -110,6 +111,7 @@ class Router:
         self._foreign_root = pools.root.is_foreign or not profile.trusted
         self._seen = _UNSEEN
         """What the model has been shown, also since its calls were judged."""
+        self.checks = CheckRunner(profile, pools, services, self.offers, self._refused, self._with_sources)
         self._unconfined: dict[str, ApprovalDecision] = {}
         """Calls that a person lets run unconfined, until they are started."""
         self._unrunnable: dict[str, WorkerUnavailable] = {}

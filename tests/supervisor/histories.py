@@ -88,6 +88,7 @@ def fault_in_facts(facts: Sequence[Fact]) -> str | None:
         for block in fact.content
         if block["type"] == "tool_use"
     ]
+    wanted += [fact.call for fact in facts if isinstance(fact, CallStarted) and fact.check]
     outcomes = [fact.call for fact in facts if isinstance(fact, CallEnded)]
     if sorted(outcomes) != sorted(wanted):
         return f"calls {wanted} have the outcomes {outcomes}"

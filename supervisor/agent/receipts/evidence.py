@@ -30,6 +30,7 @@ _NONE: Final[Mapping[CheckKind, str]] = MappingProxyType(
         "build": "nothing was built",
         "lint": "no linter was run",
         "types": "no type check was run",
+        "own": "no check was run",
     }
 )
 

@@ -5,10 +5,11 @@ never the words of a command, says whether a check passed. A call that was cut o
 counted as one whose changes nobody has seen.
 
 Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, ContentsRefused, FaultsAllowed, InstructionsRead,
-ModeChanged, ModelRetried, ModelSwitched, OptionChosen, Replied, ReplyCut, Rewound, RuleRevoked, SessionDeleted,
-SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
+ModeChanged, ModelRetried, ModelSwitched, OptionChosen, ReplyCut, Rewound, RuleRevoked, SessionDeleted, SessionOpened,
+ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -25,19 +26,21 @@ from supervisor.agent.receipts.known_work import (
     is_prose,
 )
 from supervisor.agent.receipts.run_line import FoundCheck, checks_of_line
-from supervisor.agent.receipts.runners import Counts, counts_in
+from supervisor.agent.receipts.runners import Counts, Runner, counts_in
 from supervisor.display.escape import one_line
 from supervisor.journal.facts import (
     CallDecided,
     CallEnded,
     CallStarted,
     Fact,
+    Replied,
     SessionChanged,
     TurnEnded,
     TurnStarted,
     effective,
 )
 from supervisor.journal.receipt import ChangedFile, CheckRun, CommandRun, Receipt
+from supervisor.tools.check_outcome import check_problem
 from supervisor.tools.exfiltration.sources import lines_by_path
 from workers.catalog import find_tool
 from workers.changes.effects import Change
@@ -47,6 +50,8 @@ _FILES: Final = 50
 """Commands and files that a receipt lists."""
 _COMMAND: Final = 200
 """Characters of a command."""
+_CUT_OFF: Final = ("cancelled", "outcome_unknown")
+"""Ends of a call that was stopped from outside: a check that ended so says nothing."""
 _SEEN: Final = 400
 """Characters of what a call was about that are remembered."""
 
@@ -62,6 +67,11 @@ class ReceiptFold:
         self._checks: dict[tuple[str, str], KnownCheck] = {}
         """Of the turn."""
         self._unlisted = self._unseen = 0
+        self.own_check: CallEnded | None = None
+        """The turn's check, as it ended last."""
+        self.failed_checks = self.told_checks = 0
+        """How often that failed, and the model was told."""
+        self._checked_at = 0
         self._structured = False
         """The answer is to be a JSON document, in which nothing is claimed."""
 
@@ -71,12 +81,15 @@ class ReceiptFold:
             case TurnStarted():
                 self.known.turn, self.known.net, self.known.refused = fact.turn, {}, {}
                 self._commands, self._checks, self._unlisted, self._unseen = [], {}, 0, 0
+                self.own_check, self.failed_checks, self.told_checks = None, 0, 0
                 self._structured = fact.answer_schema is not None
                 self.known.seen.update(each.name[:_SEEN].casefold() for each in fact.sources)
                 self._started.clear()
                 self._decided.clear()
             case SessionChanged():
                 self.known = KnownWork(turn=self.known.turn)
+            case Replied():
+                self.told_checks += bool(fact.check_failed)
             case CallStarted():
                 self._started[fact.call] = fact
                 self._decided.pop(fact.call, None)
@@ -92,8 +105,14 @@ class ReceiptFold:
 
     @property
     def changed(self) -> bool:
-        """Whether the turn has changed anything, or may have."""
-        return bool(self.known.changed_in_turn() or self._unlisted or self._unseen)
+        """Whether the turn has changed anything but caches, or may have."""
+        changed = any(not is_cache(path) for path in self.known.changed_in_turn())
+        return changed or bool(self._unlisted or self._unseen)
+
+    @property
+    def changed_since_own_check(self) -> bool:
+        """Whether anything was changed after the turn's check ended."""
+        return self._checked_at != self.known.changes
 
     def of(self, end: TurnEnded) -> Receipt | None:
         """Return the receipt of the turn that ends so; None where there is nothing to say."""
@@ -134,6 +153,10 @@ class ReceiptFold:
             self.known.changes += 1
             self.known.code += any(not is_prose(each.path) for each in told)
             self.known.looks = 0
+        if started.check and ended.kind not in _CUT_OFF:
+            self.own_check, self._checked_at = ended, self.known.changes
+            self.failed_checks += bool(check_problem(ended))
+            checks = checks or [_unknown_runner(started, ended)]
         for found in checks:
             self._check(started, ended, found, before if found.followed else (self.known.changes, self.known.code))
         if ended.ok and not told and (not runs or not self._commands or self._commands[-1].exit_code == 0):
@@ -176,13 +199,15 @@ class ReceiptFold:
         code = exit_code if isinstance(exit_code, int) else None
         rest = [str(each) for each in given.get("args") or ()]
         text = " ".join([str(given.get("command", "")), *rest])
-        self.known.commands.append(KnownCommand(text, code, self.known.turn))
+        self.known.commands.append(KnownCommand(text[:_SEEN], code, self.known.turn))
         del self.known.commands[:-KNOWN]
-        if not started.typed_by:
-            self._commands.append(CommandRun(started.call, one_line(text, _COMMAND), code))
         row = find_tool(started.tool)
         script = row is not None and row.runs == "script"
-        return checks_of_line(text if script else [str(given.get("command", "")), *rest], code)
+        found = checks_of_line(text if script else [str(given.get("command", "")), *rest], code)
+        if not started.typed_by:
+            command = one_line(text, _COMMAND)
+            self._commands.append(CommandRun(started.call, command, code, bool(found) or started.check))
+        return found
 
     def _check(self, started: CallStarted, ended: CallEnded, found: FoundCheck, at: tuple[int, int]) -> None:
         printed = _object(ended.content) if ended.ok and ended.form == "json" else ended.details
@@ -229,6 +254,14 @@ class ReceiptFold:
             self.known.seen.add(effective(started)[:_SEEN].casefold())
             found = [*(each.name for each in ended.sources), *lines_by_path(ended)]
             self.known.seen.update(each[:_SEEN].casefold() for each in found)
+
+
+def _unknown_runner(started: CallStarted, ended: CallEnded) -> FoundCheck:
+    """Return the turn's check as one of a runner that nobody knows: its exit code decides."""
+    given = _object(started.arguments)
+    name = " ".join([str(given.get("command", "")), *map(str, given.get("args") or ())])
+    runner = Runner(one_line(name, _COMMAND), "own", re.compile(""))
+    return FoundCheck(runner, "failed" if check_problem(ended) else "passed")
 
 
 def _is_own(found: FoundCheck, known: KnownWork) -> bool:

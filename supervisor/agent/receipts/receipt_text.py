@@ -61,11 +61,10 @@ def _files(receipt: Receipt) -> Iterator[str]:
 
 
 def _commands(receipt: Receipt) -> Iterator[str]:
-    checks = {check.call for check in receipt.checks}
-    others = [each for each in receipt.commands if each.call not in checks]
+    others = [each for each in receipt.commands if not each.checks]
     if count := len(others) + receipt.commands_left_out:
         bad = [each for each in others if each.exit_code != 0]
-        yield _counted(count, "command" if not checks else "other command") + (f", {_ended(bad)}" if bad else "")
+        yield _counted(count, "other command" if receipt.checks else "command") + (f", {_ended(bad)}" if bad else "")
 
 
 def _ended(bad: list[CommandRun]) -> str:

@@ -50,7 +50,7 @@ def plan(
     found: dict[str, Use] = {}
     alike: dict[Item, Use] = {}
     for item in items:
-        wanted = msgspec.structs.replace(item, id=0, prompt=None, prompts=None, schema=None)
+        wanted = msgspec.structs.replace(item, id=0, prompt=None, prompts=None, schema=None, check=None)
         if wanted not in alike:
             using = _resolved(settings, item, profile, root, names)
             if using.writable and output is not None and holds(using.root, output):

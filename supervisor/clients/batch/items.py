@@ -46,6 +46,8 @@ class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     environment: str | None = None
     schema: dict[str, Any] | None = None
     """The JSON Schema that its answers must be valid by."""
+    check: str | None = None
+    """The command that must pass where a turn changes something; None leaves it to the profile."""
     images: tuple[str, ...] = ()
     """Paths of images and documents that go along with the first prompt."""
 
@@ -97,10 +99,10 @@ class Result(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.json.encode(fields) + b"\n"
 
 
-def read_items(source: str, schema: dict[str, Any] | None = None) -> list[Item]:
+def read_items(source: str, schema: dict[str, Any] | None = None, check: str | None = None) -> list[Item]:
     """Read the items of a file, or of standard input ("-"): JSON lines, or plain text with a prompt a line.
 
-    Those that name no schema have `schema`.
+    Those that name no schema have `schema`, and those that name no check `check`.
 
     Raises:
         ConfigError: unreadable, not UTF-8, no items, a bad line, or an id that occurs twice.
@@ -119,7 +121,11 @@ def read_items(source: str, schema: dict[str, Any] | None = None) -> list[Item]:
         raise ConfigError(f"{name} holds no prompts.")
     as_json = lines[0][1].startswith("{")
     items = [_json_item(name, number, line) if as_json else Item(str(number), line) for number, line in lines]
-    items = [msgspec.structs.replace(item, schema=item.schema or schema) for item in items]
+    checks = [check if item.check is None else item.check for item in items]
+    items = [
+        msgspec.structs.replace(item, schema=item.schema or schema, check=own)
+        for item, own in zip(items, checks, strict=True)
+    ]
     seen: set[str] = set()
     for item in items:
         if str(item.id) in seen:
@@ -144,7 +150,7 @@ def summarize(item: str | int, session: str, entries: Sequence[JournalEntry]) ->
     """Return an item's result from its session's facts: the last turn's answer, and all that was done."""
     end = TurnEnded(0, "error", "", kind="interrupted", message="The turn has no end.")
     steps, cost, usage = 0, 0, dict[str, int]()
-    calls, notes = dict[str, CallLine](), list[str]()
+    calls, checks, notes = dict[str, CallLine](), set[str](), list[str]()
     for entry in entries:
         match entry.fact:
             case Replied() as fact:
@@ -152,9 +158,11 @@ def summarize(item: str | int, session: str, entries: Sequence[JournalEntry]) ->
                 for name, count in fact.usage.items():
                     usage[name] = usage.get(name, 0) + count
                 notes += [answered_by(fact.origin)] if fact.origin is not None else []
+            case CallStarted(check=True) as fact:
+                checks.add(fact.call)
             case CallStarted() as fact:
                 calls[fact.call] = CallLine(fact.tool, _parsed(fact.arguments), False)
-            case CallEnded() as fact:
+            case CallEnded() as fact if fact.call not in checks:
                 arguments = calls[fact.call].arguments if fact.call in calls else None
                 calls[fact.call] = CallLine(fact.tool, arguments, fact.ok, fact.kind, _would_change(fact))
             case ContentsRefused() as fact:

@@ -68,11 +68,12 @@ def _check_same(item: Item, using: Use, entries: Sequence[JournalEntry]) -> None
         using.model,
         using.mode,
     )
-    schemas = [entry.fact.answer_schema for entry in entries if isinstance(entry.fact, TurnStarted)]
-    if not same or any(schema != item.schema for schema in schemas) or asked != list(item.turns[: len(asked)]):
+    turns = [entry.fact for entry in entries if isinstance(entry.fact, TurnStarted)]
+    same &= all(turn.answer_schema == item.schema and item.check in (None, turn.check) for turn in turns)
+    if not same or asked != list(item.turns[: len(asked)]):
         raise ConfigError(
-            f"The item {item.id!r} was started with another prompt, schema, root, profile, model or mode (session "
-            f"{entries[0].session}). Resume it with the same, or write to another output."
+            f"The item {item.id!r} was started with another prompt, schema, root, profile, model or mode, or with "
+            f"another check (session {entries[0].session}). Resume it with the same, or write to another output."
         )
 
 

@@ -242,7 +242,8 @@ class _Batch:
         for number, text in enumerate(item.turns[done:], done):
             if has_failed(self._entries(session)) or suspended_in(self._entries(session)) is not None:
                 return
-            asked = requests.prompt(session, text, item.schema, [] if number else blocks_of(item.images))
+            attached = [] if number else blocks_of(item.images)
+            asked = requests.prompt(session, text, item.schema, attached, check=item.check)
             self._turn(session, "session/prompt", asked)
 
     def _turn(self, session: str, method: str, params: extensions.ContinueParams | schema.PromptParams) -> None:

@@ -44,18 +44,20 @@ def prompt(
     answer_schema: dict[str, Any] | None = None,
     attached: Sequence[dict[str, Any]] = (),
     files: Sequence[dict[str, Any]] = (),
+    check: str | None = None,
 ) -> schema.PromptParams:
     """Return what asks for a turn, with a JSON Schema that its final answer must be valid by, if any.
 
-    `attached` are blocks that come before the text, `files` such that come after it.
+    `attached` are blocks that come before the text, `files` such that come after it; `check` as in `turn_meta`.
     """
     blocks = [*attached, {"type": "text", "text": text}, *files]
-    return schema.PromptParams(session_id=session, prompt=blocks, meta=schema_meta(answer_schema))
+    return schema.PromptParams(session_id=session, prompt=blocks, meta=turn_meta(answer_schema, check))
 
 
-def schema_meta(answer_schema: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the `_meta` of a prompt with such a schema."""
-    return None if answer_schema is None else {extensions.ANSWER_SCHEMA: answer_schema}
+def turn_meta(answer_schema: dict[str, Any] | None, check: str | None = None) -> dict[str, Any] | None:
+    """Return the `_meta` of a prompt with such a schema, and a check; None leaves that to the profile."""
+    meta = {extensions.ANSWER_SCHEMA: answer_schema, extensions.TURN_CHECK: check}
+    return {name: value for name, value in meta.items() if value is not None} or None
 
 
 def schema_in(file: str) -> dict[str, Any]:
@@ -191,15 +193,17 @@ def session_facts(meta: dict[str, Any] | None, session: str) -> extensions.Sessi
         raise DaemonRefused(f"The daemon does not say what the session {session} is.", "bad_answer") from error
 
 
-def said_besides(message: str) -> Literal["end", "notice", "tools", ""]:
+def said_besides(message: str) -> Literal["end", "notice", "receipt", "tools", ""]:
     """Return what a thought of this id is, where it is a sentence of the daemon's own.
 
-    The end of a turn that has failed, a notice, one about tools that are gone or back; "" is what the model thinks.
+    The end of a turn that has failed, a notice, what a turn did, tools that are gone; "" is what a model thinks.
     """
     if message.endswith("-end"):
         return "end"
     if message.endswith("-note") or any(each in message for each in _NOTICES):
         return "notice"
+    if message.endswith("-receipt"):
+        return "receipt"
     return "tools" if "-tools-" in message else ""
 
 

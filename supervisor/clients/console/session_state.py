@@ -203,8 +203,8 @@ class SessionState:
         match said_besides(message):
             case "end":
                 return [*self._end_said(), self._failure(unwrapped(text))]
-            case "notice":
-                return [*self._end_said(), self._noted(unwrapped(text), "notice")]
+            case "notice" | "receipt" as said:
+                return [*self._end_said(), self._noted(unwrapped(text), "info" if said == "receipt" else said)]
             case "tools":
                 self.tools_note = unwrapped(text)
                 return [*self._end_said(), self._noted(self.tools_note, "notice")]

@@ -6,7 +6,7 @@ Rule: no model has said any of it; a client tells by a message's id (`clients.co
 from collections.abc import Iterator
 
 from supervisor.acp import schema
-from supervisor.agent.receipts.receipt_text import receipt_lines
+from supervisor.agent.receipts.receipt_text import receipt_line, unproven_lines
 from supervisor.journal.facts import TurnEnded
 
 
@@ -16,8 +16,10 @@ def end_notices(fact: TurnEnded) -> Iterator[schema.AgentThoughtChunk]:
         yield _said(f"{fact.kind}: {fact.message}", f"turn-{fact.turn}-end")
     elif fact.note:
         yield _said(fact.note, f"turn-{fact.turn}-note")
-    for number, line in enumerate(receipt_lines(fact.receipt)):
-        yield _said(line, f"turn-{fact.turn}-receipt-{number}-note")
+    if fact.receipt is not None and (line := receipt_line(fact.receipt)):
+        yield _said(line, f"turn-{fact.turn}-receipt")
+    for number, line in enumerate(unproven_lines(fact.receipt) if fact.receipt is not None else ()):
+        yield _said(line, f"turn-{fact.turn}-unproven-{number}-note")
 
 
 def _said(text: str, message: str) -> schema.AgentThoughtChunk:

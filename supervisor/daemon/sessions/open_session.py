@@ -146,8 +146,6 @@ class OpenSession:
             return 0.0
         return now - max(self.subscribers.left_at, self.idle_since)
 
-    # --- turns --------------------------------------------------------------------------------------------------
-
     def start_turn(
         self,
         text: str | None,
@@ -155,6 +153,7 @@ class OpenSession:
         sources: tuple[Source, ...] = (),
         answer_schema: dict[str, Any] | None = None,
         attached: Sequence[Attached | str] = (),
+        check: str = "",
         *,
         by: str = "",
     ) -> RunningTurn:
@@ -169,7 +168,7 @@ class OpenSession:
         self._turn = turn = RunningTurn(self.session.conversation)
         self.subscribers.prompter, self.subscribers.last_end = prompter, None
         conversation = self.session.conversation
-        run = partial(conversation.run_turn, text or "", sources, answer_schema, attached)
+        run = partial(conversation.run_turn, text or "", sources, answer_schema, attached, check)
         self._nursery.start_soon(self._run, turn, partial(conversation.resume, by) if text is None else run)
         return turn
 

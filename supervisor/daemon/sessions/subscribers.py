@@ -156,7 +156,9 @@ class Subscribers:
                 self._tell_state()
             case TurnEnded():
                 self.last_end = event
-                self.tell(self.projection.of_event(event), but=self.prompter)
+                told, failed = self.projection.of_event(event), event.status == "error" and bool(event.kind)
+                self.tell(told[:failed], but=self.prompter)  # who asked reads in the answer why it failed
+                self.tell(told[failed:])
                 self.projection.apply(event)
                 return
             case ToolsChanged() | ContentsRefused():

@@ -58,6 +58,7 @@ ask = ["read_file"]
 writable = false
 trusted = false
 instructions = false
+check = "make test"
 view = "private"
 [daemon]
 drain_s = 0
@@ -190,6 +191,7 @@ def test_every_key_is_taken(home: Path) -> None:
                 trusted=False,
                 view="private",
                 instructions=False,
+                check="make test",
             )
         },
         daemon=DaemonConfig(0, float("inf"), 1.5, 1, 2, 3),
