@@ -15,6 +15,7 @@ from supervisor.journal.index import session_named
 from supervisor.journal.journal import JournalEntry, open_journal
 from supervisor.session.earlier_session import EarlierSession, earlier_of, read_earlier
 from supervisor.system.safe_files import read_bytes
+from workers.catalog import offered_tools
 
 _LIMIT: Final = 2**28
 """Bytes of a file."""
@@ -57,7 +58,9 @@ def _of_file(file: Path) -> EarlierSession:
 
 
 def recorded_profile(settings: Settings, earlier: EarlierSession, root: str, name: str | None = None) -> Profile:
-    """Return the profile that a session was opened with, as it is configured now, on a directory in place of its root.
+    """Return the profile that a session was opened with, on a directory in place of its root.
+
+    It is as it is configured now, with the tools that it had then.
 
     Args:
         settings: with the configuration that counts.
@@ -69,4 +72,7 @@ def recorded_profile(settings: Settings, earlier: EarlierSession, root: str, nam
         ConfigError: there is no such profile.
     """
     found, named = profile_of(settings, name or earlier.opened.profile), earlier.opened.context
+    if not name:  # what it has got since, the session did not have
+        tools = tuple(tool for tool in earlier.opened.tools if tool in offered_tools())
+        found = replace(found, own_tools=tools, own_ask=tuple(tool for tool in found.ask if tool in tools))
     return replace(found, root=root, group=named.group, technology=named.technology, environment=named.environment)
