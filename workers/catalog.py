@@ -165,10 +165,11 @@ CATEGORIES: Final = Catalog(
 
 @cache
 def supervised_tools() -> Mapping[str, Tool]:
-    """Return the tools that the supervisor runs itself, by name: they touch nothing but what it has recorded."""
+    """Return the tools that the supervisor runs itself, by name: they read what it has, and touch nothing."""
+    from workers.read_skill import read_skill
     from workers.recall import recall
 
-    return MappingProxyType({recall.name: recall})
+    return MappingProxyType({each.name: each for each in (recall, read_skill)})
 
 
 @cache

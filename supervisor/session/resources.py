@@ -44,6 +44,8 @@ from supervisor.system.descendants import Orphans
 from supervisor.tools.catalog import SANDBOXED, category_tools, offers
 from supervisor.tools.install_commit import cache_places
 from supervisor.tools.services import ChangeServices
+from supervisor.tools.skills import FOLDER as SKILLS
+from supervisor.tools.skills import READ_SKILL
 from supervisor.undo.packs import PackStore
 from workers import kernel
 
@@ -227,7 +229,11 @@ class SessionResources:
         """
         if not any(offer.category in SANDBOXED for offer in offers(profile.tools).values()):
             return profile
-        return profile.with_surroundings(await self._surveys.look(self.settings, profile.root, person))
+        found = await self._surveys.look(self.settings, profile.root, person)
+        skills = self.settings.config_file.parent / SKILLS
+        if READ_SKILL in profile.tools and skills.is_dir() and not skills.is_symlink():
+            found = found._replace(shown=(*found.shown, os.path.realpath(skills)))
+        return profile.with_surroundings(found)
 
     def withdraw_pools(self, each: OpenPools) -> None:
         """Let nobody get these workers any more; the caller closes them."""

@@ -20,6 +20,7 @@ from supervisor.errors import ConfigError, WorkerError, reason
 from supervisor.pool.pools import Pools
 from supervisor.system.safe_files import read_bytes
 from supervisor.tools.catalog import offers
+from supervisor.tools.markdown_head import without_head
 from supervisor.tools.named_files import READ
 from supervisor.tools.named_files import read as read_named
 from workers.wire import messages
@@ -35,8 +36,6 @@ LISTED: Final = 100
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
 _ABOUT: Final = 100
 """Characters of a description, and of a hint."""
-_HEAD: Final = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-_KEY: Final = re.compile(r"^(description|argument-hint)[ \t]*:[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 _PLACE: Final = re.compile(r"\$(ARGUMENTS|[1-9])(?![0-9A-Za-z_])")
 _LIST: Final = "list_directory"
 _UNUSABLE: Final = "The command /{name} cannot be used: {file}: {why}."
@@ -138,10 +137,7 @@ def _names(files: Iterable[str]) -> list[str]:
 
 
 def _command(text: str, file: Path) -> CustomCommand:
-    text = text.replace("\r\n", "\n")
-    head = _HEAD.match(text)
-    keys = {key: value.strip("'\"") for key, value in _KEY.findall(head[1])} if head else {}
-    text = text[head.end() :] if head else text
+    keys, text = without_head(text)
     first = next((line.strip("# \t") for line in text.splitlines() if line.strip("# \t")), "")
     about = one_line(keys.get("description") or first, _ABOUT)
     return CustomCommand(about, one_line(keys.get("argument-hint", ""), _ABOUT), file.as_uri(), text)

@@ -9,7 +9,7 @@ it had read their texts. What cannot be read, or not all of it, is said.
 import hashlib
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple, Protocol
 
@@ -76,9 +76,13 @@ class InstructionFiles:
         self._pools = pools
         self._agent_files = agent_files
         foreign = pools.root.is_foreign or not profile.trusted
-        self._reads = profile.instructions and not foreign and READ in profile.tools
+        self.has_own = profile.instructions
+        """Whether the person's own count here."""
+        self.reads = profile.instructions and not foreign and READ in profile.tools
         self._seen: dict[str, _Seen] = {}
         """What was read of each file that has been left alone since."""
+        self.others: Callable[[], Awaitable[list[InstructionsFile]]] | None = None
+        """Returns what is told besides, as a turn begins."""
         self._looked: set[str] = set()
         """Directories that were looked into in this turn."""
 
@@ -87,8 +91,9 @@ class InstructionFiles:
         self._looked, known = set(), told.files
         found = [await self._own_file()] if self._own is not None else []
         directories = dict.fromkeys(("", *(_directory(path) for path in known if not os.path.isabs(path))))
-        if self._reads:
+        if self.reads:
             found += [await self._of_directory(each) for each in directories]
+        found += [] if self.others is None else await self.others()
         there = {each.path: each for each in found if each is not None}
         return _fact(turn, known, there, [path for path in known if path not in there])
 
@@ -99,7 +104,7 @@ class InstructionFiles:
         """
         touched, told.touched = told.touched, []
         there: dict[str, InstructionsFile] = {}
-        for directory in _above(touched) if self._reads else ():
+        for directory in _above(touched) if self.reads else ():
             if directory in self._looked or len(self._looked) >= _DIRECTORIES:
                 continue
             self._looked.add(directory)
@@ -130,6 +135,10 @@ class InstructionFiles:
                     return InstructionsFile(path, problem=_WITHIN)
                 return await self._read(path)
         return None
+
+    async def read(self, path: str) -> InstructionsFile | None:
+        """Return a file beneath the root, by its path; None where there is none. Text of strangers does not count."""
+        return await self._read(path) if self._stamp(path, follow=False) else None
 
     async def _read(self, path: str) -> InstructionsFile:
         for _ in range(_TRIES):

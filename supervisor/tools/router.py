@@ -6,19 +6,18 @@ that changes something runs is recorded through its `CallContext`.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 import msgspec
 import trio
 
-from supervisor.broker.allowlist import Allowlist
-from supervisor.categories.web import HostPort, WebConfig
 from supervisor.config.profiles import Profile
 from supervisor.display.escape import one_line
 from supervisor.errors import JournalError, WorkerError, WorkerUnavailable
 from supervisor.journal.facts import CallEnded, CallStarted, Source, effective
+from supervisor.journal.passages import RECALL
 from supervisor.pool.pools import Pools
 from supervisor.rules.judge_effects import Verdict
 from supervisor.rules.rule import Rule, quoted
@@ -33,7 +32,8 @@ from supervisor.tools.content_intake import ContentIntake, ContentRefused
 from supervisor.tools.content_words import described
 from supervisor.tools.execution import Execution
 from supervisor.tools.exfiltration.exposure import SeenText
-from supervisor.tools.exfiltration.flow_ledger import FlowBudget, fetched_address
+from supervisor.tools.exfiltration.flow_budget import flow_budget
+from supervisor.tools.exfiltration.flow_ledger import fetched_address
 from supervisor.tools.exfiltration.origins import explained, words_of
 from supervisor.tools.exfiltration.sources import (
     WrittenBy,
@@ -48,6 +48,7 @@ from supervisor.tools.instruction_files import InstructionFiles
 from supervisor.tools.recall import recall
 from supervisor.tools.services import ChangeServices
 from supervisor.tools.session_rules import SessionRules
+from supervisor.tools.skills import READ_SKILL, Skills
 from workers.catalog import CATEGORIES
 from workers.wire.frames import FrameTooLarge
 from workers.wire.messages import Done
@@ -101,13 +102,16 @@ class Router:
         self.given: Callable[[str], CallEnded | None] = lambda _call: None
         """Returns the outcome of a call that is not run."""
         self._profile = profile
-        self._session = session
         self._services = services
         self._pools = pools
-        self._budget = _budget(services.web)
+        self._budget = flow_budget(services.web)
         self.intake = ContentIntake(pools, services.contents, session)
         """Takes images and documents into the session."""
         self.instructions = InstructionFiles(profile, pools, services.own_instructions, services.agent_files)
+        skills = Skills(services.own_instructions, pools, self.instructions)
+        self.instructions.others = skills.listings if READ_SKILL in self.offers else None
+        self._supervised: Mapping[str, Callable[[CallStarted], Awaitable[CallEnded]]]
+        self._supervised = {RECALL: partial(recall, services.journal, session), READ_SKILL: skills.read}
         self._foreign_root = pools.root.is_foreign or not profile.trusted
         self._seen = _UNSEEN
         """What the model has been shown, also since its calls were judged."""
@@ -229,7 +233,7 @@ class Router:
             return await self._with_sources(call, ended)
         began = time.monotonic()
         if not offer.category:
-            ended = await recall(self._services.journal, self._session, call)
+            ended = await self._supervised[call.tool](call)
             return msgspec.structs.replace(ended, seconds=round(time.monotonic() - began, 6))
         content: str | bytes = ""
         try:
@@ -298,12 +302,3 @@ class Router:
             return gone
         why = self.availability.why(tool)
         return WorkerUnavailable(why) if why else None
-
-
-def _budget(web: WebConfig) -> FlowBudget:
-    """Return what may leave a session unasked for the sites of `web`."""
-    allowed = Allowlist(web.allow, web.ports)
-    origins = tuple(f"https://{host}/" for host in web.allow if "*" not in host)
-    return FlowBudget(
-        web.unasked_bits, web.unasked_addresses, origins, lambda url: not allowed.why_not(HostPort(url.host, url.port))
-    )

@@ -18,9 +18,8 @@ import msgspec
 
 from supervisor.acp.prompt_parts import PromptPart
 from supervisor.journal.facts import Author, CallDecided, CallEnded, Source
-from supervisor.journal.passages import RECALL
 from supervisor.rules.modes import PLANNED
-from workers.catalog import find_tool
+from workers.catalog import find_tool, supervised_tools
 
 WrittenBy = Callable[[str, bytes, str], Author]
 """Says who wrote a file, by its path in the root, the digest of its content where that is known, and lines of it."""
@@ -96,7 +95,7 @@ def sources_of(
     def source(kind: Any, foreign: bool = False) -> Source:
         return Source(kind, (name or ended.tool)[:_NAME], _digest(text), len(text), foreign=foreign)
 
-    if row is None or not text or ended.tool == RECALL:  # that names its own, and else shows our words, or the model's
+    if row is None or not text or ended.tool in supervised_tools():  # they name their own, else they show our words
         return (source("foreign_tool", foreign=True),) if text and row is None else ()
     if row.effect and not row.runs:
         strange = foreign_root or is_foreign_path(name) or written_by(name, b"", "") == "tainted"

@@ -28,13 +28,26 @@ def refusal(home: Path, text: str = "", name: str | None = None, root: Path | No
 
 
 BUILT_IN: Final = [
-    ("vault", ("read_file", "write_file", "edit_file", "list_files", "search_files", "fetch_url", "recall"), True),
     (
-        "project",
-        ("read_file", "write_file", "edit_file", "list_directory", "search_files", "exec_shell", "recall"),
+        "vault",
+        ("read_file", "write_file", "edit_file", "list_files", "search_files", "fetch_url", "recall", "read_skill"),
         True,
     ),
-    ("operator", ("read_file", "list_directory", "run_cmd", "recall"), True),
+    (
+        "project",
+        (
+            "read_file",
+            "write_file",
+            "edit_file",
+            "list_directory",
+            "search_files",
+            "exec_shell",
+            "recall",
+            "read_skill",
+        ),
+        True,
+    ),
+    ("operator", ("read_file", "list_directory", "run_cmd", "recall", "read_skill"), True),
     ("librarian", ("read_file", "list_directory", "search_files", "find_files", "recall"), False),
 ]
 
@@ -50,7 +63,7 @@ def test_a_built_in_profile_is_overridden_key_by_key(home: Path, root: Path) -> 
     text = f"[profiles.vault]\nroot = '{root}'\nwritable = false"
     profile = resolve(settings(home, text), "vault", None)
     assert (profile.root, profile.writable) == (str(root), False)
-    assert profile.tools == ("read_file", "list_files", "search_files", "fetch_url", "recall")
+    assert profile.tools == ("read_file", "list_files", "search_files", "fetch_url", "recall", "read_skill")
 
 
 def test_a_new_profile_stands_beside_them(home: Path, root: Path) -> None:

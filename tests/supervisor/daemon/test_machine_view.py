@@ -85,7 +85,7 @@ def test_another_profile_does_not_and_is_offered_no_way_out(client: Lines, root:
 @pytest.mark.parametrize("meta", [{}, {"_strongroom/unconfined": False}])
 def test_of_the_whole_machine_nothing_can_be_changed(meta: dict[str, Any], client: Lines) -> None:
     opened = client.opened(Path("/"), profile="operator", model="offline")
-    assert opened["tools"] == ["run_cmd", "recall"]
+    assert opened["tools"] == ["run_cmd", "recall", "read_skill"]
     review, result = asked_and_run(client, opened["sessionId"], TOUCH, LEFT, **meta)
     assert "it sees this machine and can change nothing" in review["reason"]
     assert "the root" not in review["reason"]
