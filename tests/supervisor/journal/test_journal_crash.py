@@ -4,9 +4,9 @@ Rows F180 and F181 of tests/corpus/frames.json: a process that is killed leaves 
 that loses power keeps what was synced, and of the rest any sectors.
 """
 
+import os
 import platform
 import random
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,9 +16,7 @@ import pytest
 
 from supervisor.journal.facts import TurnStarted
 from supervisor.journal.journal import open_journal
-from tests.supervisor.command import CODE
-from tests.supervisor.journal.harness import BEGIN, WRITES
-from tests.supervisor.tracing import BE_TRACED, Traced, Write
+from tests.supervisor.tracing import Traced, Write
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="reads this machine's registers")
 
@@ -27,7 +25,15 @@ SECTOR: Final = 512
 
 
 def traced(path: Path) -> Traced:
-    return Traced([sys.executable, "-c", BEGIN + BE_TRACED + WRITES, str(path), "s", str(APPENDS), "3000"], CODE)
+    """A process that appends two facts at a time and says so."""
+
+    def appends() -> None:
+        with open_journal(path) as journal:
+            for number in range(1, APPENDS + 1):
+                journal.append("s", TurnStarted(number, "x" * 3000), TurnStarted(number, "y"))
+                os.write(1, b"%d\n" % number)
+
+    return Traced(appends)
 
 
 def assert_nothing_acknowledged_is_lost(path: Path, acknowledged: int) -> None:
