@@ -49,7 +49,10 @@ class DaemonProcess(Home):
     """
 
     prelude = ""
-    """Python that the process runs first: to set limits, or to put something in the place of something."""
+    """Python that a new process runs first: to set limits, or to be there before something is imported."""
+
+    patch = ""
+    """As `prelude`, but in a process that has imported everything: to put something in the place of something there."""
 
     plan: Path | None = None
     """The faults that its workers have."""
@@ -97,7 +100,7 @@ class DaemonProcess(Home):
     def _begin(self, *arguments: str, **options: Any) -> "subprocess.Popen[bytes]":
         """Begin the process: one that has imported everything already, unless something is to run before that."""
         if not self.prelude:
-            return Forked(_PROGRAM, arguments, **options)
+            return Forked(self.patch + _PROGRAM, arguments, **options)
         return subprocess.Popen([sys.executable, "-P", "-c", self.prelude + _PROGRAM, *arguments], **options)
 
     @property

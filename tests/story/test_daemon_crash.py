@@ -44,7 +44,7 @@ def model(tmp_path: Path, root: Path) -> str:
 
 
 def dying(when: str, number: int) -> str:
-    """Return a prelude that dies before or after that write to the journal, or when the model begins to talk."""
+    """Return a patch that dies before or after that write to the journal, or when the model begins to talk."""
     return f"from tests.supervisor.dying import prepare_daemon\nprepare_daemon({when!r}, {number}, alone=True)\n"
 
 
@@ -57,14 +57,14 @@ def begin(client: Lines, root: Path, model: str, **options: Any) -> str:
 
 def killed_at(daemon: DaemonProcess, when: str, number: int, root: Path, model: str, **options: Any) -> str:
     """Have it die in a turn, as in `dying`; return the session. It is not to die when it is started again."""
-    daemon.prelude = dying(when, number)
+    daemon.patch = dying(when, number)
     daemon.start()
     with daemon.client() as client:
         session = begin(client, root, model, **options)
         with pytest.raises((EOFError, ConnectionResetError)):
             client.until("nothing")
         assert daemon.wait() == -signal.SIGKILL
-    daemon.prelude = ""
+    daemon.patch = ""
     return session
 
 
@@ -143,7 +143,7 @@ def test_a_turn_that_was_killed_at_a_fact_is_finished_by_the_next_daemon(
 
 
 def test_undisturbed_it_writes_so_often(daemon: DaemonProcess, root: Path, model: str) -> None:
-    daemon.prelude = dying("before", APPENDS + 1)
+    daemon.patch = dying("before", APPENDS + 1)
     with daemon, daemon.client() as client:
         session = client.new_session(root, model=model)
         assert client.prompt(session, "do it")["stopReason"] == "end_turn"
@@ -285,12 +285,12 @@ def test_a_turn_that_kills_the_daemon_time_and_again_is_given_up_and_the_session
     daemon: DaemonProcess, root: Path, model: str
 ) -> None:
     session = killed_at(daemon, "after", 3, root, model)
-    daemon.prelude = dying("after", 1)  # which says that it is taken up
+    daemon.patch = dying("after", 1)  # which says that it is taken up
     for times in range(1, 4):
         daemon.start()
         assert daemon.wait() == -signal.SIGKILL
         assert Counter(type(fact) for fact in daemon.sessions[session])[TurnResumed] == times
-    daemon.prelude = ""
+    daemon.patch = ""
     with daemon, daemon.client() as client:
         at_rest(client, session)
         assert client.prompt(session, "more")["stopReason"] == "end_turn"

@@ -276,7 +276,7 @@ def test_a_kill_between_the_store_and_the_fact_leaves_a_content_that_nobody_name
     daemon: DaemonProcess, server: MessagesServer, root: Path
 ) -> None:
     daemon.end()
-    daemon.prelude = "from tests.supervisor.dying import prepare_daemon\nprepare_daemon('before', 2, alone=True)\n"
+    daemon.patch = "from tests.supervisor.dying import prepare_daemon\nprepare_daemon('before', 2, alone=True)\n"
     daemon.start()
     with daemon.client() as client:
         session = client.new_session(root, model=MODEL)
@@ -289,7 +289,7 @@ def test_a_kill_between_the_store_and_the_fact_leaves_a_content_that_nobody_name
     assert daemon.facts_of(session, TurnStarted) == []
     (kept,) = [each for each in (daemon.home / "content").iterdir() if "." not in each.name]
     assert hashlib.sha256(kept.read_bytes()).hexdigest() == kept.name
-    daemon.prelude = ""
+    daemon.patch = ""
     daemon.start()
     server.add(reply("Fine."))
     with daemon.client() as client:

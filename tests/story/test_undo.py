@@ -165,7 +165,7 @@ def test_a_daemon_that_is_killed_when_an_undo_is_decided_does_it_once(
     daemon: DaemonProcess, strongroom: Strongroom, root: Path, when: str
 ) -> None:
     strongroom.run("call", "write_file", '{"path": "a.txt", "content": "new"}', "--root", str(root))
-    daemon.prelude = DYING.format(when=when, undo=True)
+    daemon.patch = DYING.format(when=when, undo=True)
     daemon.start()
     lost = strongroom.run("undo")
     assert (lost.code, daemon.wait()) == (1, -9)
@@ -185,13 +185,13 @@ def test_a_daemon_that_is_killed_when_an_undo_is_decided_does_it_once(
 def test_a_pack_of_a_call_that_nobody_decided_about_goes_with_the_next_daemon(
     daemon: DaemonProcess, strongroom: Strongroom, root: Path, when: str
 ) -> None:
-    daemon.prelude = DYING.format(when=when, undo=False)
+    daemon.patch = DYING.format(when=when, undo=False)
     daemon.start()
     lost = strongroom.run("call", "write_file", '{"path": "a.txt", "content": "new"}', "--root", str(root))
     assert (lost.code, daemon.wait()) == (1, -9)
     (pack,) = (daemon.home / "kept").glob("[!.]*.*")
     os.utime(pack, (0, pack.stat().st_mtime - 3600))
-    daemon.prelude = ""
+    daemon.patch = ""
     daemon.start()
     removed = when == "before"
     with daemon.client() as client:  # it looks when it has begun to listen
