@@ -211,7 +211,9 @@ ASKED: Final = {
 
 @pytest.mark.parametrize("provider", ASKED)
 @pytest.mark.parametrize(("status", "verdict"), STATUSES)
-def test_the_models_server_is_asked_with_the_key(provider: str, status: int, verdict: str, tmp_path: Path) -> None:
+def test_the_models_server_is_asked_with_the_key_and_where_it_answers_without_it_too(
+    provider: str, status: int, verdict: str, tmp_path: Path
+) -> None:
     asked = []
     path, header, value = ASKED[provider]
 
@@ -226,11 +228,12 @@ def test_the_models_server_is_asked_with_the_key(provider: str, status: int, ver
             """Say nothing."""
 
     with HTTPServer(("127.0.0.1", 0), Server) as server:
-        Thread(target=server.handle_request, daemon=True).start()
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}/base/"
         here = load({"STRONGROOM_HOME": str(tmp_path), f"{provider}_BASE_URL": url, f"{provider}_API_KEY": "key"})
         assert [each.verdict for each in check_models(here)] == [verdict]
-    assert asked == [(path, value)]
+        server.shutdown()
+    assert asked == [(path, value), *([(path, None)] if status == 200 else [])]
 
 
 NOT_ASKED: Final[list[tuple[dict[str, str], str]]] = [
@@ -499,7 +502,7 @@ def test_the_list_of_tools_says_what_cannot_work_here(strongroom: Strongroom) ->
     assert ("run_cmd" in [tool["name"] for tool in every["tools"]], "absent" in every) == (True, False)
     strongroom.configure(NO_COPIES)
     found = strongroom.run("tools", "--profile", "operator", "--json", program=without(number("unshare"))).json
-    assert [tool["name"] for tool in found["tools"]] == ["read_file", "list_directory"]
+    assert [tool["name"] for tool in found["tools"]] == ["read_file", "list_directory", "recall"]
     assert list(found["absent"]) == ["run_cmd"]
     assert "sandbox" in found["absent"]["run_cmd"]
 
