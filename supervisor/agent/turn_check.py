@@ -14,6 +14,7 @@ import msgspec
 from supervisor.agent.transcript import Transcript
 from supervisor.agent.turn import Event, State, Turn, TurnCallContext
 from supervisor.display.escape import visible
+from supervisor.errors import ConfigError
 from supervisor.journal.facts import Replied, TurnEnded
 from supervisor.tools.check_outcome import check_problem
 from supervisor.tools.partial_output import PartialOutput
@@ -43,16 +44,17 @@ class TurnCheck:
         started, receipts = self.transcript.open_turn, self.transcript.receipts
         if end is None or end.status != "ok" or started is None or not started.check or not receipts.changed:
             return replied, end
-        if receipts.own_check is None or receipts.changed_since_own_check:
-            await self._run(router, turn, started.check)
-        assert receipts.own_check is not None, "it has just ended"
-        if not (problem := check_problem(receipts.own_check)):
+        try:
+            if receipts.own_check is None or receipts.changed_since_own_check:
+                await self._run(router, turn, started.check)
+        except ConfigError as error:  # the profile has lost what runs commands
+            return replied, _failed(end, started.check, str(error))
+        problem = "it was cut off" if receipts.own_check is None else check_problem(receipts.own_check)
+        if not problem:
             return replied, end
-        if receipts.failed_checks < _GOES and receipts.told_checks < receipts.failed_checks:
+        if receipts.told_checks < receipts.failed_checks < _GOES:
             return msgspec.structs.replace(replied, check_failed=problem), None
-        message = f"The check {visible(started.check)!r} failed after the last change: {problem}"
-        failed = msgspec.structs.replace(end, status="error", kind="check_failed", message=message)
-        return replied, failed
+        return replied, _failed(end, started.check, problem)
 
     async def _run(self, router: Router, turn: Turn, command: str) -> None:
         known = self.transcript
@@ -66,5 +68,9 @@ class TurnCheck:
         self.show(turn.enter(State.EXECUTING))
         self.partial_output.begin(call)
         context = TurnCallContext(self.record, self.show, self.partial_output, turn)
-        ended = self.partial_output.completed(await router.checks.run(started, context))
-        await self.record(context.bounded(started, ended))
+        await self.record(self.partial_output.completed(await router.checks.run(started, context)))
+
+
+def _failed(end: TurnEnded, command: str, problem: str) -> TurnEnded:
+    message = f"The check {visible(command)!r} failed after the last change: {problem}"
+    return msgspec.structs.replace(end, status="error", kind="check_failed", message=message)

@@ -1,6 +1,7 @@
 """The outcome of a turn's check: it has passed, or why it has not. Pure."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import msgspec
 
@@ -14,7 +15,7 @@ _TAIL: Final = 2000
 
 def check_problem(ended: CallEnded) -> str:
     """Return why a check has not passed, with the end of what it printed; "" where it has."""
-    printed = msgspec.json.decode(ended.content) if ended.ok else ended.details
+    printed = _printed(ended)
     code = printed.get("exit_code")
     if ended.ok and code == 0:
         return ""
@@ -22,3 +23,14 @@ def check_problem(ended: CallEnded) -> str:
     text = "\n".join(str(printed[name]).strip("\n") for name in ("stdout", "stderr") if printed.get(name))
     tail = "\n".join(visible(text[-_TAIL:], prose=True).split("\n")[-_LINES:])
     return f"{why}\n{tail}" if tail else why
+
+
+def _printed(ended: CallEnded) -> Mapping[str, Any]:
+    """Return what a command printed, and its exit code; nothing where that cannot be read."""
+    if not ended.ok:
+        return ended.details
+    try:
+        found = msgspec.json.decode(ended.content)
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -49,7 +49,7 @@ OPEN: Final = _pattern(
     _words("possible_that judging looking_at congratulations you_pasted you_sent you_shared you_posted you_showed"),
     r"\b(?:your|(?:in|from|by) the) (?:\w+ )?"
     + _words("output logs? screenshot paste terminal report trace machine laptop"),
-    r"\byou have\b|\bI (?:see|understand|gather|hear|read|learn|notice) that\b",
+    r"\byou have\b|\byour CI\b|\boption (?:[a-z]|\d+)\b|\bI (?:see|understand|gather|hear|read|learn|notice) that\b",
 )
 """In a sentence: nothing in it is said to be so, or it is said by what a person has shown."""
 
@@ -84,7 +84,8 @@ OTHERS: Final = _pattern(
     _words("meaning implies prints? printed displays? outputs? their someone somebody anyone he she"),
     r"\bthe "
     + _words("author user team maintainers? commit upstream CI pipeline README docs? log message issue ticket PR"),
-    r"\bthe comment\b|\byour " + _words("commit change last colleague team CI log message report note"),
+    r"\b(?:in|since|as of) (?:newer|later|recent|version|v?\d)|\bthe comment\b|\byour "
+    + _words("commit change last colleague team CI log message report note"),
 )
 """In a clause: it is said of others, or of another time."""
 
@@ -105,7 +106,7 @@ _BETWEEN: Final = "also then just now already successfully manually first finall
 _SINCE: Final = rf"(?: have)?(?: {_words(_BETWEEN)}){{0,3}}"
 _ME: Final = rf"\b(?:I|I've){_SINCE}"
 _WE: Final = rf"\b(?:I|we|I've|we've){_SINCE}"
-_DID: Final = _any("^", rf"{_WE} ")
+_DID: Final = _any("^(?:successfully )?", rf"{_WE} ")
 _OF_TESTS: Final = (
     "unit integration regression e2e end-to-end acceptance smoke existing new relevant related affected backend "
     r"frontend added updated project the \w+'s \d+"
@@ -119,7 +120,7 @@ _OBJECT: Final = (
     r"|arguments?|values?|data|None|null|two|three|one|objects?|strings?|parameters?|control|⟨)\b)(?!-)(?! ?⟨)"
 )
 """Tests may pass something on, which is no success."""
-_PASSED: Final = rf"(?:{_ADVERBS} ){{0,4}}{_WELL}{_OBJECT}"
+_PASSED: Final = rf"(?:(?:{_ADVERBS}|continue to) ){{0,4}}{_WELL}{_OBJECT}"
 RUNNER_NAMES: Final = _words(
     "pytest unittest jest vitest mocha ctest rspec phpunit tox nox cargo_test go_test npm_test npm_run_test yarn_test "
     "pnpm_test make_test make_check mvn_test gradle_test mix_test dotnet_test"
@@ -151,7 +152,7 @@ FORMS: Final[tuple[tuple[ClaimKind, re.Pattern[str]], ...]] = (
             rf"⟨{RUNNER_NAMES}[^⟩]*⟩ {_PASSED}",
             rf"{RUNNER_NAMES} (?:now |also |still )?(?:pass(?:es|ed)|is green|succeed(?:s|ed))\b",
             r"\b\d+(?: ?/ ?\d+| (?:out )?of \d+)? (?:tests? )?passed\b|\ball green\b",
-            r"\btests?: (?:all )?(?:pass(?:ed|ing)?|green)\b|\bpassed all (?:the |of the )?tests\b",
+            r"\b(?:tests?|suite): (?:all )?(?:pass(?:ed|ing)?|green)\b|\bpass(?:es|ed) all (?:the |of the )?tests\b",
             r"\b(?:an?|the) (?:green|passing|clean) (?:test )?(?:run|suite)\b|\bpassing tests? (?:run|suite)\b",
         ),
     ),
@@ -216,7 +217,7 @@ FORMS: Final[tuple[tuple[ClaimKind, re.Pattern[str]], ...]] = (
         _pattern(
             rf"{_ME} {_words('fetched visited downloaded browsed retrieved consulted checked read searched opened')}"
             r"[^,]{0,60}(?:https?://|\b(?:online|the web|web ?site|web ?page|official (?:docs|documentation))\b)",
-            rf"{_ME} looked (?:it |this |that )?up\b[^,]{{0,60}}(?:https?://|\b(?:online|the web|official)\b)",
+            rf"{_ME} looked (?:it |this |that )?(?:up|at)\b[^,]{{0,60}}(?:https?://|\b(?:online|the web|official)\b)",
         ),
     ),
     (

@@ -51,7 +51,7 @@ _MARKS: Final = re.compile(
 )
 _SENTENCE: Final = re.compile(r"[^.!?\n]*(?:\.(?=[\w/.*@-])[^.!?\n]*)*[.!?\n]*")
 _CLAUSE: Final = re.compile(
-    r" ?(?:;|—|\u2013| - |(?<!tests): |\((?=[a-z])"
+    r" ?(?:;|—|\u2013| - |(?<!tests)(?<!suite): |\((?=[a-z])"
     r"|,? (?:but|because|although|though|however|while|since|so) |, (?:and|which|then|so|as|with) "
     r"|, (?=(?:I|we|it|they|all|the|everything|now)\b)| and (?=(?:I|we|all|the|everything|it)\b)) ?",
     re.IGNORECASE,

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
-from urllib.parse import urlsplit
 
 from supervisor.agent.receipts.claim_forms import ClaimKind
 from supervisor.agent.receipts.claims import Claim, claims_in
@@ -21,6 +20,7 @@ _TOLD: Final = 5
 _READS_MANY: Final = re.compile(
     r"[*?\[]|\b(?:xargs|find|rg|ag|tree|ls)\b|\bgrep\b|\bgit (?:diff|show|log|blame|grep)\b|\bcat\b.* .* "
 )
+_KINDS_OF_COMMANDS: Final = re.compile(r"\b(?:install|commit|push|deploy|migrat|merge|setup)")
 _FETCHES: Final = re.compile(
     r"\b(?:curl|wget|http|gh|lynx|git (?:clone|fetch|pull)|pip|npm|cargo|go get)\b|fetch|\burl"
 )
@@ -53,7 +53,9 @@ def unproven(answer: str, known: KnownWork) -> tuple[Unproven, ...]:
 def _tests_pass(claim: Claim, known: KnownWork) -> str:
     checks = list(_checks(known, "tests"))
     if why := _passed(claim, known, "tests", checks):
-        return why
+        last = checks[-1].run if checks else None
+        partly = last is not None and last.result == "failed" and set(claim.counts) == {last.passed}
+        return "" if partly and not claim.whole else why
     counted = [check.run for check in checks if check.run.passed is not None]
     sums = {each.passed for each in counted} | {(each.passed or 0) + (each.failed or 0) for each in counted}
     sums.add(sum(each.passed or 0 for each in counted))
@@ -164,26 +166,25 @@ def _changed_something(_claim: Claim, known: KnownWork) -> str:
 
 
 def _command_worked(claim: Claim, known: KnownWork) -> str:
-    ran = _meant(claim, known)
     if not known.commands:
         return "no command was run"
-    if ran is None or ran.exit_code == 0:
+    meant = _meant(claim, known)
+    if not meant or any(each.exit_code == 0 for each in meant):
         return ""
-    if ran.exit_code is None:
-        return "the command was cut off"
-    return f"the command ended with exit code {ran.exit_code}"
+    code = meant[-1].exit_code
+    return "the command was cut off" if code is None else f"the command ended with exit code {code}"
 
 
-def _meant(claim: Claim, known: KnownWork) -> KnownCommand | None:
-    """Return the command that a claim is about: the last one that it names, or of the turn the last."""
-    for name in claim.names:
-        words = " ".join(name.split())
-        named = [each for each in known.commands if words in " ".join(each.text.split())]
+def _meant(claim: Claim, known: KnownWork) -> list[KnownCommand]:
+    """Return the commands that a claim may be about: the last that it names, or all of the turn."""
+    words = [" ".join(name.casefold().split()) for name in claim.names] or _KINDS_OF_COMMANDS.findall(
+        claim.text.casefold()
+    )
+    for word in words:
+        named = [each for each in known.commands if word in " ".join(each.text.casefold().split())]
         if named:
-            return named[-1]
-    if claim.names:
-        return None
-    return next((each for each in reversed(known.commands) if each.turn == known.turn), None)
+            return named[-1:]
+    return [] if claim.names else [each for each in known.commands if each.turn == known.turn]
 
 
 def _read(claim: Claim, known: KnownWork) -> str:
@@ -197,7 +198,7 @@ def _read(claim: Claim, known: KnownWork) -> str:
 
 
 def _fetched(claim: Claim, known: KnownWork) -> str:
-    hosts = [urlsplit(each).hostname or "" for each in claim.names]
+    hosts = [each.casefold().split("/")[2].split(":")[0] for each in claim.names]
     for host in hosts:
         if not any(host in each for each in known.seen):
             return f"nothing was fetched from {host}"

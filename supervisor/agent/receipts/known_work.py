@@ -21,9 +21,9 @@ _PROSE: Final = re.compile(
 """Files in which no test stands."""
 _CACHES: Final = re.compile(
     r"(?:^|/)(?:__pycache__|\.pytest_cache|\.mypy_cache|\.ruff_cache|\.hypothesis|\.nyc_output|\.gradle|\.eslintcache"
-    r"|\.coverage[^/]*|htmlcov|coverage|[^/]+\.egg-info|[^/]+\.tsbuildinfo|[^/]+\.py[cod])(?:/|$)|^target/|(?:^|/)node_modules/\.cache/"
+    r"|\.git|\.coverage[^/]*|htmlcov|coverage|[^/]+\.egg-info|[^/]+\.tsbuildinfo|[^/]+\.py[cod])(?:/|$)|^target/|(?:^|/)node_modules/\.cache/"
 )
-"""What checks and builds leave behind, wherever they run."""
+"""What checks and builds leave behind, wherever they run, and git among its own."""
 
 
 class NetChange(NamedTuple):

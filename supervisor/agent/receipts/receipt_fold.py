@@ -175,7 +175,8 @@ class ReceiptFold:
         if not ended.ok or decided.effects is None:
             return ()
         self._unlisted += (left := sum(decided.effects.left_out.values()))
-        self.known.unlisted += left
+        packages = sum(sum(each.totals.values()) for each in decided.effects.folded)
+        self.known.unlisted += max(0, left - packages)  # nobody claims to have edited those
         changes = [each for each in decided.effects.changes if each.what != "times" and not _of_directory(each)]
         for each in changes:
             for net in (self.known.net, self.known.standing):
@@ -201,9 +202,8 @@ class ReceiptFold:
         text = " ".join([str(given.get("command", "")), *rest])
         self.known.commands.append(KnownCommand(text[:_SEEN], code, self.known.turn))
         del self.known.commands[:-KNOWN]
-        row = find_tool(started.tool)
-        script = row is not None and row.runs == "script"
-        found = checks_of_line(text if script else [str(given.get("command", "")), *rest], code)
+        words = [str(given.get("command", "")), *rest]
+        found = checks_of_line(words if rest or "args" in given else text, code)
         if not started.typed_by:
             command = one_line(text, _COMMAND)
             self._commands.append(CommandRun(started.call, command, code, bool(found) or started.check))

@@ -208,8 +208,9 @@ _TASKS: Final = re.compile(
 )
 _DIGITS: Final = 9
 _PRINTED: Final = 2**16
-_LINE: Final = 400
-"""Characters of what a runner printed that are read, the last ones, and of a line of it: summaries are short."""
+"""Characters of what a runner printed that are read, the last ones."""
+_TOO_LONG: Final = re.compile(r"^.{401,}$", re.MULTILINE)
+"""Lines that are no summary; some patterns would take long to see that."""
 _BARE_MAKE: Final = frozenset({"make", "gmake"})
 _OWN: Final = re.compile(r"/?(?:[\w.-]+/)*[\w.-]+")
 _SHELLS: Final = frozenset({"sh", "bash", "zsh", "dash"})
@@ -261,8 +262,7 @@ def _interprets(program: str) -> bool:
 
 def counts_in(runner: Runner, printed: str) -> Counts:
     """Return what a runner has counted, by what it printed."""
-    lines = _ESCAPES.sub("", printed[-_PRINTED:]).splitlines()
-    text = "\n".join(line for line in lines if len(line) <= _LINE)
+    text = _TOO_LONG.sub("", _ESCAPES.sub("", printed[-_PRINTED:]))
     if runner.nothing is not None and runner.nothing.search(text) and not _finds(runner.something, text):
         return Counts(0, 0)
     passed, ran, failed = (_total(each, text) for each in (runner.passed, runner.ran, runner.failed))

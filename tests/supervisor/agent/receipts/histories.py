@@ -155,6 +155,12 @@ HISTORIES: Final[Mapping[str, tuple[Step, ...]]] = MappingProxyType(
         "tested": (_edit(), _TESTED),
         "npm_tested": (_edit(), _run("npx jest", 0, _JEST)),
         "cargo_tested": (_edit(), _run("cargo test", 0, _CARGO)),
+        "committed_after": (
+            _edit(),
+            _TESTED,
+            _run("git add -A && git commit -m fix", 0, "", effects(".git/index", "a", "b")),
+            _run("grep -c todo src/app.py", 1),
+        ),
         "prose_after": (_edit(), _TESTED, _edit(path="CHANGELOG.md")),
         "tested_earlier": (_edit(), _TESTED, _next_turn),
         "failed": (_edit(), _run("pytest", 1, _FAILED)),
