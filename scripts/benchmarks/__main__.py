@@ -40,6 +40,7 @@ BENCHMARKS: Final = {
     "growth_turns": "growth.turns",
     "growth_roots": "growth.roots",
     "growth_open_roots": "growth.roots",
+    "growth_rewind": "growth.rewinds",
     "growth_batch": "growth.batches",
     "growth_crowd": "growth.crowds",
     "growth_output": "growth.crowds",

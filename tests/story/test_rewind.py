@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from scripts.random_histories import histories
 from supervisor.acp import extensions
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.forked import ForkedStrongroom
+from tests.story.test_undo import DYING
 from tests.supervisor.command import Strongroom
 from tests.supervisor.histories import call
 
@@ -75,6 +77,29 @@ def test_a_fork_goes_on_alone_from_a_turn_of_a_session_that_is_deleted_then(
     assert [each["role"] for each in messages] == ["user", "assistant"] * 4
     assert strongroom.run("undo", "--session-id", made).code == 1  # what the other session did is undone there
     assert strongroom.run("verify").code == 0
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_daemon_that_is_killed_when_a_rewinding_is_decided_leaves_talk_and_files_as_they_were_together(
+    daemon: DaemonProcess, talked: str, strongroom: Strongroom, root: Path, when: str
+) -> None:
+    daemon.end()
+    daemon.prelude = DYING.format(when=when, undo=True)
+    daemon.start()
+    assert (strongroom.run("rewind", f"{talked}@1", "--yes").code, daemon.wait()) == (1, -9)
+    daemon.prelude = ""
+    daemon.start()
+    with daemon.client() as client:
+        back = (root / "n.txt").read_text() == "one\n"
+        assert said(client, talked) == (["write"] if back else ["write", "edit", "and?"])
+    assert strongroom.run("rewind", f"{talked}@1", "--yes").code == 0
+    assert (root / "n.txt").read_text() == "one\n"
+    daemon.end()
+    assert strongroom.run("verify").code == 0
+
+
+def test_random_histories_lose_nothing_that_a_person_wrote(tmp_path: Path) -> None:
+    assert histories(tmp_path, 40, 1) > 40
 
 
 def test_talk_and_files_go_back_and_come_again_and_what_others_changed_stays(

@@ -26,12 +26,21 @@ def leave_changed(plan: RestorePlan) -> dict[str, str]:
             step.does = "leave"
     for path, step in plan.steps.items():
         if (step.entry.before is not None) if step.does in _DOES else step.now is not None:
-            for above in above_of(path):
-                outer = plan.steps.get(above)
-                before = outer.entry.before if outer is not None else None
-                if outer is not None and outer.does in _DOES and (before is None or before.kind != "dir"):
-                    outer.does = "stay"
+            outer = [plan.steps[above] for above in above_of(path) if _goes(plan, above)]
+            if any(each.now is not None and each.now.state.kind != "dir" for each in outer):
+                step.does, left[path] = "leave", "others had put it into a directory that goes"
+                continue
+            for each in outer:
+                each.does = "stay"
     return left
+
+
+def _goes(plan: RestorePlan, above: str) -> bool:
+    """Say whether a directory is to be none."""
+    step = plan.steps.get(above)
+    if step is None or step.does not in _DOES:
+        return False
+    return step.entry.before is None or step.entry.before.kind != "dir"
 
 
 def _is_shut(plan: RestorePlan, above: str) -> bool:

@@ -53,7 +53,7 @@ async def growth_roots(quick: bool) -> list[Figure]:
     ratios: list[Figure] = []
     for size in sizes:
         with tempfile.TemporaryDirectory() as home, tempfile.TemporaryDirectory() as root:
-            _fill(root, size)
+            fill(root, size)
             settings = with_programs(home)
 
             async def use(core: SessionResources) -> None:
@@ -94,7 +94,8 @@ def with_programs(home: str) -> Settings:
     return load({"STRONGROOM_HOME": home})
 
 
-def _fill(root: str, files: int) -> None:
+def fill(root: str, files: int) -> None:
+    """Fill a root with small files, in directories of a hundred, and let git know them."""
     for number in range(files):
         if number % _A_FOLDER == 0:
             folder = Path(root, f"d{number // _A_FOLDER // 100:03}", f"d{number // _A_FOLDER:05}")
