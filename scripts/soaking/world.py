@@ -77,7 +77,8 @@ _KNOWN: Final = frozenset(
         "narrowings.json",
     }
     | {f"journal.{end}" for end in ("db", "db-wal", "db-shm", "index", "agents", "new", "search", "lock")}
-    | {f"proof_key.{end}" for end in ("pem", "new", "lock")}
+    | {"proof_key.pem", "traces.json"}
+    | {f"{name}.{end}" for name in ("proof_key", "traces") for end in ("new", "lock")}
 )
 """What there may be in a home."""
 _RESCUED: Final = "strongroom-rescued-"

@@ -33,6 +33,7 @@ _MODULES: Final = (
     "search",
     "sessions_prune",
     "status_tools_doctor",
+    "traces",
     "tui",
     "undo_rules",
 )

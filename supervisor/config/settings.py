@@ -117,6 +117,11 @@ class Settings:
         return self.home / "proof_key.pem"
 
     @property
+    def traces_file(self) -> Path:
+        """The file that says how far servers have taken the journal's spans."""
+        return self.home / "traces.json"
+
+    @property
     def lock(self) -> Path:
         """The file whose lock the running daemon holds."""
         return self.home / "daemon.lock"

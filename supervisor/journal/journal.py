@@ -13,7 +13,7 @@ It runs in its caller's thread; tasks of an event loop go through `JournalWriter
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -185,7 +185,7 @@ class Journal:
             found = self._connection.execute(query, (seq,)).fetchone()
         return Position(*found) if found else None
 
-    def since(self, seq: int, digest: bytes) -> Iterator[tuple[JournalEntry, bytes]]:
+    def since(self, seq: int, digest: bytes) -> Generator[tuple[JournalEntry, bytes], None, None]:
         """Yield the entries after row `seq`, which has this digest, in order, whoever wrote them; each with its own.
 
         From the first one on that is not what was written the digests are empty.
