@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Meta
 
 from supervisor.categories.registries import PREFIX
+from supervisor.categories.web import host_port
 from supervisor.config.config_reader import toml_as
 from supervisor.config.profiles import Profile
 from supervisor.display.escape import one_line
@@ -41,15 +42,22 @@ class NarrowingFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Tools that are asked about besides, each time."""
     network: tuple[str, ...] | None = None
     """All that is left of the profile's hosts and ports."""
+    web: tuple[str, ...] | None = None
+    """All that is left of the sites that `fetch_url` may reach."""
     max_steps: Annotated[int, Meta(ge=1, le=1000)] | None = None
     rules: tuple[Rule, ...] = ()
     """They can only deny."""
 
 
-def narrowed(profile: Profile, uses: Callable[[str], bool | None] = lambda _digest: None) -> Profile:
+def narrowed(
+    profile: Profile, uses: Callable[[str], bool | None] = lambda _digest: None, sites: Sequence[str] = ()
+) -> Profile:
     """Return a profile, resolved, as the file of its root leaves it.
 
-    `uses` says whether a person lets a file with a digest count; None: nobody has said.
+    Args:
+        profile: resolved.
+        uses: says whether a person lets a file with a digest count; None: nobody has said.
+        sites: that `fetch_url` may reach.
 
     Raises:
         ConfigError: there is a file that cannot be read, or has a mistake.
@@ -67,7 +75,18 @@ def narrowed(profile: Profile, uses: Callable[[str], bool | None] = lambda _dige
         only = "" if rule.decision == "deny" else f"it can only deny, and not {rule.decision}."
         if problem := only or problem_of(rule):
             raise ConfigError(f"{file}: number {number} of `rules`: {problem}")
-    return _applied(profile, wanted, Narrowing(str(file), (), digest, chosen, wanted.max_steps, wanted.rules))
+    web = None if wanted.web is None else tuple(each for each in wanted.web if _is_among(each, sites))
+    narrowing = Narrowing(str(file), (), digest, chosen, wanted.max_steps, wanted.rules, web)
+    return _applied(profile, wanted, narrowing)
+
+
+def _is_among(site: str, sites: Sequence[str]) -> bool:
+    """Say whether a site, or all below a name, may be reached by a list."""
+    try:
+        host_port(f"{site.removeprefix('*.')}:443")
+    except ValueError:
+        return False
+    return site in sites or any(each.startswith("*.") and site.endswith(each[1:]) for each in sites)
 
 
 def _applied(profile: Profile, wanted: NarrowingFile, narrowing: Narrowing) -> Profile:
@@ -85,6 +104,9 @@ def _applied(profile: Profile, wanted: NarrowingFile, narrowing: Narrowing) -> P
         refused += _added("network", named, network)
         network = tuple(place for place in network if place in named)
         told.append(f"its hosts are {', '.join(network) or 'none'}")
+    if narrowing.web is not None:
+        refused += _added("web", wanted.web or (), narrowing.web)
+        told.append(f"its sites are {', '.join(narrowing.web) or 'none'}")
     if wanted.max_steps is not None:
         told.append(f"a turn has {wanted.max_steps} steps at most")
     told += [sentence(rule) for rule in wanted.rules]

@@ -157,6 +157,8 @@ class Narrowing(NamedTuple):
     max_steps: int | None = None
     rules: tuple[Rule, ...] = ()
     """They deny, and come before all others."""
+    web: tuple[str, ...] | None = None
+    """All that is left of the sites that `fetch_url` may reach; None where that is not said."""
 
     def steps(self, configured: int) -> int:
         """Return how many model requests a turn may take: no more than is configured."""

@@ -7,6 +7,8 @@ is added by who starts workers.
 import socket
 from collections.abc import Awaitable, Callable
 
+import msgspec
+
 from supervisor.broker.allowlist import NetworkAllowlist
 from supervisor.broker.broker import Broker
 from supervisor.categories.rows import ROWS
@@ -45,7 +47,10 @@ def _connections(
 ) -> Callable[[socket.socket, Callable[[], int]], Awaitable[None]] | None:
     """Return what makes the connections of a category, None where it has none to ask for."""
     if CATEGORIES[category].brokered:
-        return (broker or Broker(settings.config.section(WebConfig))).serve
+        web, less = settings.config.section(WebConfig), profile.narrowing
+        if less is not None and less.web is not None:
+            return Broker(msgspec.structs.replace(web, allow=less.web)).serve
+        return (broker or Broker(web)).serve
     if CATEGORIES[category].networked and profile.network:
         mirrors = [place for each in profile.registries for place in each.named]
         named = [HostPort(host, int(port)) for host, _, port in (each.rpartition(":") for each in mirrors)]

@@ -205,7 +205,8 @@ class SessionResources:
         Raises:
             ConfigError: a variable of `[shell]` may not be given in this root, or the root's own file has a mistake.
         """
-        profile = narrowed(profile, NarrowingChoices(self.settings.narrowings_file).uses)
+        sites = self.settings.config.section(WebConfig).allow
+        profile = narrowed(profile, NarrowingChoices(self.settings.narrowings_file).uses, sites)
         profile = await self.with_surroundings(profile, dict(person) or self.settings.person)
         unavailable: dict[str, str] = {}
         for category in dict.fromkeys(offer.category for offer in offers(profile.tools).values()):

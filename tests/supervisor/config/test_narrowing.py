@@ -28,6 +28,13 @@ TAKEN: Final[dict[str, tuple[str, dict[str, Any], str]]] = {
     "no question less": ("ask = []", {}, ""),
     "hosts": ("network = ['b:2']", {"network": ("b:2",)}, "its hosts are b:2"),
     "hosts that it has not": ("network = ['a:1', 'evil:443']", {"network": ("a:1",)}, "`network` names evil:443"),
+    "sites": ("web = ['a.org', '*.x.b.org', 'c.b.org']", {}, "its sites are a.org, *.x.b.org, c.b.org"),
+    "no sites": ("web = []", {}, "its sites are none"),
+    "sites that it has not": (
+        "web = ['b.org', 'org', 'x.a.org', 'a .b.org', '*']",
+        {},
+        "its sites are none; refused: `web`",
+    ),
     "a rule": ("[[rules]]\ndecision = 'deny'\nwrites = ['*']", {}, "no program may add or change *"),
 }
 
@@ -39,7 +46,7 @@ def in_root(root: Path, text: str) -> Profile:
 
 @pytest.mark.parametrize(("text", "left", "told"), TAKEN.values(), ids=TAKEN)
 def test_it_takes_away_and_says_so(text: str, left: dict[str, Any], told: str, root: Path) -> None:
-    found = narrowed(in_root(root, text))
+    found = narrowed(in_root(root, text), sites=("a.org", "*.b.org"))
     assert {name: getattr(found, name) for name in ("tools", "ask", "network")} == {
         "tools": SMALL.tools,
         "ask": SMALL.ask,

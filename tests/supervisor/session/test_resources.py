@@ -1,5 +1,6 @@
 """What a resources gives the workers that it starts, as far as connections go, and who shares them."""
 
+import socket
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import trio
 from supervisor.categories.shell import ShellConfig
 from supervisor.categories.web import WebConfig
 from supervisor.config.config_keys import Config, DaemonConfig
+from supervisor.config.narrowing import NAME
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
@@ -20,6 +22,7 @@ from supervisor.pool.template_process import TemplateProcess, worker_command
 from supervisor.session.child_specs import child_spec
 from supervisor.session.resources import SessionResources
 from supervisor.system.descendants import Orphans
+from tests.supervisor.broker.harness import Worker
 from workers.catalog import CATEGORIES
 
 
@@ -42,6 +45,20 @@ def test_only_a_category_that_asks_for_connections_has_a_broker(category: str, s
 async def test_all_roots_have_one_broker(resources: SessionResources, root: Path, tmp_path: Path) -> None:
     here, there = (spec(resources, profile(folder), "web") for folder in (root, tmp_path))
     assert here.broker == there.broker
+
+
+async def test_a_root_with_fewer_sites_has_a_broker_that_connects_to_no_others(
+    resources: SessionResources, root: Path, nursery: trio.Nursery
+) -> None:
+    (root / NAME).write_text("web = ['hexdocs.pm', 'evil.example']\n")
+    narrow = spec(resources, await resources.with_available_tools(profile(root)), "web")
+    assert narrow.broker is not None
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        nursery.start_soon(narrow.broker, ours, lambda: 1)
+        worker = Worker(theirs)
+        assert "Allowed: hexdocs.pm." in (await worker.refused("github.com")).message
+        assert await worker.kind("evil.example") == "domain_not_allowed"
 
 
 async def test_workers_are_limited_together_where_that_can_be_had(
