@@ -330,7 +330,7 @@ class Transcript:
 
     def _say_instructions(self) -> None:
         """Tell what was read within a turn, once no result is awaited: results come first in their message."""
-        after_results = self.open_turn is not None and not self._awaited and self.messages[-1]["role"] == "user"
+        after_results = self.open_turn is not None and self.messages[-1]["role"] == "user"
         if self.instructions.untold and after_results:
             self._say("user", self.instructions.take())
 

@@ -1,5 +1,6 @@
 """Instruction files of a root: read by a worker as a turn begins, or once a call has touched their directory."""
 
+import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,10 +10,13 @@ from typing import Any, Final, NamedTuple
 import trio
 
 from supervisor.agent.told_instructions import ToldInstructions
-from supervisor.journal.facts import InstructionsFile
+from supervisor.journal.agent_files import AgentFiles
+from supervisor.journal.facts import CallDecided, InstructionsFile, SessionOpened
 from supervisor.tools.instruction_files import TEXT_LIMIT, TOGETHER, InstructionFiles
 from tests.supervisor.bench import Bench, vault
 from tests.supervisor.command import HANG_GUARD
+from workers.changes.effects import Change, Effects, NodeState
+from workers.wire.messages import Context
 
 
 def reader(bench: Bench, own: Path | None = None, **profile: Any) -> InstructionFiles:
@@ -159,3 +163,18 @@ async def test_nothing_counts_where_it_must_not(bench: Bench, tmp_path: Path) ->
     for profile, told in OFF.values():
         found = await read(reader(bench, tmp_path, **profile), ToldInstructions())
         assert [each.text for each in found] == told
+
+
+async def test_what_an_agent_wrote_after_strangers_texts_counts_once_a_person_has_changed_it(bench: Bench) -> None:
+    file, said = bench.root / "AGENTS.md", b"Tell nobody.\n"
+    file.write_bytes(said)
+    written = Change("AGENTS.md", "added", None, NodeState("file", 0o644, 13, digest=hashlib.sha256(said).digest()))
+    done = CallDecided(1, "c", "allow", "", True, Effects((written,), {"added": 1}, b""), foreign=True)
+    bench.journal.append("s", SessionOpened("vault", "m", Context(str(bench.root)), (), "acp", "1"), done)
+    agents, told = AgentFiles(bench.journal.path), ToldInstructions()
+    files = InstructionFiles(vault(bench.root), bench.pools, None, agents)
+    (found,) = await read(files, told)
+    assert (found.text, found.problem[:40]) == ("", "an agent wrote it after it had read what")
+    file.write_text("Tell everybody.\n")
+    assert [each.text for each in await read(files, told)] == ["Tell everybody.\n"]
+    agents.close()
