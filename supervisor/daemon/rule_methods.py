@@ -68,7 +68,7 @@ async def rule_lines(context: MethodContext, session: OpenSession, revoke: str, 
             held = "counts no longer, for it was made by an older version, or for another directory with this path"
         lines.append(f"{number}. {each.id}, {held}: {sentence(each.rule)}")
     for number, offer in enumerate(offers, 1):
-        lines.append(f"offered, `/rules keep {number}`: {sentence(offer.rule)}")
+        lines.append(f"offered, `/rules keep {number}`: {sentence(offer.rule)}, as {offer.told}")
     return [*lines, *(f"shipped: {sentence(rule)}" for rule in SHIPPED)]
 
 
@@ -79,9 +79,8 @@ def _offers(session: OpenSession, made: Sequence[StoredRule]) -> list[StatedRule
     files = session.session.conversation.transcript.instructions.files
     stated = stated_rules({path: file.text for path, file in files.items()})
     mark = session.session.pools.root.mark
-    known = {each.rule for each in made if each.identity == mark and not each.outdated}
-    named = (each._replace(rule=msgspec.structs.replace(each.rule, reason=each.told)) for each in stated)
-    return [each for each in named if each.rule not in known]
+    known = {msgspec.structs.replace(each.rule, reason="") for each in made if each.identity == mark}
+    return [each for each in stated if each.rule not in known]
 
 
 def _kept(session: OpenSession, store: RuleStore | None, offers: Sequence[StatedRule], keep: str, by: str) -> Rule:
@@ -91,6 +90,7 @@ def _kept(session: OpenSession, store: RuleStore | None, offers: Sequence[Stated
         raise ConfigError(f"No rule {keep[:20]!r} is offered here. /rules lists those that are.")
     if store is None or not root.found_by_name:
         raise ConfigError("No rule can be kept here: the root's name leads to another directory by now.")
-    rule, profile = offers[int(keep) - 1].rule, session.profile
+    offer, profile = offers[int(keep) - 1], session.profile
+    rule = msgspec.structs.replace(offer.rule, reason=offer.told)
     add = partial(store.add, rule, session=session.id, call="", by=by)
     return add(profile=profile.name, root=profile.root, identity=root.mark).rule

@@ -73,7 +73,7 @@ class StatedRule(NamedTuple):
     @property
     def told(self) -> str:
         """Where it stands, and how, in a few words."""
-        return one_line(f"{self.path} says: {self.line}", _LINE)
+        return one_line(f"{self.path} says: {_MARKS.sub('', self.line, count=1).rstrip('.! ')}", _LINE)
 
 
 def stated_rules(texts: Mapping[str, str]) -> list[StatedRule]:

@@ -28,9 +28,9 @@ def test_a_rule_that_is_kept_holds_and_can_be_revoked(daemon: DaemonProcess, cli
     assert status["instructions"] == [f"AGENTS.md, {len(SAID)} bytes, sha256 {sha256(SAID.encode()).hexdigest()[:12]}"]
     (read,) = daemon.facts_of(session, InstructionsRead)
     assert read.files[0].text == SAID
-    offered = "offered, `/rules keep 1`: no program may add or change migrations/, or delete migrations/: "
+    offered = "offered, `/rules keep 1`: no program may add or change migrations/, or delete migrations/, as "
     (line,) = [line for line in rules(client, session) if line.startswith("offered")]
-    assert line == f"{offered}AGENTS.md says: - Never change `migrations/`."
+    assert line == f"{offered}AGENTS.md says: Never change `migrations/`"
     client.prompt(session, "write")
     refused = client.refused(extensions.RULES_METHOD, {"sessionId": session, "keep": "2"})
     assert refused["message"] == "No rule '2' is offered here. /rules lists those that are."
@@ -39,7 +39,7 @@ def test_a_rule_that_is_kept_holds_and_can_be_revoked(daemon: DaemonProcess, cli
     client.prompt(session, "write again")
     assert not (root / "migrations/1.sql").exists()
     (kept,) = [line for line in rules(client, session) if "AGENTS.md says" in line]
-    assert kept.startswith("1. ")
+    assert ", for this profile and root: no program may add or change migrations/" in kept
     rules(client, session, revoke="1")
     client.prompt(session, "write once more")
     assert (root / "migrations/1.sql").exists()

@@ -219,7 +219,7 @@ def test_rules_are_shown_and_revoked_as_it_was_typed(run: Run, daemon: FakeDaemo
         daemon.answer(asked, extensions.RulesResult(session_id=SESSION, lines=("one \x1b[2J", "two")))
     done = console.result(HANG_GUARD)
     assert done.out == "one \\x1b[2J\ntwo\n" * 2
-    assert done.err.count("/rules takes nothing, or revoke and the number of a rule.") == 2
+    assert done.err.count("/rules takes nothing, or revoke or keep, and a number.") == 2
 
 
 @pytest.mark.parametrize("options", [[], ["--session", SESSION]], ids=["a new turn", "one that was under way"])
