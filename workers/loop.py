@@ -23,6 +23,9 @@ _PIECE = 2**17
 _MESSAGE_LIMIT = 2**16
 """Characters of an error's message: a tool that quotes its input cannot flood the model."""
 
+_SAID = 2**18
+"""Characters of a result that is told together with the effects."""
+
 _PARTS = (messages.Original, messages.Piece)
 """What comes before a `Kept`."""
 _ANSWERS = (ToolError, RehearsalRefused, MemoryError)
@@ -200,7 +203,7 @@ def _propose(pipe: Pipe, call: messages.Call, proposal: Proposal) -> None:
     """
     proposal.number = call.id
     try:
-        pipe.send(messages.Proposed(call.id, proposal.effects))
+        pipe.send(messages.Proposed(call.id, proposal.effects, _said(call, proposal)))
         message = pipe.receive()
         sent: set[bool] = set()
         while isinstance(message, messages.Keep) and message.id == call.id and message.caches not in sent:
@@ -211,6 +214,7 @@ def _propose(pipe: Pipe, call: messages.Call, proposal: Proposal) -> None:
             return
         if not isinstance(message, messages.Decide) or message.id != call.id or (pipe.plan and message.commit):
             raise frames.FrameError(f"{type(message).__name__} while a call was to be decided")
+        answer: messages.Up
         try:
             answer = _done(call, proposal.commit() if message.commit else proposal.discarded())
         except _ANSWERS as error:
@@ -249,7 +253,7 @@ def _send(pipe: Pipe, call: messages.Call, answer: messages.Up | Proposal) -> No
         pipe.send(messages.Failed(call.id, "too_large", message))
 
 
-def _done(call: messages.Call, result: Result) -> messages.Up:
+def _done(call: messages.Call, result: Result) -> messages.Done:
     if isinstance(result, str):
         return messages.Done(call.id, result)
     given, data = result if isinstance(result, ContentResult) else (result, b"")
@@ -257,6 +261,12 @@ def _done(call: messages.Call, result: Result) -> messages.Up:
     if isinstance(value, str):
         return messages.Done(call.id, value, "text", note, lacked, data)
     return messages.Done(call.id, msgspec.json.encode(value).decode(), "json", note, lacked, data)
+
+
+def _said(call: messages.Call, proposal: Proposal) -> messages.Done | None:
+    """Return how a call will be answered whose changes are made; None where that leaves them too little room."""
+    answer = _done(call, proposal.expected())
+    return answer if len(answer.content) + len(answer.note) <= _SAID else None
 
 
 def _declined(call: messages.Call, error: Exception) -> messages.Up:

@@ -114,6 +114,10 @@ class Proposal:
         """
         raise NotImplementedError
 
+    def expected(self) -> Result:
+        """Return the call's result if a commit has nothing to remark: for the case that its end is not seen."""
+        raise NotImplementedError
+
     def discarded(self) -> Result:
         """Return what the rehearsal has shown, where none of its changes are made."""
         return ""

@@ -29,6 +29,7 @@ from supervisor.agent.input_bound import MeasuredInput, measured_by
 from supervisor.agent.loop_counter import LoopCounter
 from supervisor.agent.meanwhile import Meanwhile
 from supervisor.agent.models.model import NO_ANSWER, Block, Message, ToolUse
+from supervisor.agent.open_calls import OpenCalls
 from supervisor.agent.receipts.receipt_fold import ReceiptFold
 from supervisor.agent.spending import Spending
 from supervisor.agent.told_instructions import ToldInstructions, touched_by
@@ -58,7 +59,7 @@ from supervisor.journal.facts import (
 from supervisor.journal.kept_content import KeptContent
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.outcome_bounds import size_of
-from supervisor.tools.outcomes import abandoned, allowed, availability_notice, is_final, not_started
+from supervisor.tools.outcomes import abandoned, availability_notice, not_started
 from supervisor.tools.run_notice import will_run
 from workers.wire.messages import ErrorKind
 
@@ -101,10 +102,8 @@ class Transcript:
         """Why the open turn goes no further; None where it does."""
         self.detour, self.loops, self.spending, self.receipts = Detour(), LoopCounter(), Spending(), ReceiptFold()
         self.measured: MeasuredInput | None = None  # what the next request begins with, as its server has counted it
-        self.started: dict[str, CallStarted] = {}
-        """Calls of the open turn by id, until they have ended."""
-        self.decided: dict[str, CallDecided] = {}
-        """What was decided last about the effects of those."""
+        self.open_calls = OpenCalls()
+        self.started, self.decided = self.open_calls.started, self.open_calls.decided
         self.wanted: dict[str, str] = {}
         """The tools that the last reply called, by the call's id."""
         self.instructions = ToldInstructions()
@@ -212,19 +211,15 @@ class Transcript:
         self._append_results()
 
     def _call(self, fact: CallStarted | CallDecided | CallEnded) -> None:
+        started, decided = self.open_calls.apply(fact)
         match fact:
             case CallStarted():
                 self.ids.add(fact.call)
                 self.rejected += fact.approved is False and bool(fact.decided_by)
-                self.started[fact.call] = fact
-                self.decided.pop(fact.call, None)
             case CallDecided():
-                self.decided[fact.call] = fact
                 self.rejected += fact.approved is False
             case CallEnded():
                 self.ids.add(fact.call)
-                started = self.started.pop(fact.call, None)
-                decided = self.decided.pop(fact.call, None)
                 if started is not None and started.typed_by:
                     self._meanwhile.typed(started, fact)
                     return
@@ -246,6 +241,10 @@ class Transcript:
         """Ids of the tool calls of the last reply that have no outcome yet, in order."""
         return [call for call in self._awaited if call not in self._results]
 
+    def awaits(self, call: str) -> bool:
+        """Say whether the open turn awaits a call whose commit did not take place, for the first time."""
+        return self.open_turn is not None and call in self.unanswered and call not in self.open_calls.unmade
+
     def unfinished(self, why: str, otherwise: ErrorKind) -> list[CallEnded]:
         """Return an end for every call of the last reply that has none, in order.
 
@@ -265,17 +264,8 @@ class Transcript:
         return [
             ToolUse(call, self.wanted[call], msgspec.json.encode(self._inputs[call]).decode())
             for call in self.unanswered
-            if self._is_open(call)
+            if self.open_calls.is_undecided(call)
         ]
-
-    def _is_open(self, call: str) -> bool:
-        """Say whether a call was not started, or only rehearsed without an answer to what it would change."""
-        started, decided = self.started.get(call), self.decided.get(call)
-        if started is None:
-            return True
-        if not (started.rehearsed and allowed(started)):
-            return False
-        return decided is None or not (decided.committed or is_final(decided))
 
     def closing_facts(self) -> list[Fact]:
         """Return the facts that end an open turn that nobody resumes; none when no turn is open."""
@@ -338,8 +328,7 @@ class Transcript:
         asked = self.open_turn is None or not self.open_turn.refused
         self.open_turn = self.suspended = None
         self.resumed = 0
-        self.started.clear()
-        self.decided.clear()
+        self.open_calls.clear()
         if fact.status == "error" and fact.kind not in AFTER_A_REPLY and asked:
             self.step += 1
         if self._cut or (self.messages and self.messages[-1]["role"] == "user"):

@@ -25,7 +25,7 @@ from supervisor.journal.facts import CallEnded, CallStarted, Fact, Replied, Turn
 from supervisor.system.off_loop import off_loop
 from supervisor.tools.exfiltration.flow_ledger import ADDRESSES
 from supervisor.tools.outcome_bounds import CALLS_AT_MOST, beyond_a_reply
-from supervisor.tools.outcomes import allowed, not_started
+from supervisor.tools.outcomes import allowed, awaits_answer, not_started
 from supervisor.tools.partial_output import PartialOutput
 from supervisor.tools.router import Router
 
@@ -152,9 +152,9 @@ class TurnSteps:
         judged: list[CallStarted] = []
         beyond = [beyond_a_reply(turn_number, call.id, call.name) for call in calls[CALLS_AT_MOST:]]
         for each in calls[:CALLS_AT_MOST]:  # they may run at once: each is judged as one that comes after those before
-            judged.append(router.judge(turn_number, each.id, each.name, each.arguments, seen, judged))
+            judged.append(self._judged(router, each, judged))
         started = [msgspec.structs.replace(call, again=call.call in before) for call in judged]
-        await self.record(*with_them, *[call for call in started if call.decision != "ask"], *beyond)
+        await self.record(*with_them, *[call for call in started if not awaits_answer(call)], *beyond)
         if calls and turn.state is not State.REVIEW_ACTION:
             self.show(turn.enter(State.REVIEW_ACTION))
         reviewed = [await self._reviewed_call(router, call) for call in started]
@@ -177,8 +177,15 @@ class TurnSteps:
                 raise
             raise failures.exceptions[0] from group  # out of the nursery; they all fail of one cause
 
+    def _judged(self, router: Router, call: ToolUse, before: Sequence[CallStarted]) -> CallStarted:
+        known, seen = self.transcript, self.transcript.exposure
+        unmade = known.open_calls.unmade.get(call.id)
+        if unmade is not None:
+            return router.judge_again(known.started[call.id], unmade, seen)
+        return router.judge(known.turn, call.id, call.name, call.arguments, seen, before)
+
     async def _reviewed_call(self, router: Router, call: CallStarted) -> CallStarted:
-        if call.decision == "ask":
+        if awaits_answer(call):
             call = await router.request_approval(call)
             await self.record(call)
         return call

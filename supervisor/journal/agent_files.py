@@ -14,8 +14,9 @@ import hashlib
 import posixpath
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -23,6 +24,7 @@ from typing import Final
 import msgspec
 import trio
 
+from supervisor.errors import JournalError
 from supervisor.journal import saved_fold
 from supervisor.journal.facts import Author, CallDecided, SessionChanged, SessionOpened
 from supervisor.journal.journal import Journal, Position, open_journal
@@ -87,6 +89,18 @@ class AgentFiles:
             begins_large = self._journal is None and self._file.exists() and self._file.stat().st_size > _LARGE
             if begins_large or not self.refresh(_AT_ONCE):
                 await trio.to_thread.run_sync(self.refresh)
+
+    async def author_in(self, root: str) -> Callable[[str, bytes, str], Author]:
+        """Return who says which files of a root agents wrote, as of now, also to a turn that is cancelled.
+
+        Where that cannot be looked up, all of them are.
+        """
+        try:
+            with trio.CancelScope(shield=True):
+                await self.keep_up()
+        except (JournalError, OSError):
+            return lambda *_file: "agent"
+        return partial(self.author, root)
 
     def refresh(self, most: int = sys.maxsize) -> bool:
         """Take into account what was recorded since the last time, whoever did; not where that is more than so much.

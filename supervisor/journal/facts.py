@@ -365,7 +365,8 @@ class CallDecided(_CallFact, frozen=True):
     """It was decided whether a call changes what its rehearsal, or its text, says.
 
     With `committed` it changed the root from here on, unless the call is begun anew afterwards: then its worker had
-    ended before it learned of this. A call with an effect that has none of these has changed nothing.
+    ended before it learned of this, or what it had done was taken back. A call with an effect that has none of these
+    has changed nothing.
     """
 
     decision: Literal["allow", "ask", "deny"]
@@ -411,6 +412,8 @@ class CallDecided(_CallFact, frozen=True):
     """Of what it printed, models are shown the own words of package managers alone."""
     number: int = 0
     """By which its worker's commit is known, if that is killed; 0 where there was none."""
+    end: "CallEnded | None" = None
+    """How the call ends if all of it is made and nobody sees that; None where it is not known before."""
 
 
 class RuleRevoked(_Fact, frozen=True):

@@ -128,7 +128,7 @@ class CallAttempt(msgspec.Struct, eq=False):
         self.times.note(self.began)
         if isinstance(answer, messages.Proposed):
             checkout.hold(slot, answer.effects.size)
-            self.proposal = PendingProposal(checkout, slot, self.call.id, answer.effects)
+            self.proposal = PendingProposal(checkout, slot, self.call.id, answer.effects, answer.said)
         else:
             assert not isinstance(answer, Exception)
             checkout.release(slot, answer)

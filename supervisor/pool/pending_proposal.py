@@ -4,12 +4,13 @@ Rule: nothing has changed before `decide(commit=True)`. The worker serves nobody
 in its place. A proposal that is not decided is abandoned by ending the worker.
 """
 
+from contextlib import suppress
 from typing import Final
 
 import outcome
 import trio
 
-from supervisor.errors import WorkerDied, WorkerUnavailable
+from supervisor.errors import WorkerDied, WorkerError, WorkerUnavailable
 from supervisor.pool.checkout import Checkout
 from supervisor.pool.pending_answer import Originals
 from supervisor.pool.worker_slot import WorkerSlot
@@ -28,9 +29,13 @@ _GONE_S: Final = 10.0
 class PendingProposal:
     """The answer of `Pool.propose` where a call would change something."""
 
-    def __init__(self, checkout: Checkout, slot: WorkerSlot, number: int, effects: Effects) -> None:
+    def __init__(
+        self, checkout: Checkout, slot: WorkerSlot, number: int, effects: Effects, said: messages.Done | None
+    ) -> None:
         assert slot.process is not None, "it has just answered"
         self.effects = effects
+        self.said: Final = said
+        """How its commit will be answered, but for what that remarks; None where its worker does not say."""
         self._checkout = checkout
         self._slot = slot
         self._process = slot.process
@@ -92,6 +97,13 @@ class PendingProposal:
         assert isinstance(answer, messages.Done | messages.Failed)
         self._checkout.release(self._slot, answer, occupied=commit and len(self.effects.changes) > _FREED_AT_ONCE)
         return answer
+
+    async def discard(self) -> str:
+        """Let the worker forget what it rehearsed; return what that printed, JSON, "" where nothing is known of it."""
+        with suppress(WorkerError):
+            answer = await self.decide(commit=False)
+            return answer.content if isinstance(answer, messages.Done) and answer.form == "json" else ""
+        return ""
 
     async def _commit(self) -> messages.Answer:
         found: outcome.Outcome[messages.Answer] | None = None

@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from supervisor.agent.models.model import Model
 from supervisor.agent.shown_reply import file_of, left_behind, remove
 from supervisor.agent.story_transcript import transcript_of
@@ -20,14 +22,15 @@ from supervisor.journal.facts import (
     Rewound,
     SessionChanged,
     SessionOpened,
+    effective,
 )
 from supervisor.journal.journal import Journal, JournalEntry
-from supervisor.journal.journal_writer import JournalWriter
 from supervisor.journal.lineage import inherited
-from supervisor.pool.pools import Pools
 from supervisor.rules.rule import Mode
+from supervisor.session.resources import SessionResources
 from supervisor.tools.commit_fate import settle, settled
-from supervisor.tools.outcomes import abandoned
+from supervisor.tools.exfiltration.sources import no_author, sources_of
+from supervisor.tools.outcomes import abandoned, is_repeatable, with_persons_part
 from supervisor.version import VERSION
 
 
@@ -131,14 +134,17 @@ def new_session(
 
 
 async def settle_earlier(
-    earlier: EarlierSession, writer: JournalWriter, pools: Pools, show: Callable[[Event], None]
+    earlier: EarlierSession, resources: SessionResources, profile: Profile, show: Callable[[Event], None]
 ) -> None:
     """Settle what an earlier process did not see end, commits and a reply, and record what became of them.
 
+    A call of which nothing was made is begun anew by its turn, if that goes on; here it is recorded that it is.
+
     Raises:
         JournalError: it cannot be recorded.
+        WorkerUnavailable: the root was deleted, or the daemon ends.
     """
-    transcript = earlier.transcript
+    transcript, writer, pools = earlier.transcript, resources.writer, resources.pools(profile)
     shown = file_of(writer.journal.path, earlier.id)
     for cut in left_behind(shown, transcript):
         await writer.append(earlier.id, cut)
@@ -150,8 +156,17 @@ async def settle_earlier(
         if started is None or not decided.committed or decided.effects is None:
             continue
         found = await settle(pools, decided.number, decided.effects, decided.kept)
-        if found is not None:
-            ended = settled(started, STOPPED, abandoned(started, STOPPED, "cancelled", decided), found)
-            await writer.append(earlier.id, ended)
-            transcript.apply(ended)
-            show(ended)
+        if found is None:
+            continue
+        what: CallStarted | CallEnded = msgspec.structs.replace(started, again=True)
+        if not (found.is_undone and transcript.awaits(call) and is_repeatable(started, decided)):
+            unknown = abandoned(started, STOPPED, "cancelled", decided)
+            ended = with_persons_part(started, settled(started, STOPPED, unknown, found, decided.end))
+            files = resources.services.agent_files
+            author = no_author if files is None else await files.author_in(profile.root)
+            strange = pools.root.is_foreign or not profile.trusted
+            sources = sources_of(effective(started), ended, author, foreign_root=strange)
+            what = msgspec.structs.replace(ended, sources=sources)
+        await writer.append(earlier.id, what)
+        transcript.apply(what)
+        show(what)

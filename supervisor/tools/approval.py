@@ -8,6 +8,7 @@ and `execution`.
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from itertools import islice
 from typing import Final, Literal
 
@@ -43,6 +44,16 @@ class ApprovalQuestion:
     """Whether the person may let this one command run unconfined."""
     cannot_undo: str = ""
     """Why a commit of the effects could not be undone, or not all of it: a clause; the reason says it, too."""
+
+
+class Next(Enum):
+    """The state that a change goes to once it is decided about."""
+
+    COMMIT = auto()
+    DENY = auto()
+    EDITED = auto()
+    WITH_NETWORK = auto()
+    UNCONFINED = auto()
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ that before the worker is told.
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from enum import Enum, auto
 from typing import Any, Final
 
 import msgspec
@@ -44,16 +43,6 @@ _SYNCED_AT_ONCE: Final = 2**20
 _UNDECIDED: Final = Verdict("ask", "")
 
 
-class Next(Enum):
-    """The state that a change goes to once it is decided about."""
-
-    COMMIT = auto()
-    DENY = auto()
-    EDITED = auto()
-    WITH_NETWORK = auto()
-    UNCONFINED = auto()
-
-
 @dataclass
 class ChangeAttempt:
     """A call as it is run now. It is tried again with other arguments, with a network, or as it was."""
@@ -69,6 +58,8 @@ class ChangeAttempt:
     """A person lets it use the profile's network."""
     upload: int = UPLOAD
     """Bytes that it may send there."""
+    before: CallDecided | None = None
+    """What was decided of a commit that did not take place: it holds where the effects are the same."""
     written_by_person: bool = False
     """A person has written exactly these arguments, and what they come to says no more."""
     lost: int = 0
@@ -121,14 +112,33 @@ class ChangeAttempt:
         """Show what the tool prints."""
         self.context.output(self.call.call, text)
 
-    def again(self, *, lost: bool = False, network: bool = False, upload: int = 0) -> "ChangeAttempt":
-        """Return the next attempt: after a lost rehearsal, or with the network."""
+    def decide_as_before(self, cannot_undo: str) -> bool:
+        """Let what was decided of a commit that did not take place count, if that was of the same effects; say so.
+
+        Where it was not, the next thing is to ask; `cannot_undo` is why these could not be undone.
+        """
+        before, effects, self.cannot_undo = self.before, self.effects, cannot_undo
+        assert before is not None
+        assert effects is not None
+        if not outcomes.has_effects(before, effects) or before.cannot_undo != cannot_undo:
+            self.before, self.verdict = None, outcomes.ANOTHER
+            return False
+        self.verdict = Verdict(before.decision, before.reason)
+        if before.approved is not None:
+            self.approval = ApprovalDecision(before.approved, remark=before.remark, by=before.decided_by)
+        return True
+
+    def again(
+        self, *, lost: bool = False, network: bool = False, upload: int = 0, before: CallDecided | None = None
+    ) -> "ChangeAttempt":
+        """Return the next attempt: after a lost rehearsal, or a commit that did not take place, or with the network."""
         return replace(
             self,
             call=msgspec.structs.replace(self.call, again=True),
             network=self.network or network,
             upload=upload or self.upload,
             lost=self.lost + lost,
+            before=before,
             effects=None,
             cannot_undo="",
             verdict=_UNDECIDED,
@@ -136,8 +146,8 @@ class ChangeAttempt:
             rule=None,
         )
 
-    async def record(self, *, committed: bool, **more: Any) -> None:
-        """Make durable what was decided; `more` are other fields of `CallDecided`.
+    async def record(self, *, committed: bool, **more: Any) -> CallDecided:
+        """Make durable what was decided, and return it; `more` are other fields of `CallDecided`.
 
         Raises:
             JournalError: it cannot be, and so must not be done.
@@ -155,7 +165,7 @@ class ChangeAttempt:
             approval.approved if approval is not None else None,
             approval.remark if approval is not None else "",
             approval.by if approval is not None else "",
-            covered_by=sentence(rule) if rule is not None else "",
+            covered_by=sentence(rule) if rule is not None else self.before.covered_by if self.before else "",
             network=self.network,
             undoes=next(iter(self.undoes), ""),
             undoes_also=self.undoes[1:],
@@ -165,7 +175,9 @@ class ChangeAttempt:
             foreign=bool(self.seen.foreign),
             own_words=committed and self.own_words,
         )
-        await self.context.record(msgspec.structs.replace(decided, **more))
+        decided = msgspec.structs.replace(decided, **more)
+        await self.context.record(decided)
+        return decided
 
     def network_notes(self) -> list[str]:
         """Return what is said of its connections."""
@@ -185,10 +197,10 @@ class ChangeAttempt:
         except WorkerError:
             return self.again(lost=True)
         except KeptError as error:
-            await discard(proposal)
+            await proposal.discard()
             return outcomes.failed(call, error.kind, f"{error} Nothing was changed.")
         if isinstance(kept, messages.Failed):
-            await discard(proposal)
+            await proposal.discard()
             return outcomes.worker_answered(call, kept)
         pack, left_out = kept
         notes = [self.undo_note] if self.cannot_undo else []
@@ -196,16 +208,24 @@ class ChangeAttempt:
         if self.approval is not None and self.approval.remark:
             notes.append(outcomes.remark_sentence(self.approval.remark))
         more, problems = rules.make(call, self.approval, self.rule)
-        await self.record(
-            committed=True, number=proposal.number, kept=pack, not_kept=left_out if self.cannot_undo else 0, **more
+        said = None if proposal.said is None or self.own_words else outcomes.worker_answered(call, proposal.said)
+        end = outcomes.with_notes(said, *notes, *problems) if said is not None and said.ok else None
+        decided = await self.record(
+            committed=True,
+            number=proposal.number,
+            kept=pack,
+            not_kept=left_out if self.cannot_undo else 0,
+            end=end,
+            **more,
         )
         if packs is not None and pack:
             packs.decided(pack)
-        ended = await _commit(call, proposal, pools, pack)
+        again = self.before is None and outcomes.is_repeatable(call, decided)
+        ended = await _commit(call, proposal, pools, pack, said, again=again)
         if packs is not None and pack and (ended is None or ended.kind in ("conflict", "worker_crashed")):
             packs.drop(pack)
         if ended is None:
-            return self.again(lost=True)
+            return self.again(lost=True, before=decided if outcomes.is_repeatable(call, decided) else None)
         if self.own_words:  # a name that a script has tried may be a sentence
             ended = msgspec.structs.replace(ended, note="")
         return outcomes.with_notes(ended, *notes, *problems) if ended.ok else ended
@@ -214,14 +234,6 @@ class ChangeAttempt:
 def raw_arguments(call: CallStarted) -> bytes:
     """Return a call's arguments as a worker is sent them."""
     return (effective(call) or "{}").encode("utf-8", "surrogatepass")
-
-
-async def discard(proposal: PendingProposal) -> str:
-    """Let the worker forget what it rehearsed; return what that printed, JSON, "" where nothing is known of it."""
-    with suppress(WorkerError):
-        answer = await proposal.decide(commit=False)
-        return answer.content if isinstance(answer, messages.Done) and answer.form == "json" else ""
-    return ""
 
 
 async def _keep(
@@ -255,8 +267,19 @@ def _lost(effects: Effects, budget: PackBudget) -> set[str]:
     return {loss.path for loss in losses(effects, budget)}
 
 
-async def _commit(call: CallStarted, proposal: PendingProposal, pools: Pools, pack: str) -> CallEnded | None:
-    """Return how a commit ended; None where its worker has seen nothing of the decision."""
+async def _commit(
+    call: CallStarted, proposal: PendingProposal, pools: Pools, pack: str, said: CallEnded | None, *, again: bool
+) -> CallEnded | None:
+    """Commit, and return how the call ended; None where nothing of it was made, and it is to be rehearsed again.
+
+    Args:
+        call: whose commit it is.
+        proposal: that is committed.
+        pools: the workers on its root.
+        pack: what was kept of it; empty if nothing was.
+        said: the call's end if all of it is made; None where that is not known.
+        again: whether it is where its worker died. One that has seen nothing of the decision is lost in any case.
+    """
     try:
         return outcomes.worker_answered(call, await proposal.decide(commit=True))
     except WorkerUnavailable:
@@ -264,8 +287,11 @@ async def _commit(call: CallStarted, proposal: PendingProposal, pools: Pools, pa
     except WorkerDied as death:
         ended = outcomes.worker_died(call, death, proposal.decide_timeout, committing=True)
         found = await settle(pools, proposal.number, proposal.effects, pack) if await proposal.is_gone() else None
+        if again and found is not None and found.is_undone and not death.ordered:
+            return None
         left: list[str] = []
         with suppress(OSError):
             left = drafts_in(pools.root.place)
         unknown = outcomes.with_notes(ended, *outcomes.interrupted_commit(left, pack))
-        return settled(call, f"The worker that ran {call.tool} {death.reason} while it committed.", unknown, found)
+        why = f"The worker that ran {call.tool} {death.reason} while it committed."
+        return settled(call, why, unknown, found, said)

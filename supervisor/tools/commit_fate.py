@@ -1,9 +1,11 @@
 """The fate of a commit whose end nobody saw: a worker that restores takes it back, or finds it complete.
 
 Rule: the worker compares the root with what was to be changed, which the journal and the pack say, and so what is said
-here is what is there. Where none can compare it, or somebody else has changed it since, the outcome is unknown.
+here is what is there. Where none can compare it the outcome is unknown; where somebody else has changed so much of it
+since that neither is so, each name is told.
 """
 
+from collections.abc import Iterable
 from typing import Final, Literal
 
 import msgspec
@@ -14,7 +16,7 @@ from supervisor.errors import WorkerDied, WorkerError
 from supervisor.journal.facts import CallEnded, CallStarted
 from supervisor.pool.pools import Pools
 from supervisor.tools.catalog import unoffered
-from supervisor.tools.outcomes import failed
+from supervisor.tools.outcomes import failed, with_notes
 from workers.changes.effects import Effects
 from workers.wire import frames, messages
 
@@ -32,6 +34,13 @@ class CommitFate(msgspec.Struct, frozen=True):
 
     fate: Literal["before", "after", "mixed"]
     others: tuple[str, ...] = ()
+    made: tuple[str, ...] = ()
+    undone: tuple[str, ...] = ()
+
+    @property
+    def is_undone(self) -> bool:
+        """Whether everything is as if it had never begun."""
+        return self.fate == "before" and not self.others
 
 
 async def settle(pools: Pools, number: int, effects: Effects, pack: str) -> CommitFate | None:
@@ -77,7 +86,9 @@ async def _answer(pools: Pools, arguments: bytes) -> messages.Answer:
                 raise
 
 
-def settled(call: CallStarted, why: str, unknown: CallEnded, found: CommitFate | None) -> CallEnded:
+def settled(
+    call: CallStarted, why: str, unknown: CallEnded, found: CommitFate | None, said: CallEnded | None = None
+) -> CallEnded:
     """Return the end of a call whose commit was settled.
 
     Args:
@@ -85,19 +96,30 @@ def settled(call: CallStarted, why: str, unknown: CallEnded, found: CommitFate |
         why: what cut it off, a sentence.
         unknown: its end, if that stays unknown.
         found: what became of it; None where nobody can say.
+        said: its end if all of it is made; None where that is not known.
     """
     if found is None:
         return unknown
-    if found.others or found.fate == "mixed":
-        others = "; ".join(map(name, found.others))
-        message = f"{unknown.content} What was done of it was taken back, but for what somebody else changed: {others}."
-        return failed(call, "outcome_unknown", message)
-    if found.fate == "before":
-        return failed(
-            call, "worker_crashed", f"{why} Nothing was changed: what it was to change is as before. Do it again."
+    since = f" Somebody else has changed since: {_names(found.others)}." if found.others else ""
+    if found.fate == "mixed":
+        told = (
+            (found.made, "as it was to be"),
+            (found.undone, "as before"),
+            (found.others, "neither, for somebody else changed it"),
         )
-    said = f"{why} All its changes were made. What else it had to say is lost."
-    return CallEnded(call.turn, call.call, call.tool, True, said)
+        words = "; ".join(f"{_names(names)}: {what}" for names, what in told if names)
+        return failed(call, "outcome_unknown", f"{why} What could be taken back was. Now is {words}.")
+    if found.fate == "before":
+        undone = "Nothing was changed: what it was to change is as before."
+        return failed(call, "worker_crashed", f"{why} {undone}{since} Do it again.")
+    made = f"{why} All its changes were made.{since}"
+    if said is None:
+        return CallEnded(call.turn, call.call, call.tool, True, f"{made} What else it had to say is lost.")
+    return with_notes(said, made)
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(map(name, names))
 
 
 _decoder: Final = msgspec.json.Decoder(CommitFate)

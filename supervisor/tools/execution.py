@@ -18,22 +18,25 @@ import msgspec
 
 from supervisor.display.proposed_effects import size
 from supervisor.errors import WorkerError
-from supervisor.journal.facts import CallEnded, CallStarted, effective
+from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
 from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pools import PLAN, Pools
 from supervisor.rules.judge_effects import Verdict
 from supervisor.rules.modes import PLANNED
 from supervisor.tools import call_policy, install_commit
-from supervisor.tools.approval import ApprovalDecision, Approvals
+from supervisor.tools.approval import ApprovalDecision, Approvals, Next
 from supervisor.tools.availability import no_answer
 from supervisor.tools.call_context import CallContext
 from supervisor.tools.catalog import Offer
-from supervisor.tools.change_attempt import ChangeAttempt, Next, discard, raw_arguments
+from supervisor.tools.change_attempt import ChangeAttempt, raw_arguments
+from supervisor.tools.direct_run import run_on_root
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.exfiltration.origins import explained, obeyed, words_of
 from supervisor.tools.installs import FAILED, INSTALLED, settles, strange_places
 from supervisor.tools.outcomes import (
+    ANOTHER,
     COULD,
+    UNMADE,
     denied,
     failed,
     planned,
@@ -83,6 +86,7 @@ class Execution:
         undoes: tuple[str, ...] = (),
         unconfined: ApprovalDecision | None = None,
         seen: SeenText = _UNSEEN,
+        before: CallDecided | None = None,
     ) -> CallEnded:
         """Run one call that has been started; its end says how long it took without the time that people took.
 
@@ -95,6 +99,7 @@ class Execution:
             undoes: the calls that this one takes back.
             unconfined: the answer of a person who lets it run unconfined, if one does.
             seen: what the model has been shown.
+            before: what was decided of a commit that did not take place; then this rehearses it again.
 
         Raises:
             JournalError: what was to happen could not be recorded, and did not happen.
@@ -102,7 +107,7 @@ class Execution:
         began = time.monotonic()
         if call.again and self._services.packs is not None:
             self._services.packs.forget(self._rules.session, call.call)
-        attempt = ChangeAttempt(call, offer, context, seen, undoes, approval=unconfined)
+        attempt = ChangeAttempt(call, offer, context, seen, undoes, before=before, approval=unconfined)
         if unconfined is not None:
             attempt.verdict = Verdict("ask", call.reason)
             ended: ChangeAttempt | CallEnded = await self._run_unconfined(attempt)
@@ -173,7 +178,7 @@ class Execution:
                     return await self._end_discarded(attempt, proposal)
                 if decided is Next.COMMIT:
                     return await install_commit.commit(attempt, proposal, self._pools, self._rules)
-            printed = await discard(proposal)
+            printed = await proposal.discard()
         finally:
             proposal.abandon()  # nothing happens where it was decided
         return await self._proceed(attempt, decided, printed=printed)
@@ -200,7 +205,7 @@ class Execution:
 
         Return the attempt that has it, or what a person wrote instead; None where it runs as it is.
         """
-        if attempt.wanted is not None or attempt.network or attempt.undoes or self._plans:
+        if attempt.wanted or attempt.network or attempt.undoes or attempt.before or self._plans:
             return None
         attempt.wanted = wanted = await self._rules.wanted_network(attempt.call)
         if wanted is None:
@@ -243,6 +248,14 @@ class Execution:
         if self._plans or attempt.planned:
             return Next.DENY
         verdict = await self._rules.judge(attempt.call, effects, network=attempt.network)
+        if attempt.before is None or verdict.decision == "deny":
+            return await self._judged(attempt, effects, verdict)
+        if attempt.decide_as_before(await self._rules.cannot_undo(effects, self._pools)):
+            return Next.COMMIT
+        return await self._request_approval(attempt, "effects")
+
+    async def _judged(self, attempt: ChangeAttempt, effects: Effects, verdict: Verdict) -> Next:
+        """Decide as the rules have judged, and the person where that needs one."""
         if verdict.decision != "deny" and await self._network_approved(attempt, effects):
             return Next.WITH_NETWORK
         installs = attempt.places and attempt.wanted and settles(verdict, attempt.wanted, effects)
@@ -357,40 +370,20 @@ class Execution:
                 return attempt.again(network=True, upload=upload)
             case Next.COMMIT:
                 await attempt.record(committed=True, unrehearsed=unrehearsed)
-                return await self._run_on_root(attempt)
+                unlisted = self._unlisted(attempt.call)
+                return await run_on_root(attempt, self._pools, self._services, unlisted=unlisted)
             case Next.DENY:
                 await attempt.record(committed=False, unrehearsed=unrehearsed)
                 verdict, approval = attempt.verdict, attempt.approval
                 if verdict.reason == PLANNED and attempt.effects is not None:
-                    return planned(attempt.call, printed, attempt.effects)
-                ended = denied(
-                    attempt.call,
-                    verdict.reason,
-                    approval.remark if approval is not None else "",
-                    final=verdict.decision == "deny",
-                    asked=approval is not None,
-                    rehearsed=not unrehearsed,
-                )
-                return with_output(ended, printed)
-
-    async def _run_on_root(self, attempt: ChangeAttempt) -> CallEnded:
-        """Run a call that cannot be rehearsed on the root itself."""
-        call, offer = attempt.call, attempt.offer
-        arguments = raw_arguments(call)
-        seconds = self._services.call_s(call.tool, arguments)
-        try:
-            answer = await self._pools.pool(offer.category).call(
-                offer.name,
-                arguments,
-                effect=True,
-                timeout=seconds,
-                output=attempt.show,
-                network=attempt.network,
-                unlisted=self._unlisted(call),
-            )
-        except (WorkerError, frames.FrameTooLarge) as error:
-            return no_answer(call, error, self._pools, offer.category, seconds=seconds, committing=True)
-        return worker_answered(call, answer)
+                    ended = planned(attempt.call, printed, attempt.effects)
+                elif verdict == ANOTHER and approval is None:
+                    ended = failed(attempt.call, "worker_crashed", UNMADE)
+                else:
+                    remark, final = approval.remark if approval is not None else "", verdict.decision == "deny"
+                    was = {"asked": approval is not None, "rehearsed": not unrehearsed}
+                    ended = with_output(denied(attempt.call, verdict.reason, remark, final=final, **was), printed)
+                return ended
 
     async def _edited(self, attempt: ChangeAttempt) -> ChangeAttempt | CallEnded:
         """Return the attempt with the arguments that a person wrote; they are judged and rehearsed like any."""

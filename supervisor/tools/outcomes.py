@@ -17,7 +17,7 @@ from supervisor.display.proposed_effects import presented
 from supervisor.errors import OUT_OF_MEMORY, WorkerDied, WorkerError
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, ToolsChanged
 from supervisor.pool.open_root import RootGone
-from supervisor.rules.judge_effects import count_changed
+from supervisor.rules.judge_effects import Verdict, count_changed
 from supervisor.rules.modes import PLANNED
 from workers.changes.effects import Effects
 from workers.wire import messages
@@ -29,6 +29,12 @@ _HIDDEN: Final = "not seen by people (tags, selectors), written out as \\U and e
 
 _PRINTED: Final = ("stdout", "stderr", "exit_code", "signal")
 COULD: Final = "What it was refused, a person could let it do: on the real system, where somebody is there to be asked."
+
+ANOTHER: Final = Verdict(
+    "ask", "its commit was cut off before anything had changed; run again, it comes to this instead"
+)
+UNMADE: Final = "Its commit was cut off, and nothing was changed. Run again, it came to something else. Do it again."
+"""What is said where that is so, and nobody is there to be asked."""
 
 _UNTOUCHED: Final = "Nothing of it was committed."
 _NOT_STARTED: Final = "The turn ended before this call was started. Nothing was done."
@@ -43,6 +49,11 @@ _EDIT_SHOWN: Final = 500
 def allowed(call: CallStarted) -> bool:
     """Say whether policy, or the person it asked, lets the call start."""
     return call.decision == "allow" or (call.decision == "ask" and call.approved is True)
+
+
+def awaits_answer(call: CallStarted) -> bool:
+    """Say whether a person is to be asked whether the call may start, and has not been yet."""
+    return call.decision == "ask" and call.approved is None
 
 
 def failed(call: CallStarted, kind: ErrorKind, message: str, **details: str | int) -> CallEnded:
@@ -131,6 +142,23 @@ def abandoned(call: CallStarted, why: str, otherwise: ErrorKind, decided: CallDe
 def is_final(decided: CallDecided) -> bool:
     """Say whether it was decided that nothing is changed; else the call continues with another attempt."""
     return not decided.committed and decided.approved is not True  # a yes that changed nothing continues: edited, ...
+
+
+def is_repeatable(call: CallStarted, decided: CallDecided) -> bool:
+    """Say whether a call whose commit did not take place may be rehearsed again: the root is all that it touches.
+
+    What had a network, or ran outside of its sandbox, may have done something there.
+    """
+    effects = decided.effects
+    if effects is None or effects.traffic or decided.network or decided.unconfined or decided.unrehearsed:
+        return False
+    return call.rehearsed and decided.committed
+
+
+def has_effects(decided: CallDecided, effects: Effects) -> bool:
+    """Say whether these are the effects that were decided about, but for the times of what is new."""
+    was = decided.effects
+    return was is not None and (was.digest, was.exit_code) == (effects.digest, effects.exit_code)
 
 
 def unavailable(call: CallStarted, error: WorkerError) -> CallEnded:

@@ -11,12 +11,11 @@ from functools import partial
 from typing import Final
 
 import msgspec
-import trio
 
 from supervisor.config.profiles import Profile
 from supervisor.display.escape import one_line
-from supervisor.errors import JournalError, WorkerError, WorkerUnavailable
-from supervisor.journal.facts import CallEnded, CallStarted, Source, effective
+from supervisor.errors import WorkerError, WorkerUnavailable
+from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Source, effective
 from supervisor.journal.passages import RECALL
 from supervisor.pool.pools import Pools
 from supervisor.rules.judge_effects import Verdict
@@ -37,7 +36,6 @@ from supervisor.tools.exfiltration.flow_ledger import fetched_address
 from supervisor.tools.exfiltration.origins import explained, words_of
 from supervisor.tools.exfiltration.sources import (
     WrittenBy,
-    any_agent,
     no_author,
     shows_files,
     sources_of,
@@ -118,6 +116,8 @@ class Router:
         self.checks = CheckRunner(profile, pools, services, self.offers, self._refused, self._with_sources)
         self._unconfined: dict[str, ApprovalDecision] = {}
         """Calls that a person lets run unconfined, until they are started."""
+        self._unmade: dict[str, CallDecided] = {}
+        """What was decided of those that are run again, until they are started."""
         self._unrunnable: dict[str, WorkerUnavailable] = {}
         """Calls that nobody was asked about, because no worker could run them, and why."""
 
@@ -164,6 +164,15 @@ class Router:
         return CallStarted(
             turn, call, tool, arguments, effect, verdict.decision, verdict.reason, rehearsed=effect, flow=flow
         )
+
+    def judge_again(self, call: CallStarted, decided: CallDecided, seen: SeenText) -> CallStarted:
+        """Return a call whose commit did not take place, to be run again as it was decided; a denial by now holds."""
+        self._seen = seen
+        judged = call_policy.judge(self._profile, call.tool, effective(call), _UNSEEN)
+        if judged.decision == "deny":
+            return msgspec.structs.replace(call, decision="deny", reason=judged.reason)
+        self._unmade[call.call] = decided
+        return call
 
     def _judge_program(self, turn: int, tool: str, arguments: str, verdict: Verdict) -> Verdict:
         """Return a verdict that asks about a program that is not listed, where somebody is there."""
@@ -228,8 +237,10 @@ class Router:
             return given
         offer = self.offers[call.tool]
         if offer.effect:
-            unconfined = self._unconfined.pop(call.call, None)
-            ended = await self.execution.run(call, offer, context, unconfined=unconfined, seen=self._seen)
+            unconfined, before = self._unconfined.pop(call.call, None), self._unmade.pop(call.call, None)
+            ended = await self.execution.run(
+                call, offer, context, unconfined=unconfined, seen=self._seen, before=before
+            )
             return await self._with_sources(call, ended)
         began = time.monotonic()
         if not offer.category:
@@ -271,16 +282,8 @@ class Router:
         return sources_of_attachments(text, sources, await self._author(), root, foreign_root=foreign)
 
     async def _author(self) -> WrittenBy:
-        """Return who says which files agents wrote, as of now; also to a turn that is cancelled, whose end needs it."""
         files = self._services.agent_files
-        try:
-            if files is None:
-                return no_author
-            with trio.CancelScope(shield=True):
-                await files.keep_up()
-            return partial(files.author, self._profile.root)
-        except (JournalError, OSError):
-            return any_agent
+        return no_author if files is None else await files.author_in(self._profile.root)
 
     def _refused(self, call: CallStarted) -> CallEnded | None:
         """Return the end of a call that is not to run; None for one that is."""

@@ -108,8 +108,9 @@ ROWS: Final = [
     Row("files", "frame_duplicated", "keep", "ok", "new", log="dropped a stray frame"),
     Row("files", "one_byte_at_a_time", "keep", "ok", "new"),
     Row("shell", "one_byte_at_a_time", "keep", "ok", "new"),
-    # From the commit on, it is settled: nothing was changed, or everything.
-    Row("files", "exit", "decided", "worker_crashed", log=EXITED),
+    # From the commit on, it is settled: everything was changed, or nothing, and then it is made once more.
+    Row("files", "exit", "decided", "ok", "new", log=EXITED),
+    Row("files", "sigkill", "decided", "worker_crashed", log=KILLED, times=2),
     Row("files", "hang", "decided", "worker_crashed", log=IN_TIME),
     Row("files", "sigkill", "committed", "ok", "new", log=KILLED),
     Row("files", "frame_truncated", "committed", "ok", "new", log=EXITED),
@@ -141,11 +142,11 @@ ROWS: Final = [
     Row("shell", "fork_bomb", "call", "timeout", log=IN_TIME),
     Row("shell", "grandchild_holds_pipe", "call", "worker_crashed", log=EXITED),
     Row("shell", "sigsegv", "proposed", "ok", "new", log=f"SIGSEGV|{CLOSED}"),
-    Row("shell", "exit", "decided", "worker_crashed", log=EXITED),
+    Row("shell", "exit", "decided", "ok", "new", log=EXITED),
     Row("shell", "frame_garbage", "committed", "ok", "new", log=BROKE),
     # What restores.
     Row("restore", "sigkill", "call", "worker_crashed", log=KILLED),
-    Row("restore", "exit", "decided", "worker_crashed", log=EXITED),
+    Row("restore", "exit", "decided", "ok", "new", log=EXITED),
     Row("restore", "exit", "committed", "ok", "new", log=EXITED),
 ]
 

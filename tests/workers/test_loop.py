@@ -147,6 +147,10 @@ class Written(Proposal):
             raise ToolError("conflict", "it is another now", path="a")
         yield Replaced("link", NodeState("link", 0o777, target="x"), None, b"link", {"user.a": b"b"})
 
+    def expected(self) -> Result:
+        """Return what is told beforehand."""
+        return "it will be"
+
     def commit(self) -> Result:
         """Note it."""
         self._fate.append("committed")
@@ -358,7 +362,9 @@ def test_a_message_that_is_no_call_and_a_bug_end_the_loop(
 
 
 def held(supervisor: Supervisor, ends_as: str = "echo") -> None:
-    assert supervisor.call("propose", msgspec.json.encode({"text": ends_as})) == [messages.Proposed(7, EFFECTS)]
+    assert supervisor.call("propose", msgspec.json.encode({"text": ends_as})) == [
+        messages.Proposed(7, EFFECTS, messages.Done(7, "it will be"))
+    ]
     assert supervisor.fate == []
 
 

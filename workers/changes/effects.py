@@ -195,7 +195,8 @@ class FoldedNames(_EffectsRecord, frozen=True):
 class Effects(_EffectsRecord, frozen=True):
     """All changes of one call, sorted by path; what does not fit is only counted, in `left_out`.
 
-    `digest` stands for all changes, also for what is left out: exactly those are committed.
+    `digest` stands for all changes, also for what is left out: exactly those are committed. It is the same where a
+    command is run again, and writes the same at another time.
     """
 
     changes: Annotated[tuple[Change, ...], msgspec.Meta(max_length=CHANGES)]

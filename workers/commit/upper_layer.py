@@ -214,6 +214,10 @@ class LayerProposal(Proposal):
         """Apply exactly these effects to the root."""
         return self._result(committed(self._layer.commit(self.number), self._again))
 
+    def expected(self) -> Result:
+        """Return the result of a commit without a remark."""
+        return self._result("")
+
     def discarded(self) -> Result:
         """Return what was printed, where that is all that remains."""
         return self._rehearsed

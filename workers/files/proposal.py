@@ -55,6 +55,10 @@ class FileProposal(Proposal):
         with looking(self._root, file.path) as place:
             yield from self._original(place, file, self._old, min(each, total))
 
+    def expected(self) -> Result:
+        """Return what is said of the file that was written."""
+        return self._said
+
     def commit(self) -> Result:
         """Write the file."""
         after = self.effects.changes[-1].after

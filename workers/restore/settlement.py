@@ -9,7 +9,7 @@ since is left, and named.
 import os
 import stat
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Literal
 
 import msgspec
@@ -48,6 +48,10 @@ class Settlement(msgspec.Struct, frozen=True):
     fate: Fate
     others: tuple[str, ...] = ()
     """Names that are neither as they were before nor as they were to be; and what of that is kept where."""
+    made: tuple[str, ...] = ()
+    """Where it is mixed, the names that are as they were to be,"""
+    undone: tuple[str, ...] = ()
+    """and those that are as before."""
 
 
 def entries_of(changes: Iterable[Change]) -> dict[str, PackEntry]:
@@ -80,12 +84,18 @@ def settle(root: int, number: int, entries: Mapping[str, PackEntry]) -> Settleme
         with OpenParents(root) as parents:
             now = {path: _state(look_at(parents, path, of_root())[0]) for path in entries}
         sync_directories(root, directory, {path or "." for path in above})
-    changed = {path for path, each in entries.items() if not _was(each.before, now[path])}
-    undone = {path for path, each in entries.items() if not _becomes(each.after, now[path])}
-    if changed and undone:
-        others = sorted(changed & undone or changed)
-        return Settlement("mixed", (*stands, *(named(path) for path in others[:_LISTED])))
-    return Settlement("after" if changed else "before", tuple(stands))
+    undone = {path for path, each in entries.items() if _was(each.before, now[path])}
+    made = {path for path, each in entries.items() if _becomes(each.after, now[path])} - undone
+    others = (*stands, *_listed(entries.keys() - made - undone))
+    if stands or bool(made) == bool(undone):
+        return Settlement("mixed", others, _listed(made), _listed(undone))
+    return Settlement("after" if made else "before", others)
+
+
+def _listed(paths: Collection[str]) -> tuple[str, ...]:
+    """Return the first names, and how many more there are."""
+    more = len(paths) - _LISTED
+    return (*(named(path) for path in sorted(paths)[:_LISTED]), *([f"and {more} more"] if more > 0 else []))
 
 
 def _taken_back(root: int, directory: int, number: int) -> list[str]:

@@ -10,7 +10,7 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -87,7 +87,7 @@ def _told(
     """Return the effects with as many changes, and their diffs, as fit."""
     everything = hashlib.sha256()
     for change in sorted(changes, key=_by_path):
-        everything.update(_encoder.encode(change))
+        everything.update(_encoder.encode(_lasting(change)))
     left = TOLD
     kept: list[Change] = []
     omitted: list[Change] = []
@@ -107,6 +107,15 @@ def _told(
         fold(omitted),
         git=git,
     )
+
+
+def _lasting(change: Change) -> tuple[Any, ...]:
+    """Return what makes a change, without the time at which a file was written whose content is known."""
+    after, state = change.after, None
+    if after is not None:
+        at = after.mtime_ns if change.what == "times" or (after.kind == "file" and not after.digest) else 0
+        state = after.kind, after.mode, after.size, after.digest, after.target, after.raw_target, after.attributes, at
+    return change.path, change.raw_path, change.what, change.before, state, change.same_as, change.withheld
 
 
 def _of_git(

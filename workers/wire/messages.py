@@ -265,6 +265,8 @@ class Proposed(_Message, frozen=True):
 
     id: int
     effects: Effects
+    said: Done | None = None
+    """How it will be answered if all of this is made, but for what making it remarks; None where that takes much."""
 
 
 class Unrehearsable(_Message, frozen=True):

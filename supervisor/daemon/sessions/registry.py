@@ -220,7 +220,7 @@ class SessionRegistry:
         subscribers = Subscribers(self._nursery, earlier.id, projection, next(lines, ""))
         for entry in earlier.entries:
             subscribers.cache.apply(entry.fact, entry.at)
-        await settle_earlier(earlier, self.resources.writer, self.resources.pools(profile), subscribers.show)
+        await settle_earlier(earlier, self.resources, profile, subscribers.show)
         session = self._start(subscribers, profile, model, opened_at, earlier, attended=attended, substituted=why)
         return session, opening_notices(why, session.session)
 
@@ -239,7 +239,7 @@ class SessionRegistry:
         """Do so for the caller, who alone has the session; raises likewise."""
         earlier, _projection = await self._earlier(session_id)
         profile = from_journal(earlier, self.settings).last_profile(self.settings, earlier)
-        await settle_earlier(earlier, self.resources.writer, self.resources.pools(profile), lambda _event: None)
+        await settle_earlier(earlier, self.resources, profile, lambda _event: None)
 
     def _start(
         self,

@@ -67,11 +67,6 @@ def shows_files(tool: str) -> bool:
     return row is not None and row.private and (bool(row.runs) or not row.effect)
 
 
-def any_agent(_path: str, _digest: bytes, _text: str) -> Author:
-    """Take every file for an agent's, where nobody can know."""
-    return "agent"
-
-
 def sources_of(
     arguments: str,
     ended: CallEnded,

@@ -77,9 +77,9 @@ UNKNOWN = CallEnded(1, "c", "run_cmd", False, "Nobody knows.", kind="outcome_unk
         (None, False, "outcome_unknown", "Nobody knows."),
         (CommitFate("before"), False, "worker_crashed", "Nothing was changed"),
         (CommitFate("after"), True, None, "All its changes were made"),
-        (CommitFate("mixed"), False, "outcome_unknown", "Nobody knows."),
-        (CommitFate("before", ("a.py",)), False, "outcome_unknown", "somebody else changed: a.py."),
-        (CommitFate("after", ("a.py",)), False, "outcome_unknown", "somebody else changed: a.py."),
+        (CommitFate("mixed", ("a",), ("b", "c")), False, "outcome_unknown", "b, c: as it was to be; a: neither, for"),
+        (CommitFate("before", ("a.py",)), False, "worker_crashed", "changed since: a.py. Do it again."),
+        (CommitFate("after", ("a.py",)), True, None, "Somebody else has changed since: a.py."),
     ],
 )
 def test_what_is_said_of_a_commit_is_what_is_there(

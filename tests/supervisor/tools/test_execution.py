@@ -53,6 +53,9 @@ OPERATOR: Final = Profile("operator", "", ("run_cmd",), own_ask=("run_cmd",))
 
 Say = Callable[[ApprovalQuestion], ApprovalDecision]
 
+UUID: Final = "/proc/sys/kernel/random/uuid"
+"""A file that says something else each time."""
+
 KILL: Final = "its worker is killed first"
 """A remark that makes it so."""
 
@@ -441,6 +444,41 @@ async def test_a_rehearsal_that_is_lost_is_made_and_asked_about_anew(site: Site)
     assert [("was lost with its worker" in ask.reason) for ask in site.asked] == [False, True]
     assert site.files == {"a.txt": "old\n", "b": ""}
     assert site.context.decided[-1].committed
+
+
+class KillingContext(RecordingContext):
+    """Kills the workers once the first commit is recorded."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__()
+        self._site = site
+
+    async def record(self, *facts: Fact) -> None:
+        await super().record(*facts)
+        if len(self.decided) == 1 and facts == (self.decided[0],):
+            await self._site.kill_workers()
+
+
+@pytest.mark.parametrize(
+    ("command", "asks"), [(("cp", "a.txt", "b"), 1), (("cp", UUID, "b"), 2)], ids=["the same", "something else"]
+)
+async def test_a_commit_that_is_lost_is_made_as_it_was_decided_if_it_comes_to_the_same(
+    site: Site, command: tuple[str, ...], asks: int
+) -> None:
+    site.context = KillingContext(site)
+    ended = await site.run(site.router(say=yes), *command)
+    assert (ended.kind, len(site.asked)) == (None, asks)
+    assert [each[0] for each in site.files] == ["a", "b"]
+    assert [each.again for each in site.context.facts if isinstance(each, CallStarted)] == [False, True]
+    assert [(each.committed, each.decided_by) for each in site.context.decided] == [(True, "console")] * 2
+
+
+async def test_with_nobody_to_ask_a_lost_commit_that_comes_to_something_else_is_left(site: Site) -> None:
+    site.context = KillingContext(site)
+    services = replace(site.services, rules=(Rule("allow", writes=("b*",)),))
+    ended = await site.run(site.router(services=services), "cp", UUID, "b")
+    assert (ended.kind, [each.committed for each in site.context.decided]) == ("worker_crashed", [True, False])
+    assert list(site.files) == ["a.txt"]
 
 
 async def test_rehearsals_that_are_lost_repeatedly_end_the_call(site: Site) -> None:
