@@ -24,6 +24,7 @@ from supervisor.clients.python.repl import chat, clear, history, start
 from supervisor.clients.python.typed_events import (
     AnswerPart,
     Approval,
+    ConversationCompacted,
     NoticeGiven,
     PlanChanged,
     Question,
@@ -48,6 +49,7 @@ __all__ = [
     "ChangedName",
     "Client",
     "ConfigError",
+    "ConversationCompacted",
     "DaemonLost",
     "DaemonRefused",
     "Names",

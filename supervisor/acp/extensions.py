@@ -53,6 +53,8 @@ BUDGETS: Final = "_strongroom/budgets"
 """In usage_update: a list of `BudgetUse`, where there are budgets."""
 SUSPENDED: Final = "_strongroom/suspended"
 """In the agent_thought_chunk that tells of it: `Suspension`, why a turn goes no further for now."""
+COMPACTION: Final = "_strongroom/compaction"
+"""In the agent_thought_chunk that tells of it: `CompactionDone`."""
 
 # --- methods -------------------------------------------------------------------------------------------------------
 
@@ -74,6 +76,8 @@ REWIND_METHOD: Final = "_strongroom/rewind"
 """`RewindParams` -> `RewindResult`: talk and files go back to the end of a turn; or what that would come to."""
 RULES_METHOD: Final = "_strongroom/rules"
 """`RulesParams` -> `RulesResult`: the rules that count in a session; one of them revoked, or one kept."""
+COMPACT_METHOD: Final = "_strongroom/compact"
+"""`CompactParams` -> `CompactResult`: keep the older part of a conversation in short, from here on."""
 PRUNE_METHOD: Final = "_strongroom/prune"
 """`PruneParams` -> `PruneResult`: tell which sessions nobody has used for long, or delete such."""
 FIND_METHOD: Final = "_strongroom/find"
@@ -410,6 +414,35 @@ class RulesResult(OfSession, frozen=True):
     """What to show, a rule a line."""
 
     lines: tuple[str, ...]
+
+
+class CompactParams(OfSession, frozen=True):
+    """`_strongroom/compact`. `remark` is what shall be kept in mind."""
+
+    remark: str = ""
+
+
+class CompactResult(OfSession, frozen=True):
+    """What came of it, a sentence; `compacted` is false where nothing could be left out, or a turn runs first."""
+
+    compacted: bool
+    said: str
+
+
+class CompactionDone(Object, frozen=True):
+    """What of a conversation's older part is kept in short from here on. Sizes are in tokens, estimated."""
+
+    because: Literal["near", "full", "asked"]
+    before: int
+    after: int
+    summary: str = ""
+    """A model's words, and nobody else's."""
+    failure: str = ""
+    """Why there is none, a word; empty where there is one."""
+    model: str = ""
+    """Was asked for it."""
+    cost: float = 0.0
+    """In the currency of the budgets; 0 where the price is not known."""
 
 
 class PruneParams(Object, frozen=True):

@@ -11,7 +11,7 @@ import msgspec
 
 from supervisor.agent.models.model_cost import COUNTED
 from supervisor.config.model_keys import LongPromptPrice, Price
-from supervisor.journal.facts import Replied
+from supervisor.journal.facts import Compacted, Replied
 
 UNIT: Final = 10**12
 """Of the currency's units of money that are counted."""
@@ -58,10 +58,11 @@ def tokens_in(usage: Mapping[str, int]) -> int:
     return sum(usage.get(name, 0) for name in COUNTED)
 
 
-def used_by(replied: Replied, reserved: Amount = NOTHING) -> Amount:
+def used_by(replied: Replied | Compacted, reserved: Amount = NOTHING) -> Amount:
     """Return what a reply has used; where its server does not say so of prompt and reply, all that was `reserved`."""
     tokens, written = tokens_in(replied.usage), replied.usage.get("output_tokens", 0)
-    if replied.origin is not None and not 0 < written < tokens:
+    is_remote = isinstance(replied, Compacted) or replied.origin is not None
+    if is_remote and not 0 < written < tokens:
         return Amount(max(tokens, reserved.tokens), max(replied.cost, reserved.cost), replied.ms)
     return Amount(tokens, replied.cost, replied.ms)
 

@@ -29,6 +29,11 @@ def mode_block(mode: Mode) -> Block:
     return {"type": "text", "text": f"(From here on the session is in the mode {mode!r}. {MODES[mode]})"}
 
 
+def gone_block(tools: Sequence[str]) -> Block:
+    """Return what the model is told again of tools that it cannot have for now."""
+    return {"type": "text", "text": f"(For now these tools are not there: {', '.join(tools)}.)"}
+
+
 def undone_block(names: Sequence[str]) -> Block:
     """Return what the model is told of changes that the person has undone, of files with these names."""
     listed = ", ".join(names[:_UNDONE]) + (f" and {len(names) - _UNDONE} more" if len(names) > _UNDONE else "")

@@ -17,6 +17,7 @@ import msgspec
 import trio
 
 from supervisor.agent.allowance import Allowance
+from supervisor.agent.compactor import CompactionWish
 from supervisor.agent.fallbacks import Fallbacks, ModelChoice
 from supervisor.agent.ledger import Ledger
 from supervisor.agent.models.model import Model, ModelOptions, ToolUse
@@ -29,6 +30,7 @@ from supervisor.agent.turn_steps import TurnSteps
 from supervisor.errors import JournalError, ModelError
 from supervisor.journal.facts import (
     BudgetChanged,
+    Compacted,
     Fact,
     Replied,
     ReplyCut,
@@ -84,17 +86,18 @@ class Conversation:
     """The run of the batch that it is for."""
     fallbacks: Fallbacks = field(default_factory=Fallbacks)
     """The models that are asked where its own gives no reply."""
+    window: Callable[[str], int] = lambda _name: 0
+    """Says how many tokens a model holds; 0 where nobody knows."""
 
     def __post_init__(self) -> None:
-        self._running = False
-        self._leave_turn_open = False
+        self.running = self._leave_turn_open = False
         self.resumption = Resumption(self.transcript, lambda tokens: self._requester.fits(self.model, tokens))
         self._partial_output = PartialOutput()
         self.allowance = Allowance(self.ledger, self.transcript.spending, self.batch, self.session)
         self.ledger.run_here(self.session, self.batch)
         told = self._show, self._record, self._record_at_once
         asking = self.allowance, self.options, self.sees
-        self._requester = Requester(self.session, self.writer, self.transcript, *told, *asking)
+        self._requester = Requester(self.session, self.writer, self.transcript, *told, *asking, self.window)
         choice = ModelChoice(self.fallbacks, self.transcript, self._record)
         known = self.transcript, self._show, self._record, self._partial_output
         check = TurnCheck(self.transcript, self._show, self._record, self._partial_output)
@@ -183,6 +186,20 @@ class Conversation:
             self.model, self.router, self.system = model, router, system
             self.max_steps, self._steps = max_steps, replace(self._steps, max_steps=max_steps)
 
+    async def compact(self, by: str, remark: str = "") -> Compacted | None:
+        """Keep the conversation in short from here on; return the fact, or None where nothing can be left out.
+
+        Raises:
+            JournalError: it cannot be recorded; everything stays as it was.
+            ValueError: a turn runs.
+        """
+        with self._only_turn():
+            return await self._requester.compact(self.model, self.router, self.system, CompactionWish(by, remark))
+
+    def compact_later(self, by: str, remark: str = "") -> None:
+        """Do the same before the next request of the turn that runs."""
+        self._requester.compactor.wish = CompactionWish(by, remark)
+
     def change_budget(self, changed: BudgetChanged) -> None:
         """Give the turn or the session another budget, also while a turn runs.
 
@@ -206,14 +223,14 @@ class Conversation:
 
     @contextmanager
     def _only_turn(self) -> Iterator[None]:
-        if self._running:
+        if self.running:
             raise ValueError(f"a turn of session {self.session} runs")
-        self._running = True
+        self.running = True
         try:
             with self.router.intake.in_use():
                 yield
         finally:
-            self._running = False
+            self.running = False
             self._requester.shown.close()
 
     # --- one turn ---------------------------------------------------------------------------------------------

@@ -25,6 +25,11 @@ class Meanwhile:
         changes = decided.effects.changes if decided.effects is not None else ()
         self._undone.update((one_line(each.path, _PATH), None) for each in changes)
 
+    @property
+    def told_before(self) -> list[Block]:
+        """What holds on of what the model was told."""
+        return [] if self._told_mode == UNKNOWN.mode else [mode_block(self._told_mode)]
+
     def take(self) -> list[Block]:
         """Return what the model is told now."""
         typed, self._typed = self._typed, []

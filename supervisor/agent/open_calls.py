@@ -2,6 +2,11 @@
 
 Rule: what was decided about a call that is begun anew counts no longer as done: nothing of it was made. It is kept as
 what may count again.
+
+Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, Compacted, ContentsRefused, FaultsAllowed, InstructionsRead,
+ModeChanged, ModelRetried, ModelSwitched, OptionChosen, Replied, ReplyCut, Rewound, RuleRevoked, SessionChanged,
+SessionDeleted, SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted, TurnSuspended,
+Unreadable.
 """
 
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted

@@ -11,7 +11,7 @@ SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnSuspend
 
 from supervisor.agent.amount import NOTHING, Amount, used_by
 from supervisor.config.config_keys import BudgetConfig
-from supervisor.journal.facts import BudgetChanged, BudgetReserved, CallEnded, Fact, Replied, TurnStarted
+from supervisor.journal.facts import BudgetChanged, BudgetReserved, CallEnded, Compacted, Fact, Replied, TurnStarted
 
 
 class Spending:
@@ -39,7 +39,7 @@ class Spending:
                 amount = Amount(tokens, cost)
                 self._add(amount)
                 self._reserved = amount if tokens > 0 else NOTHING
-            case Replied():
+            case Replied() | Compacted():
                 self._add(used_by(fact, self._reserved).minus(self._reserved))
                 self._reserved = NOTHING
             case CallEnded(turn=turn, seconds=seconds) if turn:

@@ -3,9 +3,9 @@
 Rule: a model is shown the turns that stand alone. What the others have used, sent and read stays so: calls keep their
 ids, budgets what was spent, and the policy what was seen. What a session begins with was paid for by another.
 
-Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallDecided, FaultsAllowed, InstructionsRead, ModelSwitched,
-OptionChosen, Rewound, RuleRevoked, SessionDeleted, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnSuspended,
-Unreadable.
+Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallDecided, Compacted, FaultsAllowed, InstructionsRead,
+ModelSwitched, OptionChosen, Rewound, RuleRevoked, SessionDeleted, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed,
+TurnSuspended, Unreadable.
 """
 
 from collections.abc import Sequence

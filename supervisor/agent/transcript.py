@@ -20,23 +20,26 @@ from supervisor.agent.blocks import (
     content_block,
     cut_block,
     ending_block,
-    holds_contents,
+    gone_block,
     result_block,
     told_after,
 )
+from supervisor.agent.compaction import CompactedHead, Compaction
 from supervisor.agent.detour import Detour
 from supervisor.agent.input_bound import MeasuredInput, measured_by
 from supervisor.agent.loop_counter import LoopCounter
 from supervisor.agent.meanwhile import Meanwhile
-from supervisor.agent.models.model import NO_ANSWER, Block, Message, ToolUse
+from supervisor.agent.models.model import NO_ANSWER, Block, ToolUse
 from supervisor.agent.open_calls import OpenCalls
 from supervisor.agent.receipts.receipt_fold import ReceiptFold
+from supervisor.agent.said_messages import SaidMessages
 from supervisor.agent.spending import Spending
 from supervisor.agent.told_instructions import ToldInstructions, touched_by
 from supervisor.journal.facts import (
     CallDecided,
     CallEnded,
     CallStarted,
+    Compacted,
     ContentsRefused,
     Fact,
     InstructionsRead,
@@ -45,7 +48,6 @@ from supervisor.journal.facts import (
     ModelSwitched,
     Replied,
     ReplyCut,
-    ReplyOrigin,
     SessionChanged,
     SessionOpened,
     ToolsChanged,
@@ -56,7 +58,6 @@ from supervisor.journal.facts import (
     TurnSuspended,
     Unreadable,
 )
-from supervisor.journal.kept_content import KeptContent
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.outcome_bounds import size_of
 from supervisor.tools.outcomes import abandoned, availability_notice, not_started
@@ -69,17 +70,11 @@ _NO_TEXT = "(an empty line)"
 _PAST = 1.0
 
 
-class Transcript:
+class Transcript(SaidMessages):
     """The conversation so far, and what is still open in it."""
 
     def __init__(self, facts: Iterable[Fact] = ()) -> None:
-        self.messages: list[Message] = []
-        self.origins: dict[int, ReplyOrigin] = {}
-        """Who wrote a message that is one reply, by its index."""
-        self.with_contents: set[int] = set()
-        """The indices of messages that name images or documents."""
-        self.contents: dict[str, KeptContent] = {}
-        """Those, by their digests."""
+        super().__init__()
         self.refused_contents: dict[str, frozenset[str]] = {}
         """The digests of those that a model's server refuses, by the model."""
         self.turn = self.replies = 0
@@ -101,6 +96,7 @@ class Transcript:
         self.suspended: TurnSuspended | None = None
         """Why the open turn goes no further; None where it does."""
         self.detour, self.loops, self.spending, self.receipts = Detour(), LoopCounter(), Spending(), ReceiptFold()
+        self.compaction = Compaction()
         self.measured: MeasuredInput | None = None  # what the next request begins with, as its server has counted it
         self.open_calls = OpenCalls()
         self.started, self.decided = self.open_calls.started, self.open_calls.decided
@@ -134,15 +130,11 @@ class Transcript:
                 self._leave_detour()
                 self.will_run = {}
                 asked = [schema_block(fact.answer_schema)] if fact.answer_schema is not None else []
-                self._say("user", [*self.instructions.take(), *self._meanwhile.take(), *self._said(fact), *asked])
+                self.say("user", [*self.instructions.take(), *self._meanwhile.take(), *self._said(fact), *asked])
             case TurnResumed() | TurnSuspended() | TurnQuestioned() | ModelSwitched() | ContentsRefused():
                 self._turn_goes_on(fact)
-            case ToolsChanged():
-                self.measured = None
-                self.unavailable = {each: tools for each, tools in self.unavailable.items() if each != fact.category}
-                if fact.because:
-                    self.unavailable[fact.category] = fact.tools
-                self._say("user", [{"type": "text", "text": f"({availability_notice(fact)})"}])
+            case Compacted() | ToolsChanged():
+                self._told_anew(fact)
             case SessionChanged() | SessionOpened() | ModeChanged() | InstructionsRead():
                 self._set_up(fact)
             case Replied() | ReplyCut() | ModelRetried():
@@ -153,17 +145,41 @@ class Transcript:
                 self._turn_ended(fact)
             case Unreadable():
                 self.open_turn = self.suspended = None  # it may have been its end: nothing is asked or run twice
+            case _:
+                return
+        self.compaction.apply(fact, len(self.messages) - 1)
+
+    def _told_anew(self, fact: Compacted | ToolsChanged) -> None:
+        self.measured = None
+        if isinstance(fact, Compacted):
+            said, head, first = self.compacted(fact)
+            self.compaction.take(head, first)
+            self.take(said)
+            return
+        self.unavailable = {each: tools for each, tools in self.unavailable.items() if each != fact.category}
+        if fact.because:
+            self.unavailable[fact.category] = fact.tools
+        self.say("user", [{"type": "text", "text": f"({availability_notice(fact)})"}])
+
+    def compacted(self, fact: Compacted) -> tuple[SaidMessages, CompactedHead, int]:
+        """Return what the messages become by a compaction, what stands before them, and how many of them go."""
+        first = self.compaction.border_of(fact.step, self.last_border())
+        head = self.compaction.head(fact, first, self._holding_on())
+        return self.shortened(first, head.blocks, fact.result), head, first
+
+    def _holding_on(self) -> list[Block]:
+        """Return what the model was told once and holds on, as project instructions do: it is told again."""
+        told = [*self.instructions.pinned(), *self._meanwhile.told_before, *map(gone_block, self.unavailable.values())]
+        schema = None if self.open_turn is None else self.open_turn.answer_schema
+        return told if schema is None else [*told, schema_block(schema)]
 
     def _said(self, fact: TurnStarted) -> list[Block]:
         """Return a person's line, images and documents first: models read them better so."""
-        self._name(fact.contents)
+        self.name(fact.contents)
         said = [content_block(each) for each in fact.contents]
         if fact.text.strip() or not said:
             said.append({"type": "text", "text": fact.text if fact.text.strip() else _NO_TEXT})
         return said
-
-    def _name(self, contents: Iterable[KeptContent]) -> None:
-        self.contents |= {each.digest: each for each in contents}
 
     def _set_up(self, fact: SessionChanged | SessionOpened | ModeChanged | InstructionsRead) -> None:
         if isinstance(fact, InstructionsRead):
@@ -232,7 +248,7 @@ class Transcript:
                     self.will_run |= dict.fromkeys(will_run(decided.effects))
                 self.instructions.touched += touched_by(started, decided)
                 self.results += size_of(fact)
-                self._name(fact.contents)
+                self.name(fact.contents)
                 self._results[fact.call] = result_block(fact, notice)
                 self._append_results()
 
@@ -293,7 +309,7 @@ class Transcript:
             return  # the API asks to leave a refused exchange out; the turn's end says what happened
         before = len(self.messages)
         self.measured = measured_by(fact.usage, self.messages)
-        self._say("assistant", fact.content or [{"type": "text", "text": NO_ANSWER}])
+        self.say("assistant", fact.content or [{"type": "text", "text": NO_ANSWER}])
         if fact.origin is not None and len(self.messages) > before:
             self.origins[len(self.messages) - 1] = fact.origin
         self.wanted = {block["id"]: block["name"] for block in fact.content if block["type"] == "tool_use"}
@@ -303,18 +319,18 @@ class Transcript:
         self._results = {}
         self.refused += bool(fact.refused)
         if told := told_after(fact):
-            self._say("user", told)
+            self.say("user", told)
 
     def _tell_cut(self) -> None:
         """Tell what people have read of a reply that is asked for again: it comes as another message."""
         if self._cut:
-            self._say("assistant", [cut_block(self._cut, "interrupted")])
-            self._say("user", [again_block()])
+            self.say("assistant", [cut_block(self._cut, "interrupted")])
+            self.say("user", [again_block()])
             self._cut = ""
 
     def _append_results(self) -> None:
         if self._awaited and not self.unanswered:
-            self._say("user", [self._results[call] for call in self._awaited])
+            self.say("user", [self._results[call] for call in self._awaited])
             self._awaited = []
             self._say_instructions()
 
@@ -322,7 +338,7 @@ class Transcript:
         """Tell what was read within a turn, once no result is awaited: results come first in their message."""
         after_results = self.open_turn is not None and self.messages[-1]["role"] == "user"
         if self.instructions.untold and after_results:
-            self._say("user", self.instructions.take())
+            self.say("user", self.instructions.take())
 
     def _turn_ended(self, fact: TurnEnded) -> None:
         asked = self.open_turn is None or not self.open_turn.refused
@@ -332,17 +348,5 @@ class Transcript:
         if fact.status == "error" and fact.kind not in AFTER_A_REPLY and asked:
             self.step += 1
         if self._cut or (self.messages and self.messages[-1]["role"] == "user"):
-            self._say("assistant", [ending_block(fact, self._cut)])
+            self.say("assistant", [ending_block(fact, self._cut)])
             self._cut = ""
-
-    def _say(self, role: str, content: list[Block]) -> None:
-        if not self.messages and role == "assistant":
-            self._say("user", [{"type": "text", "text": "(What was said here cannot be read any more.)"}])
-        if self.messages and self.messages[-1]["role"] == role:
-            last = self.messages[-1]
-            self.origins.pop(len(self.messages) - 1, None)  # what its server sent is not all of it any more
-            self.messages[-1] = {"role": role, "content": [*last["content"], *content]}
-        else:
-            self.messages.append({"role": role, "content": content})
-        if self.contents and holds_contents(content):
-            self.with_contents.add(len(self.messages) - 1)

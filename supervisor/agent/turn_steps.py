@@ -43,7 +43,7 @@ _ENDINGS: Final = {
     "refusal": ("refusal", "The model declined to answer. Ask in another way; this exchange is not shown to it again."),
     "model_context_window_exceeded": (
         "context_full",
-        "The conversation no longer fits the model's context window. Start a new session.",
+        "The conversation does not fit the model's context window, although all before it is kept in short. Send less.",
     ),
 }
 """Stop reasons that end the turn as an error: kind and message."""

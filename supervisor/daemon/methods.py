@@ -11,7 +11,15 @@ from typing import Any, Final
 from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.acp.introduction import introduction
 from supervisor.agent.models.key_choice import told_keys, variable_names
-from supervisor.daemon import daemon_methods, file_methods, inbox_methods, rule_methods, session_methods, turn_methods
+from supervisor.daemon import (
+    compact_methods,
+    daemon_methods,
+    file_methods,
+    inbox_methods,
+    rule_methods,
+    session_methods,
+    turn_methods,
+)
 from supervisor.daemon.method import Method, MethodContext, method
 from supervisor.daemon.process.logs import keep_out
 from supervisor.daemon.protocol.connection import ClientRequest, Connection, RequestError
@@ -63,7 +71,15 @@ async def _initialize(
     return introduction(VERSION, client.capabilities, _EXTENSIONS, meta)
 
 
-_MODULES: Final = (session_methods, turn_methods, inbox_methods, rule_methods, file_methods, daemon_methods)
+_MODULES: Final = (
+    session_methods,
+    turn_methods,
+    compact_methods,
+    inbox_methods,
+    rule_methods,
+    file_methods,
+    daemon_methods,
+)
 _ROWS: Final = [row for module in _MODULES for row in vars(module).values()]
 METHODS: Final[Mapping[str, Method]] = MappingProxyType(
     {row.name: row for row in (_initialize, *_ROWS) if isinstance(row, Method)}

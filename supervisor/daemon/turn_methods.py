@@ -17,6 +17,7 @@ from supervisor.agent.turn import SuspendedTurn
 from supervisor.config.profiles import Profile
 from supervisor.daemon import responses
 from supervisor.daemon.budget_command import budget_lines
+from supervisor.daemon.compact_methods import compaction_lines
 from supervisor.daemon.method import MethodContext, method
 from supervisor.daemon.protocol.connection import ClientRequest
 from supervisor.daemon.protocol.updates import suspension_text
@@ -47,6 +48,11 @@ COMMANDS: Final = (
         name="budget",
         description="What the budgets still hold; `/budget turn 500000 tokens`.",
         input=schema.CommandInput(hint="turn 500000 tokens"),
+    ),
+    schema.AvailableCommand(
+        name="compact",
+        description="Keep the older part of the conversation in short; `/compact the names of the tests`.",
+        input=schema.CommandInput(hint="what to keep in mind"),
     ),
     schema.AvailableCommand(name="go", description="Let a suspended turn go on, or end its wait."),
     schema.AvailableCommand(name="undo", description="Take back the last change that a tool has made."),
@@ -220,6 +226,8 @@ async def _command(
             lines = [f"- {line}" for line in await rule_lines(context, session, revoke, keep, request.client.name)]
         case "budget":
             lines = [f"- {line}" for line in budget_lines(session, words, request.client.name)]
+        case "compact":
+            lines = await compaction_lines(session, words, request.client.name)
         case "go":
             if session.suspended is not None:
                 resumed = await _resumed(session, request.client.name)

@@ -5,9 +5,9 @@ what stems from foreign text also by each long line of words in it, whoever show
 Where a commit does not say all that it wrote, all of its root does. What a person wrote with a call of their own, or
 took back, is no agent's. Kept are halves of digests, eight bytes each, and beside the journal, as the index.
 
-Facts ignored: BatchStarted, CallEnded, CallStarted, ContentsRefused, FaultsAllowed, InstructionsRead, ModeChanged,
-ModelRetried, OptionChosen, Replied, ReplyCut, Rewound, RuleRevoked, SessionDeleted, ToolsChanged, TurnEnded,
-TurnQuestioned, TurnResumed, TurnStarted.
+Facts ignored: BatchStarted, CallEnded, CallStarted, Compacted, ContentsRefused, FaultsAllowed, InstructionsRead,
+ModeChanged, ModelRetried, OptionChosen, Replied, ReplyCut, Rewound, RuleRevoked, SessionDeleted, ToolsChanged,
+TurnEnded, TurnQuestioned, TurnResumed, TurnStarted.
 """
 
 import hashlib

@@ -262,6 +262,44 @@ class ReplyCut(_TurnFact, frozen=True):
     thinking: str = ""
 
 
+CompactionCause = Literal["near", "full", "asked"]
+"""Why a conversation is compacted: it came near its model's window, a server said that it is full, a person asked."""
+
+SummaryFailure = Literal[
+    "", "no_reply", "timeout", "budget", "cut", "called_tools", "empty", "nonsense", "too_long", "not_wanted"
+]
+"""Why a compaction has no summary; the last one: another that was just made has one, or little is left out."""
+
+
+class Compacted(_TurnFact, frozen=True):
+    """What was said before a step is kept in short from here on. What that comes to follows from this and the facts."""
+
+    step: int
+    """The first reply that stays as it is, with all that came after it."""
+    size: int
+    """Bytes that stand for all before it, at most; the line of an open turn is whole all the same."""
+    result: int
+    """Bytes that stay of each result that comes after it."""
+    because: CompactionCause
+    before: int = 0
+    """Tokens of the request that came next, without it; estimated where no server has counted them."""
+    after: int = 0
+    """With it; estimated."""
+    summary: str = ""
+    """In a model's words, what of it the rest does not say."""
+    failure: SummaryFailure = ""
+    model: str = ""
+    """Was asked for the summary; empty where none was."""
+    usage: dict[str, int] = {}
+    """Of that request."""
+    cost: int = 0
+    """In `amount.UNIT`ths of the currency of `[budgets]`, where the price is known."""
+    ms: int = 0
+    remark: str = ""
+    """What the person wants to be kept in mind."""
+    by: str = ""
+
+
 class ContentsRefused(_TurnFact, frozen=True):
     """A model's server has refused a request with these images and documents, and taken it without them.
 
@@ -501,6 +539,7 @@ Fact = (
     | BudgetChanged
     | ModelRetried
     | ReplyCut
+    | Compacted
     | ContentsRefused
     | ToolsChanged
     | Replied

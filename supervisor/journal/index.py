@@ -26,6 +26,7 @@ from supervisor.journal.facts import (
     CallDecided,
     CallEnded,
     CallStarted,
+    Compacted,
     Replied,
     RuleRevoked,
     SessionChanged,
@@ -206,8 +207,8 @@ class _Fold(msgspec.Struct, array_like=True):
         match entry.fact:
             case TurnStarted() | TurnResumed() | TurnSuspended() as fact:
                 self._add_turn(fact)
-            case Replied() as fact:
-                known.resumed = 0
+            case Replied() | Compacted() as fact:
+                known.resumed = 0 if isinstance(fact, Replied) else known.resumed
                 for name, count in fact.usage.items():
                     known.usage[name] = known.usage.get(name, 0) + count
             case CallStarted() | CallDecided() | CallEnded() as fact:

@@ -37,7 +37,7 @@ _STILL_BUSY_S: Final = 0.25
 
 _COMMITS: Final = (b'{"fact":"CallD', b'{"fact":"Sessi')
 """How the facts begin that say what was decided about effects, and on which roots."""
-_SPENDING: Final = (b'{"fact":"TurnS', b'{"fact":"Budge', b'{"fact":"Repli', b'{"fact":"CallE')
+_SPENDING: Final = (b'{"fact":"TurnS', b'{"fact":"Budge', b'{"fact":"Repli', b'{"fact":"CallE', b'{"fact":"Compa')
 """How those begin that say what was used."""
 _OPENINGS: Final = """WHERE f.seq IN (
         WITH RECURSIVE sessions(id) AS (
@@ -228,7 +228,9 @@ class Journal:
             last: the last row.
             after: the row before the first.
         """
-        where = "WHERE f.seq > ? AND f.seq <= ? AND f.at >= ? AND substr(f.body, 1, 14) IN (?, ?, ?, ?) ORDER BY f.seq"
+        where = (
+            "WHERE f.seq > ? AND f.seq <= ? AND f.at >= ? AND substr(f.body, 1, 14) IN (?, ?, ?, ?, ?) ORDER BY f.seq"
+        )
         return self._entries(
             where,
             (after, last, since, *_SPENDING),

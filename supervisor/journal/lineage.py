@@ -5,7 +5,7 @@ journal, which forgets nothing, whatever becomes of the other session. A turn st
 it: each goes on from the one before, and after a rewinding from the turn that was rewound to, which may itself have
 stood no more. What is between two turns belongs to the one before.
 
-Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, ContentsRefused, FaultsAllowed, InstructionsRead,
+Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, Compacted, ContentsRefused, FaultsAllowed, InstructionsRead,
 ModeChanged, ModelRetried, ModelSwitched, OptionChosen, Replied, ReplyCut, RuleRevoked, SessionChanged, SessionDeleted,
 ToolsChanged, TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
 """

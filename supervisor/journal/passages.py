@@ -3,7 +3,7 @@
 Rule: the same fact gives the same pieces, so that a piece is known by the number of its row and its own in it. Results
 that were told as JSON are read as their strings. What a recall has repeated is no passage of its own.
 
-Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, ContentsRefused, FaultsAllowed, InstructionsRead,
+Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, Compacted, ContentsRefused, FaultsAllowed, InstructionsRead,
 ModeChanged, ModelRetried, ModelSwitched, OptionChosen, Rewound, RuleRevoked, SessionChanged, SessionDeleted,
 SessionOpened, ToolsChanged, TurnResumed, TurnSuspended, Unreadable.
 """

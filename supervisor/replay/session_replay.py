@@ -3,9 +3,10 @@
 Rule: the replay has a journal, packs and rules of its own, which are thrown away with the copy. It stops at the first
 divergence: what comes after one follows from it.
 
-Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallDecided, CallEnded, ContentsRefused, FaultsAllowed,
-InstructionsRead, ModelRetried, ModelSwitched, OptionChosen, Replied, ReplyCut, RuleRevoked, SessionDeleted,
-SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted, TurnSuspended, Unreadable.
+Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallDecided, CallEnded, Compacted, ContentsRefused,
+FaultsAllowed, InstructionsRead, ModelRetried, ModelSwitched, OptionChosen, Replied, ReplyCut, RuleRevoked,
+SessionDeleted, SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted, TurnSuspended,
+Unreadable.
 """
 
 import tempfile

@@ -17,7 +17,7 @@ from supervisor.agent.models.responses_reader import FORMAT_NAME as RESPONSES
 from supervisor.agent.shown_contents import filled
 from supervisor.agent.story_transcript import transcript_of
 from supervisor.journal.contents import ContentStore
-from supervisor.journal.facts import SessionChanged, SessionOpened
+from supervisor.journal.facts import Compacted, SessionChanged, SessionOpened
 from supervisor.journal.journal import JournalEntry
 
 
@@ -47,7 +47,7 @@ def gemini_turns(entries: Sequence[JournalEntry], store: ContentStore) -> Sequen
 
 
 def _request(entries: Sequence[JournalEntry], store: ContentStore) -> ModelRequest:
-    transcript = transcript_of(entries)
+    transcript = transcript_of([entry for entry in entries if not isinstance(entry.fact, Compacted)])
     for fact in transcript.closing_facts():
         transcript.apply(fact)
     request = ModelRequest("", (), transcript.messages, transcript.step, origins=transcript.origins)

@@ -11,6 +11,7 @@ TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
 from typing import Final
 
 from supervisor.journal.facts import (
+    Compacted,
     ContentsRefused,
     Fact,
     OptionChosen,
@@ -71,6 +72,8 @@ class PromptCache:
                 self._set_up(fact)
             case OptionChosen(option="effort"):
                 self._changed["how much the model thinks was changed"] = None
+            case Compacted():
+                self._changed["the conversation was compacted"] = None
             case ContentsRefused():
                 self._changed["words stand in place of what the model's server refused"] = None
             case ToolsChanged():

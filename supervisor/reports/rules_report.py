@@ -3,10 +3,10 @@
 Rule: rules and journal are only read, except by `revoke`. A command whose effects the journal holds only in part is
 never judged as if they were all.
 
-Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallEnded, ContentsRefused, FaultsAllowed, InstructionsRead,
-ModeChanged, ModelRetried, ModelSwitched, OptionChosen, Replied, ReplyCut, Rewound, RuleRevoked, SessionChanged,
-SessionDeleted, SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted, TurnSuspended,
-Unreadable.
+Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallEnded, Compacted, ContentsRefused, FaultsAllowed,
+InstructionsRead, ModeChanged, ModelRetried, ModelSwitched, OptionChosen, Replied, ReplyCut, Rewound, RuleRevoked,
+SessionChanged, SessionDeleted, SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted,
+TurnSuspended, Unreadable.
 """
 
 import datetime as dt

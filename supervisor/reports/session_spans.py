@@ -5,7 +5,7 @@ it has ended. A turn is a trace: `invoke_agent`, and below that `chat` for each 
 call. What was said, read and printed is in them only where that is wanted.
 Sources: https://opentelemetry.io/docs/specs/semconv/gen-ai/, https://opentelemetry.io/docs/specs/otlp/
 
-Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallDecided, ContentsRefused, FaultsAllowed,
+Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallDecided, Compacted, ContentsRefused, FaultsAllowed,
 InstructionsRead, ModeChanged, OptionChosen, ReplyCut, Rewound, RuleRevoked, SessionDeleted, ToolsChanged,
 TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
 """

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from supervisor.agent.blocks import result_text
+from supervisor.agent.compaction_words import compaction_notice
 from supervisor.agent.models.model import message_text
 from supervisor.agent.receipts.receipt_text import receipt_lines
 from supervisor.agent.story_transcript import transcript_of
@@ -24,6 +25,7 @@ from supervisor.journal.facts import (
     CallDecided,
     CallEnded,
     CallStarted,
+    Compacted,
     ContentsRefused,
     Fact,
     InstructionsRead,
@@ -152,6 +154,7 @@ def notes(fact: Fact) -> list[str]:
             return [f"resumed by {one_line(fact.by, _WIDTH)}" if fact.by else "interrupted, and resumed"]
         case (
             ToolsChanged()
+            | Compacted()
             | ContentsRefused()
             | InstructionsRead()
             | ModeChanged()
@@ -182,6 +185,7 @@ def _without_reply(fact: TurnSuspended | ModelSwitched) -> str:
 
 def _besides(
     fact: ToolsChanged
+    | Compacted
     | ContentsRefused
     | InstructionsRead
     | ModeChanged
@@ -202,14 +206,17 @@ def _besides(
         return one_line(f"the rule {fact.rule}, made in {fact.call}, was revoked by {fact.by}", _WIDTH * 2)
     if isinstance(fact, ModeChanged | OptionChosen | Rewound):
         return one_line(_from_here_on(fact), _WIDTH)
-    if isinstance(fact, ToolsChanged | ContentsRefused | InstructionsRead):
+    if isinstance(fact, ToolsChanged | ContentsRefused | InstructionsRead | Compacted):
         return _told_besides(fact)
     return f"asked the model again after {fact.kind}: {one_line(fact.message, _WIDTH)}"
 
 
-def _told_besides(fact: ToolsChanged | ContentsRefused | InstructionsRead) -> str:
+def _told_besides(fact: ToolsChanged | ContentsRefused | InstructionsRead | Compacted) -> str:
     if isinstance(fact, InstructionsRead):
         return instructions_notice(fact)
+    if isinstance(fact, Compacted):
+        summary = f" It says: {one_line(fact.summary, len(fact.summary))}" if fact.summary else ""
+        return compaction_notice(fact) + summary
     return one_line(availability_notice(fact) if isinstance(fact, ToolsChanged) else refusal_notice(fact), _WIDTH * 8)
 
 

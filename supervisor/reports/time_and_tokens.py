@@ -16,6 +16,7 @@ from supervisor.journal.facts import (
     CallDecided,
     CallEnded,
     CallStarted,
+    Compacted,
     Fact,
     ModelRetried,
     Replied,
@@ -79,7 +80,7 @@ def turn_uses(entries: Iterable[JournalEntry]) -> list[TurnUse]:
         _add(found[-1].pieces, *_use(fact, passed - waited))
         delay = fact.delay if isinstance(fact, ModelRetried) else 0.0
         runs = not isinstance(fact, TurnEnded)
-        if isinstance(fact, Replied):
+        if isinstance(fact, Replied | Compacted):
             for name, count in fact.usage.items():
                 if (use := _READ.get(name)) is not None:
                     found[-1].tokens[use] = found[-1].tokens.get(use, 0) + count
@@ -100,7 +101,7 @@ def _use(fact: Fact, passed: float) -> tuple[TimeUse, float, str]:
     """Return what the time before a fact went into."""
     use: TimeUse = "other"
     match fact:
-        case Replied() | ReplyCut() | ModelRetried():
+        case Replied() | Compacted() | ReplyCut() | ModelRetried():
             use = "model"
         case CallStarted() | CallDecided():
             use = "person" if fact.approved is not None else "tools"

@@ -2,7 +2,7 @@
 
 Rule: reading changes nothing, and the account is a pure function of a session's entries.
 
-Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, ContentsRefused, FaultsAllowed, InstructionsRead,
+Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, Compacted, ContentsRefused, FaultsAllowed, InstructionsRead,
 ModeChanged, ModelRetried, ModelSwitched, OptionChosen, ReplyCut, Rewound, RuleRevoked, SessionDeleted, ToolsChanged,
 TurnEnded, TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
 """

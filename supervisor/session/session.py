@@ -114,7 +114,7 @@ class Session:
         if self.model is not None:
             asking, prompt = (self._request_options, self._sees, *self._shared), system_prompt(self.profile)
             told = self._router, prompt, self._show, self.profile.steps(self._max_steps), earlier.transcript
-            self._conversation = Conversation(self.id, self._writer, self.model, *told, *asking)
+            self._conversation = Conversation(self.id, self._writer, self.model, *told, *asking, self._window)
 
     @property
     def conversation(self) -> Conversation:
@@ -161,6 +161,9 @@ class Session:
     def _sees(self, name: str) -> frozenset[str]:
         return frozenset() if self._facts_of is None else self._facts_of(name).sees
 
+    def _window(self, name: str) -> int:
+        return 0 if self._facts_of is None else self._facts_of(name).window
+
     async def choose(self, option: str, value: str, by: str) -> None:
         """Choose how the model replies from its next request on, also while a turn runs.
 
@@ -182,9 +185,7 @@ class Session:
     ) -> SessionChanged:
         """Let the next turn use another profile, on the workers of its root, and another model; what was said stays.
 
-        Rules that were made for this session end with its profile, and with its root.
-
-        Return the fact that was recorded.
+        Rules that were made for this session end with its profile, and with its root. Return the fact.
 
         Raises:
             JournalError: it cannot be recorded; everything stays as it was.

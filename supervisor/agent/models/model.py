@@ -20,6 +20,9 @@ from supervisor.journal.facts import ReplyOrigin
 Block = dict[str, Any]
 """One content block: {"type": "text" | "tool_use" | "tool_result" | "thinking" | ..., ...}."""
 
+NO_STEP: Final = -1
+"""The step of a request for a summary."""
+
 CONTENTS: Final = frozenset({"image", "document"})
 """Blocks that name a content by its digest."""
 
@@ -49,7 +52,7 @@ class ModelRequest(msgspec.Struct, frozen=True):
     """As the Messages API has them: name, description, input_schema."""
     messages: Sequence[Message]
     step: int
-    """Counts the requests of this conversation that have ended, from 0."""
+    """Counts the requests of this conversation that have ended, from 0; `NO_STEP` where it is none of a turn's."""
     options: ModelOptions = ModelOptions()
     origins: Mapping[int, ReplyOrigin] = {}
     """Who wrote a message that is a reply, by its index; of one that was made of several replies nothing is known."""

@@ -11,10 +11,21 @@ from typing import Any, Final
 
 import msgspec
 
-from supervisor.agent.models.model import Block, Message, Model, ModelRequest, Progress, Reply, TextDelta, ToolUse
+from supervisor.agent.models.model import (
+    NO_STEP,
+    Block,
+    Message,
+    Model,
+    ModelRequest,
+    Progress,
+    Reply,
+    TextDelta,
+    ToolUse,
+)
 from supervisor.agent.models.provider import Provider
 from supervisor.config.settings import Settings
 from supervisor.display.escape import one_line
+from supervisor.errors import ModelError
 
 _COMMANDS: Final = (
     (re.compile(r"^(?:read|show|cat)\s+(?P<path>.+)$", re.IGNORECASE), "read_file"),
@@ -48,6 +59,8 @@ _HELP: Final = (
 
 def answer(request: ModelRequest, show: Callable[[Progress], None]) -> Reply:
     """Return tool calls for a command, or a plain account of their results."""
+    if request.step == NO_STEP:
+        raise ModelError("bad_response", "The offline model writes no summaries.", billed=False)
     tools = {tool["name"] for tool in request.tools}
     line, results = _this_turn(request.messages)
     digest = _DIGEST.match(line)

@@ -114,7 +114,7 @@ class OllamaModel:
         if kind == "context_full":
             tokens, source = self._limit
             larger = f"allow it a larger context ({source} is {tokens} here)" if tokens else ""
-            ways = ["Start a new session", larger, "or switch to a model that holds more"]
+            ways = ["Send less at once", larger, "or switch to a model that holds more"]
             return f"{words} {', '.join(filter(None, ways))}."
         return words
 

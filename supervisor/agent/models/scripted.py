@@ -17,7 +17,7 @@ from typing import Any, Final, get_args
 
 import msgspec
 
-from supervisor.agent.models.model import Model, Progress, Reply, Retrying, TextDelta, ToolUse
+from supervisor.agent.models.model import NO_STEP, Model, Progress, Reply, Retrying, TextDelta, ToolUse
 from supervisor.agent.models.provider import Provider
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError, ModelError, ModelErrorKind, reason
@@ -62,6 +62,8 @@ def open_script(file: Path) -> Model:
 
 def _reply(name: str, lines: Sequence[_ScriptLine], step: int, show: Callable[[Progress], None]) -> Reply:
     """Return the line of the request's step."""
+    if step == NO_STEP:
+        raise ModelError("bad_response", f"The script {name} has no summaries.", billed=False)
     if step >= len(lines):
         raise ModelError("bad_response", f"The script {name} has no line {step + 1}.")
     line = lines[step]

@@ -4,7 +4,7 @@ Rule: only what the journal holds counts: what was committed, and what stands of
 never the words of a command, says whether a check passed. A call that was cut off, or ran outside of the sandbox, is
 counted as one whose changes nobody has seen.
 
-Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, ContentsRefused, FaultsAllowed, InstructionsRead,
+Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, Compacted, ContentsRefused, FaultsAllowed, InstructionsRead,
 ModeChanged, ModelRetried, ModelSwitched, OptionChosen, ReplyCut, Rewound, RuleRevoked, SessionDeleted, SessionOpened,
 ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
 """

@@ -18,7 +18,7 @@ from supervisor.agent.amount import UNIT
 from supervisor.agent.models.answering_model import answered_by
 from supervisor.clients.connection.attachments import type_at
 from supervisor.errors import ConfigError
-from supervisor.journal.facts import CallEnded, CallStarted, ContentsRefused, Replied, TurnEnded, TurnStarted
+from supervisor.journal.facts import CallEnded, CallStarted, Compacted, ContentsRefused, Replied, TurnEnded, TurnStarted
 from supervisor.journal.journal import JournalEntry
 from supervisor.journal.receipt import Receipt
 from supervisor.journal.suspended import suspended_in
@@ -153,11 +153,12 @@ def summarize(item: str | int, session: str, entries: Sequence[JournalEntry]) ->
     calls, checks, notes = dict[str, CallLine](), set[str](), list[str]()
     for entry in entries:
         match entry.fact:
-            case Replied() as fact:
-                steps, cost = steps + 1, cost + fact.cost
+            case Replied() | Compacted() as fact:
+                cost += fact.cost
                 for name, count in fact.usage.items():
                     usage[name] = usage.get(name, 0) + count
-                notes += [answered_by(fact.origin)] if fact.origin is not None else []
+                steps, origin = (steps + 1, fact.origin) if isinstance(fact, Replied) else (steps, None)
+                notes += [answered_by(origin)] if origin is not None else []
             case CallStarted(check=True) as fact:
                 checks.add(fact.call)
             case CallStarted() as fact:

@@ -2,9 +2,9 @@
 
 Rule: an item that was started is resumed only with the same prompts, schema, root, profile, model and mode.
 
-Facts ignored: BudgetChanged, BudgetReserved, CallDecided, CallEnded, CallStarted, ContentsRefused, FaultsAllowed,
-InstructionsRead, ModeChanged, ModelRetried, ModelSwitched, OptionChosen, Replied, ReplyCut, Rewound, RuleRevoked,
-SessionChanged, SessionDeleted, ToolsChanged, TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
+Facts ignored: BudgetChanged, BudgetReserved, CallDecided, CallEnded, CallStarted, Compacted, ContentsRefused,
+FaultsAllowed, InstructionsRead, ModeChanged, ModelRetried, ModelSwitched, OptionChosen, Replied, ReplyCut, Rewound,
+RuleRevoked, SessionChanged, SessionDeleted, ToolsChanged, TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
 """
 
 import secrets

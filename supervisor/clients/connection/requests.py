@@ -17,7 +17,7 @@ from supervisor.errors import ConfigError, DaemonRefused
 if TYPE_CHECKING:
     from supervisor.config.profiles import Profile
 
-_NOTICES: Final = ("-suspended-", "-unseen-", "-refused-", "-answering-")
+_NOTICES: Final = ("-suspended-", "-unseen-", "-refused-", "-answering-", "-compacted-")
 """In the ids of what a person is to know, and no model has thought."""
 LISTED_PAGES: Final = 20
 """Pages of a listing that are looked through for a session."""

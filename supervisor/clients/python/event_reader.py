@@ -3,6 +3,7 @@
 Rule: a call is told twice, when it is first heard of and when it has ended; what it prints meanwhile is not.
 """
 
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -14,6 +15,7 @@ from supervisor.clients.console.call_updates import fill
 from supervisor.clients.console.shown import ShownCall
 from supervisor.clients.python.typed_events import (
     AnswerPart,
+    ConversationCompacted,
     NoticeGiven,
     PlanChanged,
     ThoughtPart,
@@ -53,7 +55,7 @@ class EventReader:
             case schema.SessionUpdate(update=schema.AgentMessageChunk() as chunk):
                 told.append(AnswerPart(chunk.content.text, chunk.message_id or ""))
             case schema.SessionUpdate(update=schema.AgentThoughtChunk() as chunk):
-                told.append(_thought(chunk.content.text, chunk.message_id or ""))
+                told.append(_thought(chunk))
             case schema.SessionUpdate(update=schema.ToolCall() | schema.ToolCallUpdate() as update):
                 told += self._call(update)
             case schema.SessionUpdate(update=schema.Plan(entries=entries)):
@@ -121,7 +123,11 @@ def _arguments(call: ShownCall) -> Any:
     return decoded_arguments(call.edited if call.edited is not None else call.arguments)
 
 
-def _thought(text: str, message: str) -> NoticeGiven | ThoughtPart:
+def _thought(chunk: schema.AgentThoughtChunk) -> NoticeGiven | ThoughtPart | ConversationCompacted:
+    text, message = chunk.content.text, chunk.message_id or ""
+    if (done := (chunk.meta or {}).get(extensions.COMPACTION)) is not None:
+        with suppress(msgspec.ValidationError):
+            return ConversationCompacted(requests.unwrapped(text), msgspec.convert(done, extensions.CompactionDone))
     match requests.said_besides(message):
         case "":
             return ThoughtPart(text, message)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from supervisor.acp.extensions import ApprovalRequest, ChangedName, Scope, Stage
+from supervisor.acp.extensions import ApprovalRequest, ChangedName, CompactionDone, Scope, Stage
 from supervisor.acp.schema import PlanEntry, TokenUsage
 from supervisor.errors import StrongroomError
 from supervisor.journal.receipt import Receipt
@@ -71,6 +71,13 @@ class PlanChanged(msgspec.Struct, frozen=True):
     """The model's plan, whole; it replaces the plan before."""
 
     steps: tuple[PlanEntry, ...]
+
+
+class ConversationCompacted(msgspec.Struct, frozen=True):
+    """The older part of the conversation is kept in short from here on; `text` tells of it."""
+
+    text: str
+    done: CompactionDone
 
 
 class Approval(msgspec.Struct, frozen=True):
@@ -163,7 +170,17 @@ class TurnResult(msgspec.Struct, frozen=True):
     currency: str = ""
 
 
-TurnEvent = AnswerPart | ThoughtPart | NoticeGiven | ToolStarted | ToolEnded | PlanChanged | Question | TurnResult
+TurnEvent = (
+    AnswerPart
+    | ThoughtPart
+    | NoticeGiven
+    | ToolStarted
+    | ToolEnded
+    | PlanChanged
+    | ConversationCompacted
+    | Question
+    | TurnResult
+)
 
 
 class TurnFailed(StrongroomError):

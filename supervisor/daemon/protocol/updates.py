@@ -31,6 +31,7 @@ from supervisor.journal.facts import (
     CallDecided,
     CallEnded,
     CallStarted,
+    Compacted,
     ContentsRefused,
     Fact,
     InstructionsRead,
@@ -166,6 +167,9 @@ class Projection:
                 self._step, self._attempt = self._step + 1, 0
                 self._answering = "" if origin is None else origin.answering
                 self._count(usage)
+            case Compacted(usage=usage, after=after):
+                self._count(usage)
+                self.context = after
             case TurnSuspended():
                 self._model = self._chosen
             case TurnEnded():
@@ -307,7 +311,7 @@ class Projection:
                 yield schema.ToolCallUpdate(tool_call_id=call, status="completed" if approved else "failed")
             case ModelSwitched():
                 yield from self._switched(fact)
-            case ContentsRefused() | InstructionsRead() | ToolsChanged():
+            case ContentsRefused() | InstructionsRead() | ToolsChanged() | Compacted():
                 yield fact_notice(fact, self._step if fact.turn == self.turn else 0)
             case TurnSuspended() | TurnEnded():
                 yield from self._turn_stopped(fact)

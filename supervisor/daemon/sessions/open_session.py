@@ -157,9 +157,7 @@ class OpenSession:
         *,
         by: str = "",
     ) -> RunningTurn:
-        """Start a turn: a new one, as `Conversation.run_turn`, or without a text the interrupted one.
-
-        A suspended one goes on at the word of `by`.
+        """Start a turn: a new one, as `Conversation.run_turn`; without a text the interrupted one, by the word of `by`.
 
         Raises:
             RequestError: something runs, or the session is being closed.
@@ -173,9 +171,7 @@ class OpenSession:
         return turn
 
     async def resume(self, by: str = "") -> TurnEnded | None:
-        """Wait for the turn that runs, or resume the one that was interrupted; None when there is neither.
-
-        A suspended one goes on at the word of `by`.
+        """Wait for the turn that runs, or resume an interrupted one, by the word of `by`; None when there is neither.
 
         Raises:
             SuspendedTurn: it is suspended, still or again.

@@ -20,6 +20,7 @@ from supervisor.daemon.protocol.tool_calls import awaiting_approval
 from supervisor.daemon.protocol.updates import Projection, suspension
 from supervisor.display.escape import one_line
 from supervisor.journal.facts import (
+    Compacted,
     ContentsRefused,
     Fact,
     ModelSwitched,
@@ -161,13 +162,14 @@ class Subscribers:
                 self.tell(told[failed:])
                 self.projection.apply(event)
                 return
-            case ToolsChanged() | ContentsRefused():
+            case ToolsChanged() | ContentsRefused() | Compacted():
                 self.take(event)
             case _:
                 pass
         self.tell(self.projection.of_event(event))
         if isinstance(event, Replied):
             self.take(event)
+        if isinstance(event, Replied | Compacted):
             self.tell(self.projection.usage())
 
     def look_anew(self, projection: Projection) -> None:

@@ -5,9 +5,9 @@ address is free where the person typed it, or where it is a link of a page or of
 other one was composed. Nothing is compared until a URL is judged: most sessions never fetch. Whatever a text says, each
 step takes time that grows with its length alone: this runs in the daemon's event loop.
 
-Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, ContentsRefused, FaultsAllowed, ModeChanged, ModelRetried,
-ModelSwitched, OptionChosen, Replied, ReplyCut, Rewound, RuleRevoked, SessionChanged, SessionDeleted, SessionOpened,
-ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
+Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, Compacted, ContentsRefused, FaultsAllowed, ModeChanged,
+ModelRetried, ModelSwitched, OptionChosen, Replied, ReplyCut, Rewound, RuleRevoked, SessionChanged, SessionDeleted,
+SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
 """
 
 import hashlib

@@ -3,7 +3,7 @@
 Rule: a run with a network has sent what its proxy has counted; where nobody has counted, it has sent all that it might.
 One that was cut lets the next one send more, if the person says yes to that.
 
-Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallStarted, ContentsRefused, FaultsAllowed,
+Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallStarted, Compacted, ContentsRefused, FaultsAllowed,
 InstructionsRead, ModeChanged, ModelRetried, ModelSwitched, OptionChosen, Replied, ReplyCut, Rewound, RuleRevoked,
 SessionChanged, SessionDeleted, SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnStarted,
 TurnSuspended, Unreadable.

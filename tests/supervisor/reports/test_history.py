@@ -16,6 +16,7 @@ from supervisor.journal.facts import (
     CallDecided,
     CallEnded,
     CallStarted,
+    Compacted,
     Fact,
     ModelRetried,
     OptionChosen,
@@ -305,6 +306,15 @@ def test_a_reply_that_was_cut_is_told_as_far_as_it_was_shown(journal: Journal, s
     assert lines[4] == "(asked the model again after overloaded: later)"
     assert lines[5].startswith("  The answer is x")
     assert own_words("\n".join(lines[6:])) == ["(the", "(turn"]
+
+
+def test_a_compaction_is_told_with_its_summary_and_leaves_nothing_out(journal: Journal, settings: Settings) -> None:
+    fact = Compacted(1, 9, 9, 9, "near", 900, 300, f"The roof {FORGERY}", model="m", usage={"input_tokens": 70})
+    lines = told(journal, settings, SPOKEN[0], SPOKEN[1], fact)
+    [line] = [each for each in lines if "compacted" in each]
+    assert "about 300 tokens in place of 900" in line
+    assert "That took 70 tokens. It says: The roof x" in line
+    assert any(each.startswith("> ") for each in lines)
 
 
 # sessions ----------------------------------------------------------------------------------------------------

@@ -296,7 +296,7 @@ TOO_LONG: Final = error(
 IN_STREAM: Final = '{"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE"}}'
 FAILED: Final[dict[str, tuple[Response, ModelErrorKind, str, int]]] = {
     "a bad key": (BAD_KEY, "authentication", "Check the API key", 0),
-    "a full context": (TOO_LONG, "context_full", "start a new one", 0),
+    "a full context": (TOO_LONG, "context_full", "send less", 0),
     "no such model": (error(404, "models/x is not found", "NOT_FOUND"), "not_found", "Check the model's name", 0),
     "overloaded": (error(503, "The model is overloaded.", "UNAVAILABLE"), "overloaded", "Tried 5 times", 4),
     "a limit that lasts": (

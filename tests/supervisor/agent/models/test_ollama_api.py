@@ -234,7 +234,7 @@ async def test_a_conversation_that_does_not_fit_is_refused_before_it_is_sent() -
     async with asking([reply("ok")], window=16_384) as asked:
         failure = await asked.error(request(user("word " * 12_000)))
     assert failure.kind == "context_full"
-    assert "It was not sent. Start a new session" in str(failure)
+    assert "It was not sent. Send less at once" in str(failure)
     assert asked.server.requests == []
 
 

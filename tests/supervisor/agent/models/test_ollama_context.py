@@ -72,7 +72,7 @@ async def converse(asked: Asked, dice: random.Random, window: int, tools: list[d
         try:
             answer = await asked.reply(sent)
         except ModelError as error:
-            refused = error.kind == "context_full" and "Start a new session" in str(error)
+            refused = error.kind == "context_full" and "Send less at once" in str(error)
             assert refused, error  # noqa: PT017 - where it ends is chance's to say
             return step
         told, origin = kept(answer, *(f"c{step}_{n}" for n in range(len(answer.calls))))

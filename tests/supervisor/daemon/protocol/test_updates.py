@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 import pytest
 
+from supervisor.acp import extensions
 from supervisor.acp.schema import (
     AgentMessageChunk,
     AgentThoughtChunk,
@@ -19,6 +20,7 @@ from supervisor.acp.schema import (
     UsageUpdate,
     texts_of,
 )
+from supervisor.agent.amount import UNIT
 from supervisor.agent.models.model import Retrying, TextDelta, ThoughtDelta
 from supervisor.agent.models.model_facts import model_facts
 from supervisor.agent.turn import CallOutput, Event
@@ -31,6 +33,7 @@ from supervisor.journal.facts import (
     CallDecided,
     CallEnded,
     CallStarted,
+    Compacted,
     ContentsRefused,
     Fact,
     ModelRetried,
@@ -93,6 +96,7 @@ def projection() -> Projection:
     return Projection(of_default)
 
 
+SUMMARY: Final = "The roof leaks."
 CUT: Final = ReplyCut(1, 0, "Half a sen", "Hm.")
 
 
@@ -103,6 +107,16 @@ def test_half_a_sentence_is_loaded_as_it_was_told_and_says_that_it_was_cut(proje
     assert messages(live) == messages(later) == [("turn-1-step-0", "Half a sen")]
     assert parts(later)[0] == ("AgentThoughtChunk", "Hm.")
     assert parts(later)[-1] == ("AgentThoughtChunk", "\n\n(The reply was cut here.)\n")
+
+
+def test_a_compaction_is_told_alike_when_it_happens_and_when_it_is_loaded(projection: Projection) -> None:
+    fact = Compacted(1, 1, 9, 9, "near", 900, 300, SUMMARY, model="m", usage={"input_tokens": 70}, cost=UNIT // 2)
+    live, later = told(projection, TurnStarted(1, "one"), fact), loaded(TurnStarted(1, "one"), fact)
+    assert live[-1] == later[-1]
+    assert "about 300 tokens in place of 900" in parts(later)[-1][1]
+    assert isinstance(later[-1], AgentThoughtChunk)
+    done = (later[-1].meta or {})[extensions.COMPACTION]
+    assert (done.before, done.after, done.summary, done.cost) == (900, 300, SUMMARY, 0.5)
 
 
 def test_what_comes_after_a_reply_that_was_cut_is_another_message(projection: Projection) -> None:
