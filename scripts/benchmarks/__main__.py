@@ -38,6 +38,7 @@ BENCHMARKS: Final = {
     "growth_search": "growth.finds",
     "growth_recall": "growth.finds",
     "growth_turns": "growth.turns",
+    "growth_compacted": "growth.compactions",
     "growth_roots": "growth.roots",
     "growth_open_roots": "growth.roots",
     "growth_rewind": "growth.rewinds",
