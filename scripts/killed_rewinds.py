@@ -12,7 +12,7 @@ from typing import Final
 from scripts.random_histories import NAMES
 from supervisor.acp import extensions
 from supervisor.config.settings import load
-from supervisor.reports.history import verify
+from supervisor.reports.verification import verify
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.supervisor.histories import call
 
