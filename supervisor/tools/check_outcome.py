@@ -15,7 +15,7 @@ _TAIL: Final = 2000
 
 def check_problem(ended: CallEnded) -> str:
     """Return why a check has not passed, with the end of what it printed; "" where it has."""
-    printed = _printed(ended)
+    printed = _output(ended)
     code = printed.get("exit_code")
     if ended.ok and code == 0:
         return ""
@@ -25,7 +25,7 @@ def check_problem(ended: CallEnded) -> str:
     return f"{why}\n{tail}" if tail else why
 
 
-def _printed(ended: CallEnded) -> Mapping[str, Any]:
+def _output(ended: CallEnded) -> Mapping[str, Any]:
     """Return what a command printed, and its exit code; nothing where that cannot be read."""
     if not ended.ok:
         return ended.details
