@@ -15,17 +15,17 @@ _TAIL: Final = 2000
 
 def check_problem(ended: CallEnded) -> str:
     """Return why a check has not passed, with the end of what it printed; "" where it has."""
-    printed = _output(ended)
-    code = printed.get("exit_code")
+    told = _record_of(ended)
+    code = told.get("exit_code")
     if ended.ok and code == 0:
         return ""
     why = f"exit code {code}" if ended.ok else f"{ended.kind}: {ended.content}"
-    text = "\n".join(str(printed[name]).strip("\n") for name in ("stdout", "stderr") if printed.get(name))
+    text = "\n".join(str(told[name]).strip("\n") for name in ("stdout", "stderr") if told.get(name))
     tail = "\n".join(visible(text[-_TAIL:], prose=True).split("\n")[-_LINES:])
     return f"{why}\n{tail}" if tail else why
 
 
-def _output(ended: CallEnded) -> Mapping[str, Any]:
+def _record_of(ended: CallEnded) -> Mapping[str, Any]:
     """Return what a command printed, and its exit code; nothing where that cannot be read."""
     if not ended.ok:
         return ended.details
