@@ -34,6 +34,7 @@ from supervisor.journal.journal import JournalEntry
 from supervisor.journal.lineage import turn_line
 from supervisor.undo.packs import PackStore
 from supervisor.undo.rewind_plan import rewind_plan
+from supervisor.undo.undo_plan import SessionChanges
 from workers.changes.effects import NodeState
 from workers.errors import ToolError
 from workers.restore.restorer import Restorer
@@ -95,6 +96,8 @@ class History:
         """The row and the tree at the end of each turn."""
         self._lines: dict[int, tuple[int, ...]] = {0: ()}
         self._line: tuple[int, ...] = ()
+        self._undoable: dict[int, set[str]] = {0: set()}
+        """The calls that could be undone at the end of each turn."""
         self._said = 0
         """How often a turn began, or a rewinding took place."""
         self._rewound: dict[str, tuple[int, tuple[int, ...]]] = {}
@@ -121,8 +124,10 @@ class History:
                     self._turn()
                 case "person":
                     self._person()
-                case "undo" if self._commits:
-                    self._undo(self._chance.choice(self._commits[-3:]))
+                case "undo":
+                    undone = SessionChanges(self._entries).undone
+                    if known := [each for each in self._commits if each.call not in undone]:
+                        self._undo(self._chance.choice(known[-3:]))
                 case "rewind":
                     rewound += self._rewind(self._chance.choice(list(self._trees)))
         return rewound
@@ -201,6 +206,7 @@ class History:
         self._line = (*self._line, number)
         self._trees[number] = self._record(TurnEnded(number, "ok", "done")), self.tree()
         self._lines[number] = self._line
+        self._undoable[number] = self._stands()
 
     def _call(self, turn: int) -> None:
         """Let a call change the tree: as if a pack said that this is how it was."""
@@ -266,6 +272,10 @@ class History:
         self._commits.append(commit)
         return commit
 
+    def _stands(self) -> set[str]:
+        """Return the calls that can be undone."""
+        return set(SessionChanges(self._entries).undoable())
+
     # --- what is proved -----------------------------------------------------------------------------------------------
 
     def _undo(self, commit: _Commit) -> None:
@@ -316,6 +326,8 @@ class History:
             self._rewound[made.call] = self._said, self._line
         self._line = self._lines[turn]
         self._check(turn_line(self._entries).turns == self._line, "other turns stand")
+        if made is not None:
+            self._check(self._stands() == self._undoable[turn], "other calls can be undone than at the end of the turn")
         if made is not None and self._chance.random() < _COMES_BACK:
             self._undo(made)
             self._check(self.tree() == before, "the undo of a rewinding has not brought all back")
