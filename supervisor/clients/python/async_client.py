@@ -117,6 +117,24 @@ class AsyncClient:
                 break
         return found
 
+    async def search(
+        self, words: str, *, session: str = "", directory: PathText | None = None, most: int = 20
+    ) -> list[extensions.FoundText]:
+        """Return where sessions hold some words, the newest first; in one, in those of one directory, or in all.
+
+        Args:
+            words: as for `strongroom search`.
+            session: its id, or the end of it; empty for all.
+            directory: that they work on, or were opened in; None for all.
+            most: what is found at most.
+
+        Raises:
+            DaemonRefused: no word says what is wanted, or there is no such session.
+        """
+        within = "" if directory is None else os.path.realpath(directory)
+        params = extensions.SearchParams(words, session, within, most)
+        return (await self._program.request(extensions.SEARCH_METHOD, params, extensions.SearchResult)).found
+
     async def resume(self, session: str | None = None) -> AsyncSession:
         """Take up a session again, also one that others have open; its conversation is in `history`.
 

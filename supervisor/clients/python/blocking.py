@@ -139,6 +139,12 @@ class BlockingClient:
         """As `AsyncClient.sessions`."""
         return run_now(self._client.sessions(directory))
 
+    def search(
+        self, words: str, *, session: str = "", directory: PathText | None = None, most: int = 20
+    ) -> list[extensions.FoundText]:
+        """As `AsyncClient.search`."""
+        return run_now(self._client.search(words, session=session, directory=directory, most=most))
+
     def resume(self, session: str | None = None) -> BlockingSession:
         """As `AsyncClient.resume`."""
         return BlockingSession(run_now(self._client.resume(session)))

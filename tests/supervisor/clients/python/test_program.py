@@ -409,7 +409,10 @@ def test_a_daemon_of_the_home_that_is_named_is_started(tmp_path: Path, daemon: D
             assert client.pid() != daemon.pid
             assert client.open(root=tmp_path / "root").run("write a.md: x").status == "ok"
         with strongroom.connect(home=home) as client:
-            assert [each.title for each in client.sessions()] == ["write a.md: x"]
+            (listed,) = client.sessions()
+            found = client.search('"write a.md"', directory=tmp_path / "root")
+            assert [(each.session_id, each.who) for each in found] == [(listed.session_id, "you")]
+            assert (listed.title, client.search("write", directory=tmp_path)) == ("write a.md: x", [])
     finally:
         stop(load_home(str(home)))
     assert (tmp_path / "root" / "a.md").exists()
