@@ -178,9 +178,9 @@ class SearchIndex:
         places = [*([_of_session(session)] if session else []), *([_of_directory(directory)] if directory else [])]
         found: dict[int, int] = {}
         for row in self._matching(query_of(terms, places), _NEWEST):
-            if row >> _BITS not in found and len(found) == most:
+            if fact_of(row) not in found and len(found) == most:
                 break
-            found[row >> _BITS] = row  # the first piece of those that hold them
+            found[fact_of(row)] = row  # the first piece of those that hold them
         return list(self.passages(found.values()))
 
     def matching(self, session: str, term: Term | None = None) -> Iterator[int]:
@@ -194,14 +194,24 @@ class SearchIndex:
     def passages(self, rows: Iterable[int]) -> Iterator[FoundPassage]:
         """Yield passages by their rows, as the journal has them; what it cannot tell any more is left out."""
         for row in rows:
-            seq = row >> _BITS
+            seq = fact_of(row)
             entry, _digest = next(self._journal.since(seq - 1, b""), (None, b""))
-            if entry is None or entry.seq != seq or not (passage := passage_at(entry.fact, row & PIECES - 1)):
+            if entry is None or entry.seq != seq or (passage := passage_in(entry, row)) is None:
                 continue
             title = self._connection.execute(
                 "SELECT title FROM sessions WHERE session = ?", (entry.session,)
             ).fetchone()
             yield FoundPassage(row, entry, passage, title[0] if title else "")
+
+
+def fact_of(row: int) -> int:
+    """Return the row of the journal that a row of the index is of."""
+    return row >> _BITS
+
+
+def passage_in(entry: JournalEntry, row: int) -> Passage | None:
+    """Return the passage of a fact that a row of the index is of; None where it has no such."""
+    return passage_at(entry.fact, row & PIECES - 1)
 
 
 def _places(session: str, *directories: str) -> str:

@@ -23,6 +23,7 @@ from supervisor.journal.facts import (
     TurnQuestioned,
     TurnStarted,
 )
+from supervisor.journal.passages import RECALL
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from supervisor.tools.catalog import offers
 from workers.catalog import CATEGORIES, offered_tools
@@ -124,7 +125,7 @@ class ReplayedPerson:
 def given_outcomes(facts: Sequence[Fact]) -> dict[str, CallEnded]:
     """Return the outcomes that are not had again, by call.
 
-    Those are what came from a network or from outside of the sandbox, and what was cut off.
+    Those are what came from a network, from outside of the sandbox or from the journal, and what was cut off.
     """
     outside = {
         fact.call
@@ -134,13 +135,14 @@ def given_outcomes(facts: Sequence[Fact]) -> dict[str, CallEnded]:
     return {
         fact.call: fact
         for fact in facts
-        if isinstance(fact, CallEnded) and (fact.call in outside or fact.kind in _CUT_OFF or _is_remote(fact.tool))
+        if isinstance(fact, CallEnded) and (fact.call in outside or fact.kind in _CUT_OFF or _is_elsewhere(fact.tool))
     }
 
 
-def _is_remote(tool: str) -> bool:
+def _is_elsewhere(tool: str) -> bool:
+    """Say whether what a tool shows lies neither in the root nor in its worker."""
     category = offers((tool,))[tool].category if tool in offered_tools() else ""
-    return bool(category) and CATEGORIES[category].brokered
+    return tool == RECALL or (bool(category) and CATEGORIES[category].brokered)
 
 
 def turns_of(facts: Iterable[Fact]) -> Iterator[list[Fact]]:

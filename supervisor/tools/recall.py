@@ -1,6 +1,7 @@
-"""Runs the tool recall: looks up what was said and found earlier in the same session, in the journal.
+"""Runs the tool recall: looks up what was said and found earlier in the same conversation, in the journal.
 
-Rule: of no other session anything can be had. What is shown again has the sources that it had: who wrote it, and
+Rule: of no other session anything can be had, but for what this one was forked from, nor anything that was taken back:
+what the conversation leads through is all there is. What is shown again has the sources that it had: who wrote it, and
 whether that was a stranger. A result that mixes the words of several, or the model's own with theirs, is nobody's, so
 that no address in it is free.
 """
@@ -15,9 +16,10 @@ from supervisor.display.command_text import title_of
 from supervisor.errors import StrongroomError
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, Replied, Source, TurnStarted, effective
 from supervisor.journal.journal import Journal, JournalEntry, open_journal
-from supervisor.journal.passage_ranking import best_passages
+from supervisor.journal.lineage import story, turn_line
+from supervisor.journal.passage_ranking import RankedPassage, best_passages
 from supervisor.journal.passages import RECALL
-from supervisor.journal.search_index import FoundPassage, in_index
+from supervisor.journal.search_index import in_index
 from supervisor.journal.search_words import terms_of
 from supervisor.system.off_loop import in_thread
 from supervisor.tools import outcomes
@@ -34,7 +36,9 @@ _PAGE: Final = 20_000
 _WORD: Final = 200
 """Characters that a word has at most, for a page to end and begin between words."""
 _ONE: Final = "Send either `query`, words of what you look for, or `call`, the id of a call."
-_NOTHING: Final = "Nothing of this session has any of these words. Try others: names, numbers or paths that were in it."
+_NOTHING: Final = (
+    "Nothing of this conversation has any of these words. Try others: names, numbers or paths that were in it."
+)
 
 
 class Recalled(msgspec.Struct, frozen=True):
@@ -51,9 +55,11 @@ async def recall(path: Path, session: str, call: CallStarted) -> CallEnded:
 
     def read(stopped: Callable[[], bool]) -> Recalled:
         with open_journal(path) as journal:
+            entries = story(journal, session)
+            entries = [each for each, stands in zip(entries, turn_line(entries).stands, strict=True) if stands]
             if args.call:
-                return _outcome(journal.of_session(session), args.call, args.offset)
-            return _passages(journal, session, args.query, call, stopped)
+                return _outcome(_Facts(entries), args.call, args.offset)
+            return _passages(journal, entries, args.query, call, stopped)
 
     try:
         args = supervised_tools()[RECALL].decode(raw_arguments(call))
@@ -68,15 +74,17 @@ async def recall(path: Path, session: str, call: CallStarted) -> CallEnded:
     return outcomes.with_persons_part(call, msgspec.structs.replace(ended, sources=found.sources))
 
 
-def _passages(journal: Journal, session: str, query: str, call: CallStarted, stopped: Callable[[], bool]) -> Recalled:
+def _passages(
+    journal: Journal, entries: Sequence[JournalEntry], query: str, call: CallStarted, stopped: Callable[[], bool]
+) -> Recalled:
     """Return the passages that fit a query best, but for what asks for them."""
     if not terms_of(query):
         raise ToolError("invalid_arguments", _ONE)
-    best = in_index(journal, lambda index: best_passages(index, session, query, 2 * _PASSAGES), stopped)
+    best = in_index(journal, lambda index: best_passages(index, entries, query, 2 * _PASSAGES), stopped)
     found = [each for each in best if not _asks(each.entry.fact, call)][:_PASSAGES]
     if not found:
         raise ToolError("no_match", _NOTHING)
-    facts = _Facts(journal.of_session(session))
+    facts = _Facts(entries)
     rows = msgspec.json.encode([facts.row(each) for each in found]).decode()
     note = "The best passages first. recall with a `call` from here shows all of that call's outcome."
     return Recalled(rows, note, facts.sources(found, rows), "json")
@@ -89,12 +97,11 @@ def _asks(fact: Fact, call: CallStarted) -> bool:
     return isinstance(fact, TurnStarted) and fact.turn == call.turn
 
 
-def _outcome(entries: Sequence[JournalEntry], wanted: str, offset: int) -> Recalled:
+def _outcome(facts: "_Facts", wanted: str, offset: int) -> Recalled:
     """Return a part of what a call has shown."""
-    facts = _Facts(entries)
     ids = [call for call in facts.ended if call == wanted] or [call for call in facts.ended if call.endswith(wanted)]
     if len(ids) != 1:
-        known = f"{len(ids)} calls end in" if ids else "No call of this session with an outcome has the id"
+        known = f"{len(ids)} calls end in" if ids else "No call of this conversation with an outcome has the id"
         raise ToolError("not_found", f"{known} {wanted[:80]!r}. Look for words of it with `query`.")
     ended = facts.ended[ids[0]]
     printed = (f"{name}:\n{value}" for name, value in ended.details.items() if isinstance(value, str))
@@ -132,7 +139,7 @@ def _together(sources: Sequence[Source], shown: str, kind: Any) -> tuple[Source,
 
 
 class _Facts:
-    """What a session has recorded of its calls."""
+    """What a conversation knows of its calls."""
 
     def __init__(self, entries: Iterable[JournalEntry]) -> None:
         self.ended: dict[str, CallEnded] = {}
@@ -156,14 +163,14 @@ class _Facts:
         """Return the sources of what a call has shown."""
         return recorded_sources(self.arguments(ended.call), ended, self._networked.get(ended.call))
 
-    def row(self, found: FoundPassage) -> dict[str, Any]:
+    def row(self, found: RankedPassage) -> dict[str, Any]:
         """Return a passage as the model reads it."""
         fact = found.entry.fact
         named = {"tool": getattr(fact, "tool", ""), "call": getattr(fact, "call", "")}
         told = {name: value for name, value in named.items() if value}
         return {"turn": getattr(fact, "turn", 0), "kind": found.passage.kind, **told, "text": found.passage.text}
 
-    def sources(self, found: Sequence[FoundPassage], shown: str) -> tuple[Source, ...]:
+    def sources(self, found: Sequence[RankedPassage], shown: str) -> tuple[Source, ...]:
         """Return who wrote some passages together."""
         each_of = [self._of_fact(each) for each in found]
         sources = [source for of_one in each_of for source in of_one]
@@ -171,7 +178,7 @@ class _Facts:
         alone = len(kinds) == 1 and all(each_of)
         return _together(sources, shown, kinds.pop() if alone else "output")
 
-    def _of_fact(self, found: FoundPassage) -> tuple[Source, ...]:
+    def _of_fact(self, found: RankedPassage) -> tuple[Source, ...]:
         fact = found.entry.fact
         if isinstance(fact, TurnStarted):
             return tuple(part.source for part in parts_of(fact) if part.text)

@@ -17,7 +17,7 @@ from tests.supervisor.histories import call
 
 RECORDINGS: Final = Path(__file__).parent / "recordings"
 TURNS: Final = (
-    {"text": "I look.", "calls": [call("read_file", path="a.txt")]},
+    {"text": "I look.", "calls": [call("read_file", path="a.txt"), call("recall", query="go")]},
     {"calls": [call("edit_file", path="a.txt", old="hello", new="bye"), call("write_file", path="b.txt", content="b")]},
     {"calls": [call("run_cmd", command="cat a.txt; rm b.txt; mkdir d; echo > d/e"), call("read_file", path="../x")]},
     {"calls": [call("fetch_url", url="https://127.0.0.1:1/"), call("run_cmd", command="echo > .git/config")]},
@@ -59,8 +59,8 @@ def test_a_session_is_replayed_where_it_began_and_leaves_everything_as_it_is(rec
     before, rows = files(recorded.folder), recorded.entries
     for _ in range(2):
         found = replayed(recorded, 0)
-        assert (found["divergence"], found["not_as_it_was"], found["turns"], found["calls"]) == (None, [], 1, 7)
-        assert len(found["given"]) == 1, "what came from the network"
+        assert (found["divergence"], found["not_as_it_was"], found["turns"], found["calls"]) == (None, [], 1, 8)
+        assert len(found["given"]) == 2, "what came from the network, and from the journal"
     assert {name: data for name, data in files(recorded.folder).items() if "journal" not in name} == {
         name: data for name, data in before.items() if "journal" not in name
     }
@@ -104,7 +104,7 @@ def test_what_no_pack_holds_any_more_is_said_and_the_first_divergence_told(own: 
     )
     (session,) = own.sessions
     text = own.run("replay", session).out.splitlines()
-    assert text[0] == "diverged after 1 turns, 7 calls"
+    assert text[0] == "diverged after 1 turns, 8 calls"
     assert text[-4:] == ["  outcome, then:", "    ok: hello", "  now:", "    ok: bye"]
 
 

@@ -9,11 +9,12 @@ import pytest
 
 from scripts.benchmarks.growth.finds import had_back
 from scripts.benchmarks.growth.planted_facts import conversation, planted_facts
-from supervisor.journal.facts import CallEnded, CallStarted, Fact, Replied, TurnStarted
+from supervisor.journal.facts import CallEnded, CallStarted, Fact, ForkPoint, Replied, Rewound, TurnEnded, TurnStarted
 from supervisor.journal.journal import open_journal
 from supervisor.journal.search_index import file_of
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.recall import recall
+from tests.supervisor.histories import opening_fact
 from tests.supervisor.journal.test_search_index import HOSTILE
 from tests.supervisor.tools.exfiltration.test_exposure import WAYS
 from workers.url import parse
@@ -72,6 +73,24 @@ async def test_no_other_session_is_reached(path: Path) -> None:
         assert "garden" not in ended.content
         assert "the zebrafinch" not in ended.content
     assert len(await passages(path, "zebrafinch", session="t")) == 2
+
+
+async def test_what_a_fork_begins_with_is_its_own_and_what_was_rewound_is_nobodys(path: Path) -> None:
+    with open_journal(path) as journal:
+        journal.append("s", opening_fact(path.parent), TurnStarted(1, "zebrafinch one"), TurnEnded(1, "ok", ""))
+        point = ForkPoint("s", 1, journal.last())
+        journal.append("s", TurnStarted(2, "zebrafinch two"), *outcome("c7", TEXT), TurnEnded(2, "ok", ""))
+        opened = msgspec.structs.replace(opening_fact(path.parent), fork=point)
+        journal.append("f", opened, TurnStarted(2, "zebrafinch, forked"), TurnEnded(2, "ok", ""))
+    assert {each["text"] for each in await passages(path, "zebrafinch", "f")} == {
+        "zebrafinch one",
+        "zebrafinch, forked",
+    }
+    assert (await recalled(path, "f", call="c7"))[1].kind == "not_found"
+    assert (await recalled(path, call="c7"))[1].ok
+    record(path, "s", Rewound(1))
+    assert [each["text"] for each in await passages(path, "zebrafinch")] == ["zebrafinch one"]
+    assert (await recalled(path, call="c7"))[1].kind == "not_found"
 
 
 async def test_a_whole_outcome_comes_page_by_page_and_cuts_no_word(path: Path) -> None:
