@@ -70,7 +70,7 @@ class TurnLine:
         if turn in self.ends:
             return self.ends[turn]
         ended = max(self.ends, default=0)
-        there = f"its turns 1 to {ended} have" if ended else "none has, so far"
+        there = f"the last one that has is {ended}" if ended else "none has, so far"
         raise ConfigError(f"No turn {turn} of the session {session} has ended; {there}.")
 
     @property
