@@ -276,6 +276,30 @@ def test_any_step_leaves_a_conversation_that_is_valid(step: int) -> None:
         assert fault_in_facts([fact for fact in compacted if not isinstance(fact, CallStarted)]) is None
 
 
+def test_a_reply_that_was_not_taken_is_where_the_rest_can_begin() -> None:
+    said = [{"type": "text", "text": "no JSON"}]
+    facts = [*spoken(1, "one"), TurnStarted(2, "two"), Replied(2, 9, said, "end_turn", {}, refused="no JSON")]
+    first, second, *_ = Transcript([*facts, Compacted(2, 9, 9000, 9000, "near")]).messages
+    assert (first["role"], second["role"], second["content"]) == ("user", "assistant", said)
+    assert [block["text"] for block in first["content"] if block["text"] in ("one", "two")] == ["one", "two"]
+
+
+def test_a_line_that_does_not_fit_leaves_the_shorter_ones_before_it() -> None:
+    told = shown(*spoken(1, "short"), *spoken(2, "x" * 9000), *spoken(3, "last"), size=4000)
+    assert "short" in told
+    assert "last" in told
+    assert not any("x" * 200 in text for text in told)
+
+
+def test_nothing_counts_as_measured_that_was_sent_before() -> None:
+    facts = [fact for turn in range(1, 4) for fact in spoken(turn, "go")]
+    counted = msgspec.structs.replace(Replied(4, 9, [], "end_turn", {}), usage={"input_tokens": 90, "output_tokens": 1})
+    transcript = Transcript([*facts, TurnStarted(4, "on"), counted])
+    assert transcript.measured is not None
+    transcript.apply(Compacted(4, 9, 9000, 9000, "near"))
+    assert transcript.measured is None
+
+
 def test_what_was_seen_of_strangers_counts_after_a_compaction() -> None:
     page = Source("page", "https://x.example/", b"1", 4, foreign=True)
     ended = CallEnded(1, "c", "fetch_url", True, "page", sources=(page,))
