@@ -16,7 +16,7 @@ from supervisor.clients.otlp_server import OtlpServer, target_of
 from supervisor.clients.trace_export import ExportCursor, TraceExport, export_traces
 from supervisor.config.settings import Settings, load
 from supervisor.errors import ConfigError, StrongroomError
-from supervisor.journal.facts import CallEnded, ModelRetried, Replied, SessionDeleted, TurnEnded, TurnStarted
+from supervisor.journal.facts import CallEnded, Fact, ModelRetried, Replied, SessionDeleted, TurnEnded, TurnStarted
 from supervisor.journal.journal import Journal, Position
 from tests.otlp_receiver import TAKEN, OtlpReceiver, spans_of
 from tests.script_server import refusing_port
@@ -77,14 +77,18 @@ def test_what_a_server_refuses_is_sent_the_next_time(spoken: Settings, receiver:
     assert ids(receiver)[:9] == ids(receiver)[9:]
 
 
-def test_a_journal_that_was_cut_back_is_sent_from_its_beginning(spoken: Settings, receiver: OtlpReceiver) -> None:
+@pytest.mark.parametrize("more", [(), TURN])
+def test_a_journal_that_was_cut_back_is_sent_from_its_beginning(
+    more: tuple[Fact, ...], spoken: Settings, journal: Journal, receiver: OtlpReceiver
+) -> None:
     export(spoken, receiver)
     with sqlite3.connect(spoken.journal) as connection:
         connection.execute("DROP TRIGGER facts_last")
         connection.execute("DELETE FROM facts WHERE seq > 15")
     connection.close()
-    assert export(spoken, receiver) == 7
-    assert set(ids(receiver)[9:]) <= set(ids(receiver)[:9])
+    journal.append("u", opening_fact(Path("/x")), *more)
+    assert export(spoken, receiver) == (9 if more else 7)
+    assert ids(receiver)[9:16] == ids(receiver)[:7]
 
 
 def test_nothing_is_sent_of_a_row_that_was_changed(spoken: Settings, receiver: OtlpReceiver) -> None:
