@@ -5,7 +5,7 @@ it has ended. A turn is a trace: `invoke_agent`, and below that `chat` for each 
 call. What was said, read and printed is in them only where that is wanted.
 Sources: https://opentelemetry.io/docs/specs/semconv/gen-ai/, https://opentelemetry.io/docs/specs/otlp/
 
-Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallDecided, Compacted, ContentsRefused, FaultsAllowed,
+Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallDecided, ContentsRefused, FaultsAllowed,
 InstructionsRead, ModeChanged, OptionChosen, ReplyCut, Rewound, RuleRevoked, SessionDeleted, ToolsChanged,
 TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
 """
@@ -23,6 +23,7 @@ from supervisor.journal.facts import (
     UNKNOWN,
     CallEnded,
     CallStarted,
+    Compacted,
     ModelRetried,
     ModelSwitched,
     Replied,
@@ -117,6 +118,8 @@ class SessionSpans:
                 told = self._request("", self._model) | {"error.type": kind}
                 key = f"retried {entry.seq}"
                 yield self._span(turn, key, f"chat {self._model}", _CLIENT, self._last, entry.at, told)
+            case Compacted() as fact if fact.model:
+                yield self._summary(entry, fact)
             case CallEnded() as fact:
                 yield self._call(entry, fact, self._calls.pop(fact.call, entry))
             case TurnEnded() as fact:
@@ -147,6 +150,17 @@ class SessionSpans:
         self._used.update(fact.usage)
         began = entry.at - fact.ms / 1000
         return self._span(fact.turn, f"step {fact.step}", f"chat {self._model}", _CLIENT, began, entry.at, told)
+
+    def _summary(self, entry: JournalEntry, fact: Compacted) -> Span:
+        """Return the request for a summary of what was said."""
+        told = self._request("", fact.model) | _tokens(fact.usage)
+        if fact.failure:
+            told["error.type"] = fact.failure
+        if self._content:
+            told["gen_ai.output.messages"] = _message("assistant", [{"type": "text", "text": fact.summary}])
+        self._used.update(fact.usage)
+        began = entry.at - fact.ms / 1000
+        return self._span(fact.turn, f"compacted {entry.seq}", f"chat {fact.model}", _CLIENT, began, entry.at, told)
 
     def _call(self, entry: JournalEntry, fact: CallEnded, began: JournalEntry) -> Span:
         tool = fact.tool[:_NAME]

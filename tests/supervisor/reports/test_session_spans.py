@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from supervisor.journal.facts import (
     CallEnded,
     CallStarted,
+    Compacted,
     Fact,
     ModelRetried,
     ModelSwitched,
@@ -120,6 +122,18 @@ def test_a_span_has_what_the_conventions_ask_for() -> None:
     assert told(failed)["gen_ai.request.model"] == "offline"
     assert told(failed)["error.type"] == "api_error"
     assert typed["status"] == {}
+
+
+def test_a_request_for_a_summary_is_one_of_its_turn() -> None:
+    asked = Compacted(2, 3, 10, 10, "near", summary=SECRET, model="small", usage=USAGE, ms=250, failure="nonsense")
+    alone = msgspec.structs.replace(asked, model="", usage={})
+    facts = [*SAID[:11], alone, asked, TurnEnded(2, "ok", "")]
+    summary, turn = spans(of=entries(facts))[-2:]
+    assert (summary["name"], summary["parentSpanId"]) == ("chat small", turn["spanId"])
+    assert (summary["startTimeUnixNano"], summary["endTimeUnixNano"]) == ("1012750000000", "1013000000000")
+    assert (told(summary)["gen_ai.usage.input_tokens"], told(summary)["error.type"]) == ("115", "nonsense")
+    assert told(turn)["gen_ai.usage.input_tokens"] == "115"
+    assert SECRET in told(spans(content=True, of=entries(facts))[-2])["gen_ai.output.messages"]
 
 
 def test_nothing_that_was_said_is_in_a_span_unless_that_is_wanted() -> None:
