@@ -166,8 +166,8 @@ CATEGORIES: Final = Catalog(
 @cache
 def supervised_tools() -> Mapping[str, Tool]:
     """Return the tools that the supervisor runs itself, by name: they read what it has, and touch nothing."""
-    from workers.read_skill import read_skill
-    from workers.recall import recall
+    from workers.supervised.read_skill import read_skill
+    from workers.supervised.recall import recall
 
     return MappingProxyType({each.name: each for each in (recall, read_skill)})
 

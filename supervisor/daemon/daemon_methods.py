@@ -9,7 +9,7 @@ from supervisor.daemon.protocol.connection import ClientRequest
 from supervisor.daemon.responses import checked_options
 from supervisor.daemon.sessions.opened_at import from_options
 from supervisor.reports.call_record import Why
-from supervisor.reports.search import search
+from supervisor.reports.search_report import search
 from supervisor.reports.why import explain
 from supervisor.system.off_loop import in_thread
 

@@ -43,8 +43,8 @@ from supervisor.tools.exfiltration.sources import (
     subject_of,
 )
 from supervisor.tools.instruction_files import InstructionFiles
-from supervisor.tools.recall import recall
 from supervisor.tools.services import ChangeServices
+from supervisor.tools.session_recall import recall
 from supervisor.tools.session_rules import SessionRules
 from supervisor.tools.skills import READ_SKILL, Skills
 from workers.catalog import CATEGORIES

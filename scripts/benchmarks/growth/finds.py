@@ -16,8 +16,8 @@ from supervisor.acp.extensions import SearchParams
 from supervisor.journal.facts import CallEnded, CallStarted, Fact, TurnStarted
 from supervisor.journal.journal import open_journal
 from supervisor.journal.search_index import file_of, in_index
-from supervisor.reports.search import search
-from supervisor.tools.recall import recall
+from supervisor.reports.search_report import search
+from supervisor.tools.session_recall import recall
 
 _SEARCHED: Final = ("w1", "w1 w2", "w7 w3000", '"w5 w9"', "w40* w8", "w2 -w1", "w2999 w2998", "nothing")
 """Frequent words and rare ones, by the law that words follow in texts."""

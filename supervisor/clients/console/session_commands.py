@@ -127,7 +127,7 @@ async def resume(controller: SessionController, argument: str) -> None:
 
 async def find(controller: SessionController, argument: str) -> None:
     """Find words in all sessions, and take up one that has them where the person chooses it."""
-    from supervisor.reports.search import plain_lines
+    from supervisor.reports.search_report import plain_lines
 
     if not argument:
         controller.say('/find WORDS looks in all sessions; "words together", green* and -without are words, too.')

@@ -1,7 +1,7 @@
 """The tool recall: what was said and found earlier in the same session.
 
-Rule: no worker runs it, for none has the journal: the supervisor does (`supervisor/tools/recall.py`), of this session
-alone. Here stands what the model is told of it.
+Rule: no worker runs it, for none has the journal: the supervisor does (`supervisor/tools/session_recall.py`), of this
+session alone. Here stands what the model is told of it.
 """
 
 from typing import Annotated

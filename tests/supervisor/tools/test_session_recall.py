@@ -13,7 +13,7 @@ from supervisor.journal.facts import CallEnded, CallStarted, Fact, ForkPoint, Re
 from supervisor.journal.journal import open_journal
 from supervisor.journal.search_index import file_of
 from supervisor.tools.exfiltration.exposure import SeenText
-from supervisor.tools.recall import recall
+from supervisor.tools.session_recall import recall
 from tests.supervisor.histories import opening_fact
 from tests.supervisor.journal.test_search_index import HOSTILE
 from tests.supervisor.tools.exfiltration.test_exposure import WAYS
