@@ -45,5 +45,5 @@ def compaction_notice(fact: Compacted) -> str:
 
 def _cost(fact: Compacted) -> str:
     used = tokens_in(fact.usage)
-    money = f", {fact.cost / UNIT:.4f} of the budgets' currency" if fact.cost else ""
+    money = f", {fact.cost / UNIT:.6g} of the budgets' currency" if fact.cost else ""
     return f" That took {used} tokens{money}." if used else ""
