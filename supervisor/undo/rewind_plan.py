@@ -100,7 +100,9 @@ def _taken_back(changes: SessionChanges, since: Sequence[str]) -> list[str]:
         by, targets = changes.undone.get(call, ""), changes.calls[call].took_back
         if by in found if by else not targets or not set(targets) <= set(since):
             found.append(call)
-    return found or list(since[:1])  # each has cancelled another: then it is the last that counts
+    return (
+        found or [call for call in since if call in changes.undone][:1]
+    )  # each has cancelled another: nothing changes
 
 
 def _problem(call: str, each: CommittedCall, root: str, holds: Callable[[str], bool]) -> str:
