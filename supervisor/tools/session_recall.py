@@ -152,7 +152,7 @@ class _Facts:
                 self._started[fact.call] = fact
             elif isinstance(fact, CallDecided) and (foreign := networked(fact)) is not None:
                 self._networked[fact.call] = foreign
-            elif isinstance(fact, CallEnded) and fact.tool != RECALL:
+            elif isinstance(fact, CallEnded):
                 self.ended[fact.call] = fact
 
     def arguments(self, call: str) -> str:

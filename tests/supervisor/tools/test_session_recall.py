@@ -61,8 +61,10 @@ async def test_passages_come_with_their_turn_their_call_and_whose_they_are(path:
         {"turn": 1, "kind": "person", "text": "Where do zebrafinches nest?"},
     ]
     assert (await passages(path, "hedge"))[0]["kind"] == "answer"
-    record(path, "s", *(await recalled(path, query="zebrafinch")))
+    record(path, "s", *(asked := await recalled(path, query="zebrafinch")))
     assert len(await passages(path, "zebrafinch")) == 2, "what was recalled is found no second time"
+    again = (await recalled(path, call="r"))[1]
+    assert (again.content, bool(again.sources)) == (asked[1].content + f"\nNote: {asked[1].note}", True)
 
 
 async def test_no_other_session_is_reached(path: Path) -> None:
