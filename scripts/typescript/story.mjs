@@ -90,6 +90,7 @@ const STEPS = {
     assert.deepEqual(Object.keys(told.agentCapabilities.sessionCapabilities).sort(), [
       "close",
       "delete",
+      "fork",
       "list",
       "resume",
     ]);
