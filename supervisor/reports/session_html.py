@@ -214,7 +214,7 @@ def _bar(pieces: Sequence[tuple[str, float, str]], whole: float) -> Html:
     rectangles: list[Html] = []
     at = 0.0
     for use, share, said in pieces:
-        width = _BAR * share / whole
+        width = _BAR * share / whole if whole else 0.0  # of a model that counts no tokens
         rectangles.append(
             element("rect", element("title", said), class_=use, x=round(at, 2), width=round(width, 2), height=10)
         )
