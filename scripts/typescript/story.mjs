@@ -109,7 +109,7 @@ const STEPS = {
     await until(() => of(story.session, "notice").length);
     assert.equal(of(story.session, "notice")[0].title, "NO LANGUAGE MODEL");
     const [{ availableCommands }] = of(story.session, "available_commands_update");
-    assert.equal(availableCommands.find((each) => each.name === "rules").input.hint, "revoke N");
+    assert.equal(availableCommands.find((each) => each.name === "rules").input.hint, "revoke N, or keep N");
   },
   "session/prompt: everything is heard before the answer": async (agent, { session }) => {
     const before = answers;
