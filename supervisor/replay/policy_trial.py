@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 import trio
 
-from supervisor.agent.transcript import Transcript
+from supervisor.agent.story_transcript import transcript_of
 from supervisor.config.config_reader import read_config
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
@@ -94,7 +94,7 @@ def try_policy(settings: Settings, wanted: str, file: Path, profile: str | None 
 async def _judged(earlier: EarlierSession, profile: Profile, rules: Sequence[Rule]) -> list[JudgedCall]:
     session_rules = SessionRules(earlier.id, profile, ChangeServices(rules=rules))
     session_rules.mode = earlier.opened.mode
-    transcript, judged = Transcript(entry.fact for entry in earlier.inherited), list[JudgedCall]()
+    transcript, judged = transcript_of(earlier.inherited), list[JudgedCall]()
     starts: dict[str, tuple[CallStarted, SeenText]] = {}
     decided: dict[str, CallDecided] = {}
     for entry in earlier.entries:
