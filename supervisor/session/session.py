@@ -162,7 +162,8 @@ class Session:
         return frozenset() if self._facts_of is None else self._facts_of(name).sees
 
     def _window(self, name: str) -> int:
-        return 0 if self._facts_of is None else self._facts_of(name).window
+        facts = None if self._facts_of is None else self._facts_of(name)
+        return facts.window if facts is not None and facts.known else 0
 
     async def choose(self, option: str, value: str, by: str) -> None:
         """Choose how the model replies from its next request on, also while a turn runs.

@@ -41,8 +41,8 @@ PROMISES: Final[Mapping[str, tuple[str, ...]]] = {
         "supervisor/journal/test_journal_crash.py::test_a_loss_of_power_before_any_write_loses_nothing",
     ),
     "history is always valid for the Messages API": (
-        "supervisor/agent/test_any_conversation.py::test_any_conversation_is_valid",
-        "supervisor/agent/test_any_conversation.py::test_a_conversation_that_was_killed_anywhere_goes_on",
+        "supervisor/agent/test_any_conversation.py::test_any_conversation_is_valid_and_nothing_runs_that_was_not_recorded",
+        "supervisor/agent/test_any_conversation.py::test_a_conversation_that_was_killed_anywhere_goes_on_and_runs_no_call_again",
     ),
     "a worker that runs an attacker's Python reaches nothing outside": tuple(
         f"workers/{file}::test_a_door_is_shut_by_each_of_its_locks_and_by_no_other"
@@ -67,8 +67,8 @@ PROMISES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "what ran is what the person approved, once; preview = commit": (
         "workers/shell/test_command_proposal.py::test_effects_shown_are_the_effects_committed",
-        "supervisor/agent/test_any_conversation.py::test_no_call_is_run_again_after_a_kill",
-        "supervisor/agent/test_any_conversation.py::test_nothing_runs_that_was_not_recorded",
+        "supervisor/agent/test_any_conversation.py::test_a_conversation_that_was_killed_anywhere_goes_on_and_runs_no_call_again",
+        "supervisor/agent/test_any_conversation.py::test_any_conversation_is_valid_and_nothing_runs_that_was_not_recorded",
     ),
     "a concurrent edit by a person is never lost": (
         "workers/commit/test_conflicts.py::test_a_change_in_between_is_a_conflict_and_nothing_is_applied",

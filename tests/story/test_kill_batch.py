@@ -142,7 +142,8 @@ def test_a_killed_batch_can_be_looked_at(story: Strongroom) -> None:
     assert text.endswith("(open: this turn has no end)\n")
     story.run(*ARGUMENTS, "--resume")
     text = story.run("history", session["session"]).out
-    assert "All its changes were made." in text
+    assert "Edited log.txt at line 1" in text, "what the commit had to say was kept before it"
+    assert "outcome_unknown" not in text
     assert "(interrupted, and resumed)" in text
     assert "no end" not in text
     assert story.results[0]["tool_calls"][0]["ok"]

@@ -371,7 +371,7 @@ async def test_a_new_session_is_named_before_anything_is_heard_of_it(editor: Edi
     assert answered < min(heard)
     [told] = editor.updates(session, "available_commands_update")
     hints = {each["name"]: each["input"]["hint"] for each in told["availableCommands"] if "input" in each}
-    assert hints == {"rules": "revoke N", "budget": "turn 500000 tokens", "compact": "what to keep in mind"}
+    assert hints == {"rules": "revoke N, or keep N", "budget": "turn 500000 tokens", "compact": "what to keep in mind"}
 
 
 @in_an_editor

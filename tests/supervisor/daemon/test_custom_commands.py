@@ -58,7 +58,7 @@ def listed(client: Lines) -> dict[str, tuple[str, str]]:
     while (told := client.until("session/update")["params"]["update"])["sessionUpdate"] != "available_commands_update":
         pass
     every = told["availableCommands"]
-    ours = ("tools", "status", "rules", "budget", "go", "undo")
+    ours = ("tools", "status", "rules", "budget", "compact", "go", "undo")
     assert [each["name"] for each in every[: len(ours)]] == list(ours)
     return {each["name"]: (each["description"], each.get("input", {}).get("hint", "")) for each in every[len(ours) :]}
 

@@ -502,7 +502,7 @@ def test_the_list_of_tools_says_what_cannot_work_here(strongroom: Strongroom) ->
     assert ("run_cmd" in [tool["name"] for tool in every["tools"]], "absent" in every) == (True, False)
     strongroom.configure(NO_COPIES)
     found = strongroom.run("tools", "--profile", "operator", "--json", program=without(number("unshare"))).json
-    assert [tool["name"] for tool in found["tools"]] == ["read_file", "list_directory", "recall"]
+    assert [tool["name"] for tool in found["tools"]] == ["read_file", "list_directory", "recall", "read_skill"]
     assert list(found["absent"]) == ["run_cmd"]
     assert "sandbox" in found["absent"]["run_cmd"]
 
