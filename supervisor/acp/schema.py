@@ -39,8 +39,8 @@ class ClientCapabilities(Object, frozen=True):
     """What the client can do, as far as it matters here.
 
     `auth` is {"terminal": true} where it can run this program in a terminal, `elicitation` has {"form": {}} where it
-    can show a form, and {"url": {}} where it can open a page; `session` is {"configOptions": {"boolean": {}}} where it
-    can show a switch.
+    can show a form, and {"url": {}} where it can open a page; `session` has {"configOptions": {"boolean": {}}} where it
+    can show a switch, and {"compaction": {}} where it can show compactions.
     """
 
     auth: Any = None
@@ -423,6 +423,15 @@ class Notice(_Update, frozen=True, tag="notice"):
         return cls(severity="warning", title=title, description=more or None)
 
 
+class CompactionUpdate(_Update, frozen=True, tag="compaction_update"):
+    """The older part of the conversation is kept in short from here on; for clients that can show it."""
+
+    compaction_id: str
+    status: Literal["completed"]
+    summary: list[dict[str, Any]] | None = None
+    """Blocks of text: what a model wrote of it."""
+
+
 Update = (
     UserMessageChunk
     | AgentMessageChunk
@@ -436,6 +445,7 @@ Update = (
     | Plan
     | UsageUpdate
     | Notice
+    | CompactionUpdate
 )
 
 

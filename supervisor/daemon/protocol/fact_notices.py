@@ -29,6 +29,19 @@ def fact_notice(
     return notice
 
 
+def shown_to(client: schema.ClientCapabilities, update: schema.Update) -> schema.Update:
+    """Return an update as a client can show it: a compaction as one where it knows of those."""
+    if not isinstance(update, schema.AgentThoughtChunk) or extensions.COMPACTION not in (update.meta or {}):
+        return update
+    if not client.has("session", "compaction"):
+        return update
+    done = (update.meta or {})[extensions.COMPACTION]
+    summary = [{"type": "text", "text": done.summary}] if done.summary else None
+    return schema.CompactionUpdate(
+        compaction_id=update.message_id or "", status="completed", summary=summary, meta=update.meta
+    )
+
+
 def _done(fact: Compacted) -> extensions.CompactionDone:
     sizes = {"before": fact.before, "after": fact.after, "cost": fact.cost / UNIT}
     summary = {"summary": fact.summary, "failure": fact.failure, "model": fact.model}

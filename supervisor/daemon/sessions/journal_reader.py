@@ -17,6 +17,7 @@ import trio
 from supervisor.acp import schema
 from supervisor.agent.models.model_facts import ModelFacts
 from supervisor.daemon.protocol.connection import Connection
+from supervisor.daemon.protocol.fact_notices import shown_to
 from supervisor.daemon.protocol.updates import Projection
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.errors import JournalError, KeptError
@@ -152,7 +153,7 @@ async def replay(session: OpenSession, client: Connection, reader: JournalReader
     while entries:
         for number, entry in enumerate(entries):
             for update in await _updates_of(entry.fact, projection):
-                client.send(session.subscribers.line(update))
+                client.send(session.subscribers.line(shown_to(client.capabilities, update)))
                 await client.outbox.wait_until_read()
             if number % _PAUSE_EVERY == 0:
                 await trio.lowlevel.checkpoint()
@@ -164,7 +165,7 @@ async def replay(session: OpenSession, client: Connection, reader: JournalReader
     rest = writer.journal.of_session(session.id, seen)
     told = [update for entry in rest for update in projection.of_fact(entry.fact)]
     for update in [*told, *_half_said(session), *projection.usage()]:
-        client.send(session.subscribers.line(update))
+        client.send(session.subscribers.line(shown_to(client.capabilities, update)))
 
 
 async def _updates_of(fact: Fact, projection: Projection) -> list[schema.Update]:

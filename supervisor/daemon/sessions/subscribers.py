@@ -16,6 +16,7 @@ from supervisor.agent.models.model import Retrying
 from supervisor.agent.turn import Event, State
 from supervisor.daemon.protocol.approval_request import PendingApproval
 from supervisor.daemon.protocol.connection import Connection
+from supervisor.daemon.protocol.fact_notices import shown_to
 from supervisor.daemon.protocol.tool_calls import awaiting_approval
 from supervisor.daemon.protocol.updates import Projection, suspension
 from supervisor.display.escape import one_line
@@ -105,7 +106,8 @@ class Subscribers:
         for update in updates if listening else ():
             line = self.line(update)
             for client in listening:
-                client.send(line)
+                own = shown_to(client.capabilities, update)
+                client.send(line if own is update else self.line(own))
 
     def tell_each(self, update_for: Callable[[Connection], schema.Update]) -> None:
         """Send every client an update of its own."""

@@ -174,6 +174,15 @@ NEWER: dict[str, tuple[schema.Update, dict[str, Any]]] = {
             "description": "there is none: why.",
         },
     ),
+    "a compaction": (
+        schema.CompactionUpdate("turn-2-compacted", "completed", summary=[{"type": "text", "text": "In short."}]),
+        {
+            "sessionUpdate": "compaction_update",
+            "compactionId": "turn-2-compacted",
+            "status": "completed",
+            "summary": [{"type": "text", "text": "In short."}],
+        },
+    ),
     "notice without more": (
         schema.Notice.of("It lacks something."),
         {"sessionUpdate": "notice", "severity": "warning", "title": "It lacks something."},

@@ -45,6 +45,12 @@ def test_a_conversation_is_compacted_by_command_and_by_method_and_survives_a_cra
         asked = server.requests[-1].body
         assert "tools" not in asked or not asked["tools"]
         assert "keep in mind: the tests" in asked["messages"][0]["content"][0]["text"]
+    with daemon.client(session={"compaction": {}}) as editor:
+        editor.load(session)
+        (shown,) = (each for each in editor.updates(session) if each["sessionUpdate"] == "compaction_update")
+        assert (shown["compactionId"], shown["status"]) == (notice["messageId"], "completed")
+        assert shown["summary"] == [{"type": "text", "text": SUMMARY}]
+        assert notice not in editor.updates(session)
     daemon.crash()
     daemon.start()
     with daemon.client() as client:
