@@ -83,11 +83,8 @@ class Link:
             StrongroomError: it is no daemon of ours, or speaks another version of the protocol.
         """
         meta = {extensions.CLIENT: True, extensions.ANSWERS_ONLY: self._listener is decline}
-        capabilities = schema.ClientCapabilities(meta=meta)
         info = schema.Implementation(name=name, version=version)
-        params = schema.InitializeParams(
-            protocol_version=schema.VERSION, client_capabilities=capabilities, client_info=info
-        )
+        params = schema.InitializeParams(schema.VERSION, schema.ClientCapabilities(meta=meta), info)
         result = decoded(wait(self.submit("initialize", params)), schema.InitializeResult)
         try:
             meta = result.meta or {}
