@@ -371,13 +371,6 @@ def test_growth_counts_the_calls_of_pools_that_have_ended_too() -> None:
     assert growth([kept])[0] == "+0.0 MiB in 1850 calls, 0.00 in 1000"
 
 
-def test_sessions_that_are_open_are_no_growth() -> None:
-    opened = life(*((40.0 + 0.06 * number, 100 * number, 20) for number in range(40)))
-    for number, sample in enumerate(opened.samples):
-        sample.status = msgspec.structs.replace(sample.status, sessions=[None] * number)
-    assert growth([opened])[0] == "+0.0 MiB in 2900 calls, 0.00 in 1000"
-
-
 def test_growth_over_few_calls_is_told_without_a_slope() -> None:
     few, many = (life(*((40.0 + number / 10, each * number, 20) for number in range(40))) for each in (9, 100))
     assert growth([few]) == ("+2.9 MiB in 261 calls", True)

@@ -33,8 +33,6 @@ _STEEP: Final = 4.0
 """MiB in 1000 calls above which memory is not flat."""
 _MUCH: Final = 12.0
 """MiB that it may have grown in any case."""
-_SESSION: Final = 0.06
-"""MiB of an open session of some turns, as `scripts/bench growth_crowd` measures it: they are no leak."""
 _ENOUGH: Final = 1.0
 """Thousands of calls below which their slope is not told: it says nothing."""
 _SHOWN: Final = 40
@@ -106,7 +104,7 @@ def judge(evidence: Evidence) -> tuple[list[str], bool]:
         Row("histories that are wrong", str(counts["history"]), counts["history"] == 0),
         Row("leaked processes", str(len(daemon.leaked)), not daemon.leaked),
         Row("leaked descriptors", "not measured" if leak is None else str(leak), None if leak is None else leak <= 0),
-        Row(f"growth of memory besides sessions: at most {_MUCH:g} MiB, or {_STEEP:g} in 1000 calls", *grown),
+        Row(f"growth of memory: at most {_MUCH:g} MiB, or {_STEEP:g} in 1000 calls", *grown),
         Row("left behind: files, packs, cgroups", str(len(remains)), not remains),
         Row("deaths of the daemon", str(len(daemon.deaths)), not daemon.deaths),
         Row("rows of the journal", str(verdict.rows), not verdict.broken_at),
@@ -200,14 +198,11 @@ def _kind(to: str) -> str:
 
 
 def growth(lives: list[Life]) -> tuple[str, bool | None]:
-    """Return how the memory has grown over the last life that had faults, besides what open sessions have, and whether
-    that is flat.
-    """
+    """Return how the memory has grown over the last life that had faults, and whether that is flat."""
     burning = [life for life in lives if life.burning and life.samples]
     samples = burning[-1].samples if burning else []
     samples = samples[len(samples) // 4 :]
-    memory = [sample.memory - _SESSION * len(sample.status.sessions) for sample in samples]
-    points = [*zip((calls / 1000 for calls in _made(samples)), memory, strict=True)]
+    points = [(calls / 1000, sample.memory) for calls, sample in zip(_made(samples), samples, strict=True)]
     steep = slope(points)
     if steep is None:
         return "not measured", None
