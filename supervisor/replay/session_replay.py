@@ -9,7 +9,6 @@ SessionDeleted, SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResu
 Unreadable.
 """
 
-import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -44,6 +43,7 @@ from supervisor.replay.divergence import Divergence, first_divergence
 from supervisor.replay.recorded_session import recorded_profile, recorded_session
 from supervisor.replay.replayed_answers import ReplayedModel, ReplayedPerson, given_outcomes, turns_of
 from supervisor.replay.replayed_root import CommittedPack, commits_since, copy_root, undo_commits
+from supervisor.replay.throwaway import throwaway_directory
 from supervisor.rules.store import RuleStore, StoredRule
 from supervisor.session.earlier_session import EarlierSession, new_session
 from supervisor.session.resources import SessionResources, prepare_process
@@ -95,8 +95,8 @@ def replay(
             raise ConfigError("The record of a file says not where its root is by now. Name it: --root DIR.")
         with open_journal(settings.journal) as journal:
             commits = commits_since(journal, earlier.entries[0].seq, was)
-    with tempfile.TemporaryDirectory(prefix="strongroom-replay-") as folder:
-        return trio.run(partial(_replayed, settings, earlier, root or was, commits, Path(folder), told))
+    with throwaway_directory() as folder:
+        return trio.run(partial(_replayed, settings, earlier, root or was, commits, folder, told))
 
 
 async def _replayed(

@@ -1,6 +1,7 @@
 """Replays: recorded sessions run again by real workers, in a copy of their root, and what is said where they differ."""
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from supervisor.config.settings import load
 from supervisor.journal.facts import CallDecided
 from tests.daemon_process import scripted
 from tests.forked import ForkedStrongroom
-from tests.supervisor.command import Strongroom
+from tests.supervisor.command import Family, Strongroom, children, wait_until
 from tests.supervisor.histories import call
 
 RECORDINGS: Final = Path(__file__).parent / "recordings"
@@ -65,7 +66,26 @@ def test_a_session_is_replayed_where_it_began_and_leaves_everything_as_it_is(rec
         name: data for name, data in before.items() if "journal" not in name
     }
     assert recorded.entries == rows
-    assert not list((recorded.folder / "tmp").iterdir())
+    assert left_by(recorded) == []
+
+
+def left_by(strongroom: Strongroom) -> list[str]:
+    """Return what replays have left of their copies."""
+    place = strongroom.folder / "tmp" / f"strongroom-replays-{os.geteuid()}"
+    return os.listdir(place) if place.exists() else []
+
+
+def test_what_a_killed_replay_has_left_goes_with_the_next_one(recorded: Strongroom) -> None:
+    (session,) = recorded.sessions
+    killed = recorded.start("replay", session)
+    wait_until(lambda: left_by(recorded))
+    family = Family(children(killed.pid))
+    killed.kill()
+    killed.communicate()
+    assert family.is_gone()
+    assert len(left_by(recorded)) == 1
+    replayed(recorded, 0)
+    assert left_by(recorded) == []
 
 
 @pytest.fixture
