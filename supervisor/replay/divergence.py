@@ -14,6 +14,9 @@ from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, 
 
 _TOOK: Final = re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|s|sec|secs|seconds|minutes|min|m)\b")
 
+_PACK: Final = re.compile(r'"packs?":\s*(?:"[^"]*"|\[[^]]*\])')
+"""What an undo is made from: another name each time."""
+
 
 class Divergence(msgspec.Struct, frozen=True):
     """Where a replay first came to something else."""
@@ -91,7 +94,10 @@ def _compared(
 def _start(call: _ReplayedCall, translate: Callable[[str], str]) -> str:
     if call.started is None:
         return "it was not made"
-    return f"{call.started.tool} {translate(effective(call.started))}"
+    arguments = translate(effective(call.started))
+    if not call.started.turn:
+        arguments = _PACK.sub('"pack":""', arguments)
+    return f"{call.started.tool} {arguments}"
 
 
 def _decision(call: _ReplayedCall) -> str:
