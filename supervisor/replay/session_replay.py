@@ -150,7 +150,8 @@ def _make_rules(
     mark = resources.pools(profile).root.mark
     for each in known:
         where = each.profile, each.root, each.scope
-        if store and where == (profile.name, earlier.opened.context.working_directory, "always") and each.made < opened:
+        before = each.session != earlier.id and each.made <= opened
+        if store and before and where == (profile.name, earlier.opened.context.working_directory, "always"):
             made_by = partial(store.add, each.rule, session=each.session, call=each.call, by=each.by)
             made_by(profile=profile.name, root=profile.root, identity=mark)
 
