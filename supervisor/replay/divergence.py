@@ -45,7 +45,7 @@ def first_divergence(
     Args:
         then: the record.
         now: the replay.
-        given: calls whose outcome was not had again, whose effects are not compared.
+        given: calls that were not run again: they have had no effects.
         translate: makes the text of the replay that of the record.
     """
     before, after = _calls(then), _calls(now)
@@ -88,7 +88,7 @@ def _compared(
     yield "decision", _decision(then), _decision(now)
     if effects:
         yield "effects", _effects(then), _effects(now)
-        yield "outcome", _outcome(then, str), _outcome(now, translate)
+    yield "outcome", _outcome(then, str), _outcome(now, translate)
 
 
 def _start(call: _ReplayedCall, translate: Callable[[str], str]) -> str:

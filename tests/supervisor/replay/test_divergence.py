@@ -61,5 +61,5 @@ def test_what_is_bound_to_differ_is_none(now: Sequence[Fact]) -> None:
     assert first_divergence(TURN, now, (), str) is None
 
 
-def test_of_a_given_outcome_neither_effects_nor_result_are_compared() -> None:
+def test_a_call_that_was_not_run_again_has_no_effects_and_the_same_outcome() -> None:
     assert first_divergence(TURN, [each for each in TURN if each is not DECIDED], ["c"], str) is None
