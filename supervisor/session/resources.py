@@ -44,8 +44,7 @@ from supervisor.system.descendants import Orphans
 from supervisor.tools.catalog import SANDBOXED, category_tools, offers
 from supervisor.tools.install_commit import cache_places
 from supervisor.tools.services import ChangeServices
-from supervisor.tools.skills import FOLDER as SKILLS
-from supervisor.tools.skills import READ_SKILL
+from supervisor.tools.skills import shown_to_commands
 from supervisor.undo.packs import PackStore
 from workers import kernel
 
@@ -231,10 +230,8 @@ class SessionResources:
         if not any(offer.category in SANDBOXED for offer in offers(profile.tools).values()):
             return profile
         found = await self._surveys.look(self.settings, profile.root, person)
-        skills = self.settings.config_file.parent / SKILLS
-        if READ_SKILL in profile.tools and skills.is_dir() and not skills.is_symlink():
-            found = found._replace(shown=(*found.shown, os.path.realpath(skills)))
-        return profile.with_surroundings(found)
+        skills = shown_to_commands(self.settings.config_file.parent, profile.tools)
+        return profile.with_surroundings(found._replace(shown=(*found.shown, *skills)))
 
     def withdraw_pools(self, each: OpenPools) -> None:
         """Let nobody get these workers any more; the caller closes them."""

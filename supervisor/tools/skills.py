@@ -8,6 +8,7 @@ such a name. Their names and descriptions are told as a file of instructions is,
 import hashlib
 import os
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -45,6 +46,16 @@ _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}", re.ASCII)
 _TOLD: Final = "Skills, each for a kind of work; read_skill gives the text of one, before you do such work:\n\n"
 _NOT_DESCRIBED: Final = "(it has no description)"
 _LIST: Final = "list_directory"
+
+
+def shown_to_commands(own: Path, tools: Sequence[str]) -> tuple[str, ...]:
+    """Return what commands are shown of `own`, the directory beside the configuration, in a session with these tools.
+
+    A link is not followed: what it leads to may be more than skills.
+    """
+    skills = own / FOLDER
+    there = READ_SKILL in tools and skills.is_dir() and not skills.is_symlink()
+    return (os.path.realpath(skills),) if there else ()
 
 
 class _Skill(NamedTuple):

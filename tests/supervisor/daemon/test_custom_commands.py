@@ -87,9 +87,12 @@ def test_commands_that_people_wrote_are_listed_and_sent_with_their_arguments(
     assert "changed meanwhile" in sent(home, session)[-1]
 
 
-def test_a_root_of_strangers_has_no_commands(client: Lines, root: Path, home: Path) -> None:
+@pytest.mark.parametrize("key", ["trusted = false", 'tools = ["list_files"]'])
+def test_a_root_of_strangers_has_no_commands_nor_one_whose_files_are_not_read(
+    client: Lines, root: Path, home: Path, key: str
+) -> None:
     shutil.rmtree(home / "commands")
-    (home / "config.toml").write_text("[profiles.vault]\ntrusted = false\n")
+    (home / "config.toml").write_text(f"[profiles.vault]\n{key}\n")
     session = client.new_session(root, profile="vault", model="offline")
     assert listed(client) == {}
     client.prompt(session, "/review a.txt")

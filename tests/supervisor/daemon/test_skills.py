@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from supervisor.journal.facts import CallEnded, InstructionsRead
+from supervisor.tools.skills import shown_to_commands
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.supervisor.command import Home
 from tests.supervisor.histories import call
@@ -89,7 +90,20 @@ def test_a_skill_is_read_and_its_scripts_run_where_nothing_else_of_the_person_is
     assert "Read-only file system" in printed["stderr"]
 
 
-def test_a_root_of_strangers_has_no_skills(client: Lines, home: Path, root: Path) -> None:
-    (home / "config.toml").write_text("[profiles.project]\ntrusted = false\n")
-    session = client.new_session(root, profile="project", model="offline")
-    assert "There are: greet." in read(client, session, "report")["error"]["message"]
+def test_a_root_of_strangers_has_no_skills_and_who_wants_no_instructions_none_at_all(
+    client: Lines, home: Path, root: Path
+) -> None:
+    (home / "config.toml").write_text("[profiles.project]\ntrusted = false\n[profiles.vault]\ninstructions = false\n")
+    for profile, known in (("project", "There are: greet."), ("vault", "There are none here.")):
+        session = client.new_session(root, profile=profile, model="offline")
+        assert known in read(client, session, "report")["error"]["message"]
+
+
+def test_commands_are_shown_no_skills_that_are_a_link_or_that_no_tool_reads(tmp_path: Path) -> None:
+    assert shown_to_commands(tmp_path, ["read_skill"]) == ()
+    (tmp_path / "skills").mkdir()
+    assert shown_to_commands(tmp_path, ["read_skill"]) == (str(tmp_path / "skills"),)
+    assert shown_to_commands(tmp_path, ["run_cmd"]) == ()
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked/skills").symlink_to("/")
+    assert shown_to_commands(tmp_path / "linked", ["read_skill"]) == ()
