@@ -11,7 +11,6 @@ from typing import Final
 from supervisor.agent.models.model import Block
 from supervisor.display.escape import name, one_line
 from supervisor.journal.facts import CallDecided, CallStarted, InstructionsFile, InstructionsRead, effective
-from supervisor.rules.stated_rules import stated_rules
 from supervisor.tools.exfiltration.sources import subject_of
 from workers.catalog import find_tool
 
@@ -76,6 +75,8 @@ def _fenced(file: InstructionsFile) -> str:
 
 def instructions_notice(fact: InstructionsRead) -> str:
     """Return what people are told of what was read: names, digests, and what of it does not count."""
+    from supervisor.rules.stated_rules import stated_rules  # its patterns take milliseconds, and few ask for them
+
     said = [instructions_line(file) for file in fact.files]
     said += [f"{name(path)} is gone" for path in fact.gone]
     if stated := len(stated_rules({file.path: file.text for file in fact.files})):

@@ -7,7 +7,7 @@ was made. What instructions state is a rule only once a person keeps it. The ope
 from collections.abc import Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -20,8 +20,10 @@ from supervisor.journal.facts import RuleRevoked
 from supervisor.rules.rule import Rule
 from supervisor.rules.rule_sentence import sentence
 from supervisor.rules.shipped import SHIPPED
-from supervisor.rules.stated_rules import StatedRule, stated_rules
 from supervisor.rules.store import RuleStore, StoredRule
+
+if TYPE_CHECKING:
+    from supervisor.rules.stated_rules import StatedRule
 
 _SCOPES: Final = MappingProxyType({"session": "for this session", "always": "for this profile and root"})
 
@@ -72,8 +74,10 @@ async def rule_lines(context: MethodContext, session: OpenSession, revoke: str, 
     return [*lines, *(f"shipped: {sentence(rule)}" for rule in SHIPPED)]
 
 
-def _offers(session: OpenSession, made: Sequence[StoredRule]) -> list[StatedRule]:
+def _offers(session: OpenSession, made: Sequence[StoredRule]) -> "list[StatedRule]":
     """Return what the instructions of a session state, and nobody has kept yet."""
+    from supervisor.rules.stated_rules import stated_rules  # its patterns take milliseconds, and few ask for them
+
     if session.session.model is None:
         return []
     files = session.session.conversation.transcript.instructions.files
@@ -83,7 +87,7 @@ def _offers(session: OpenSession, made: Sequence[StoredRule]) -> list[StatedRule
     return [each for each in stated if each.rule not in known]
 
 
-def _kept(session: OpenSession, store: RuleStore | None, offers: Sequence[StatedRule], keep: str, by: str) -> Rule:
+def _kept(session: OpenSession, store: RuleStore | None, offers: "Sequence[StatedRule]", keep: str, by: str) -> Rule:
     """Keep an offer for the profile on the root, from now on; return the rule."""
     root = session.session.pools.root
     if not (keep.isdecimal() and 0 < int(keep) <= len(offers)):

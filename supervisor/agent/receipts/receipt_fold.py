@@ -2,7 +2,8 @@
 
 Rule: only what the journal holds counts: what was committed, and what stands of it at the turn's end; an exit code, and
 never the words of a command, says whether a check passed. A call that was cut off, or ran outside of the sandbox, is
-counted as one whose changes nobody has seen.
+counted as one whose changes nobody has seen. The tables of claims and runners are imported when a turn has ended or a
+command has run: a daemon that starts has no need of them yet, and they take a tenth of its time to start.
 
 Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, Compacted, ContentsRefused, FaultsAllowed, InstructionsRead,
 ModeChanged, ModelRetried, ModelSwitched, OptionChosen, ReplyCut, Rewound, RuleRevoked, SessionDeleted, SessionOpened,
@@ -11,11 +12,10 @@ ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from supervisor.agent.receipts.evidence import unproven
 from supervisor.agent.receipts.known_work import (
     KNOWN,
     KnownCheck,
@@ -25,8 +25,6 @@ from supervisor.agent.receipts.known_work import (
     is_cache,
     is_prose,
 )
-from supervisor.agent.receipts.run_line import FoundCheck, checks_of_line
-from supervisor.agent.receipts.runners import Counts, Runner, counts_in
 from supervisor.display.escape import one_line
 from supervisor.journal.facts import (
     CallDecided,
@@ -44,6 +42,9 @@ from supervisor.tools.check_outcome import check_problem
 from supervisor.tools.exfiltration.sources import lines_by_path
 from workers.catalog import find_tool
 from workers.changes.effects import Change
+
+if TYPE_CHECKING:
+    from supervisor.agent.receipts.run_line import FoundCheck
 
 _COMMANDS: Final = 20
 _FILES: Final = 50
@@ -116,6 +117,8 @@ class ReceiptFold:
 
     def of(self, end: TurnEnded) -> Receipt | None:
         """Return the receipt of the turn that ends so; None where there is nothing to say."""
+        from supervisor.agent.receipts.evidence import unproven
+
         cut = [call for call, decided in self._decided.items() if decided.committed and call in self._started]
         net = {path: self.known.net[path].what for path in self.known.changed_in_turn() if not is_cache(path)}
         left_out = max(0, len(net) - _FILES) + self._unlisted
@@ -189,8 +192,10 @@ class ReceiptFold:
 
     def _command(
         self, started: CallStarted, decided: CallDecided | None, ended: CallEnded, given: Mapping[str, Any]
-    ) -> Sequence[FoundCheck]:
+    ) -> "Sequence[FoundCheck]":
         """Take note of a command that ran; return what is known of the checks in it."""
+        from supervisor.agent.receipts.run_line import checks_of_line
+
         printed = _object(ended.content) if ended.ok and ended.form == "json" else ended.details
         exit_code = printed.get("exit_code")
         if exit_code is None and decided is not None and decided.effects is not None and ended.ok:
@@ -209,7 +214,9 @@ class ReceiptFold:
             self._commands.append(CommandRun(started.call, command, code, bool(found) or started.check))
         return found
 
-    def _check(self, started: CallStarted, ended: CallEnded, found: FoundCheck, at: tuple[int, int]) -> None:
+    def _check(self, started: CallStarted, ended: CallEnded, found: "FoundCheck", at: tuple[int, int]) -> None:
+        from supervisor.agent.receipts.runners import Counts, counts_in
+
         printed = _object(ended.content) if ended.ok and ended.form == "json" else ended.details
         text = "\n".join(str(printed.get(name, "")) for name in ("stdout", "stderr"))
         counts = counts_in(found.runner, text) if found.alone else Counts()
@@ -256,15 +263,18 @@ class ReceiptFold:
             self.known.seen.update(each[:_SEEN].casefold() for each in found)
 
 
-def _unknown_runner(started: CallStarted, ended: CallEnded) -> FoundCheck:
+def _unknown_runner(started: CallStarted, ended: CallEnded) -> "FoundCheck":
     """Return the turn's check as one of a runner that nobody knows: its exit code decides."""
+    from supervisor.agent.receipts.run_line import FoundCheck
+    from supervisor.agent.receipts.runners import Runner
+
     given = _object(started.arguments)
     name = " ".join([str(given.get("command", "")), *map(str, given.get("args") or ())])
     runner = Runner(one_line(name, _COMMAND), "own", re.compile(""))
     return FoundCheck(runner, "failed" if check_problem(ended) else "passed")
 
 
-def _is_own(found: FoundCheck, known: KnownWork) -> bool:
+def _is_own(found: "FoundCheck", known: KnownWork) -> bool:
     """Say whether the script that a check started was written in the turn: its exit code is what the model made it."""
     return any(known.net[path].stands for path in (found.runner.name.removeprefix("./"),) if path in known.net)
 
