@@ -230,8 +230,9 @@ class SessionResources:
         if not any(offer.category in SANDBOXED for offer in offers(profile.tools).values()):
             return profile
         found = await self._surveys.look(self.settings, profile.root, person)
-        skills = shown_to_commands(self.settings.config_file.parent, profile.tools)
-        return profile.with_surroundings(found._replace(shown=(*found.shown, *skills)))
+        if skills := shown_to_commands(self.settings.config_file.parent, profile.tools):
+            found = found._replace(shown=(*found.shown, *skills))
+        return profile.with_surroundings(found)
 
     def withdraw_pools(self, each: OpenPools) -> None:
         """Let nobody get these workers any more; the caller closes them."""
