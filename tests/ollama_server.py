@@ -210,11 +210,12 @@ class OllamaServer(ScriptServer):
     def _before_the_script(self, request: Recorded) -> Mapping[str, Any] | None:
         """Return what is answered whatever the script has; None for what it has."""
         body = request.body if isinstance(request.body, dict) else {}
-        if request.path not in {"/api/chat", "/api/show"} or not self._checked:
+        is_asked_about = request.path == "/api/show"
+        if not (is_asked_about or (request.path == "/api/chat" and self._checked)):
             return None
-        if body.get("model") != self.model:
+        if self._checked and body.get("model") != self.model:
             return error(404, f"model '{body.get('model')}' not found")
-        if request.path == "/api/show":
+        if is_asked_about:
             self.asked += 1
             return self.told if "status" in self.told else {"status": 200, "body": json.dumps(self.told)}
         refused = self._unable(body) if fault_in(body) is None else ""

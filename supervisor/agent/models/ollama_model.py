@@ -95,6 +95,8 @@ class OllamaModel:
 
     async def _model(self, show: Callable[[Progress], None]) -> ShownModel:
         """Return what the server tells of the model, which is asked once."""
+        if self._shown is not None:
+            return self._shown
         async with self._asking:
             if self._shown is None:
                 answer = await self._asker.reply(_QUESTION, show)
