@@ -16,13 +16,15 @@ _BEGIN: Final = """\
 import gc, sys
 gc.disable()
 sys.path += sys.argv[1:3]
-sys.modules["typing_extensions"] = None
+class platform: system = staticmethod(lambda: "Linux")
+sys.modules |= {"typing_extensions": None, "platform": platform}
 import msgspec
-del sys.modules["typing_extensions"]
+del sys.modules["typing_extensions"], sys.modules["platform"], platform
 """
 """Each line is worth its place at every start. Collecting garbage while importing finds next to none, for 4 ms (the
 worker turns it on again). msgspec can do without typing_extensions; where another library brought it, it would be
-imported for nothing, for 9 ms. Nothing that is installed comes before the standard library."""
+imported for nothing, for 9 ms; of `platform`, 1.2 ms, uuid asks one word. Nothing that is installed comes before the
+standard library."""
 
 _MAIN: Final = "from workers.__main__ import main; main()"
 
