@@ -39,6 +39,7 @@ def console(ready: Terminal, daemon: FakeDaemon) -> Terminal:
     """A console in a turn that the test plays, begun with the line `go`."""
     ready.type("go" + ENTER)
     assert daemon.prompt() == "go"
+    ready.until("Thinking")  # else what is waited for next may be what was there before
     return ready
 
 
