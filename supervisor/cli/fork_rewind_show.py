@@ -61,7 +61,7 @@ def rewind(session: str, dry_run: bool, yes: bool, as_json: bool) -> int:
       strongroom rewind a1b2c3@4
       strongroom rewind a1b2c3@4 --yes --json
     """
-    from supervisor.clients import rewinding as client
+    from supervisor.clients import session_rewind as client
     from supervisor.clients.connection.link import every_field
     from supervisor.undo.rewinding_words import rewinding_lines
 
