@@ -47,11 +47,6 @@ def prompt_parts(blocks: list[dict[str, Any]]) -> list[PromptPart]:
     ]
 
 
-def prompt_text(blocks: list[dict[str, Any]]) -> str:
-    """Return a prompt as the text that the model is asked; raises like `prompt_parts`."""
-    return "".join(part.text for part in prompt_parts(blocks))
-
-
 def _part(number: int, block: dict[str, Any]) -> PromptPart:
     match block:
         case {"type": "text", "text": str(text)}:

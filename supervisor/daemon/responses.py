@@ -31,9 +31,9 @@ _STOPS: Final[Mapping[str, schema.StopReason]] = MappingProxyType(
 """The protocol's reason for a turn's kind of end, or for the model's last stop reason; else end_turn."""
 
 
-def invalid(message: str, kind: str = "invalid_params") -> RequestError:
+def invalid(message: str) -> RequestError:
     """Return the error for parameters that cannot be used."""
-    return RequestError(jsonrpc.INVALID_PARAMS, message, kind)
+    return RequestError(jsonrpc.INVALID_PARAMS, message, "invalid_params")
 
 
 def decoded(params: bytes, as_type: type[_T]) -> _T:

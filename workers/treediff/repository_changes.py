@@ -30,7 +30,6 @@ _INSIDE: Final = re.compile(r"((?:.*/)?\.git)/(HEAD|index|packed-refs|refs/.+)")
 _NAME: Final = re.compile(rb"([0-9a-f]{40}|[0-9a-f]{64})\s*")
 _SYMBOLIC: Final = re.compile(rb"ref: *(\S+)\s*")
 _PACKED: Final = re.compile(rb"^([0-9a-f]{40}|[0-9a-f]{64}) (\S+)$", re.MULTILINE)
-_BRANCHES: Final = "refs/heads/"
 _SMALL: Final = 2**12
 _LARGEST: Final = 2**24
 """Bytes of a reference, and of a list of them or a file that is compared with an object."""

@@ -176,12 +176,11 @@ class SessionController(SessionTurns):
 
     # --- options ------------------------------------------------------------------------------------------------------
 
-    async def switch_mode(self, mode: str = "") -> None:
-        """Choose a mode, by default the one after the present one, also while a turn runs."""
+    async def switch_mode(self) -> None:
+        """Choose the mode after the present one, also while a turn runs."""
         option = self.state.option("mode")
         modes = [each.value for each in option.options] if option is not None else []
-        if not mode and modes:
-            mode = modes[(modes.index(self.state.facts.mode) + 1) % len(modes)]
+        mode = modes[(modes.index(self.state.facts.mode) + 1) % len(modes)] if modes else ""
         try:
             params = schema.SetModeParams(session_id=self.session, mode_id=mode)
             await self.request("session/set_mode", params, schema.Object)

@@ -119,12 +119,11 @@ class HistoryBlock:
 class ItemBlock(HistoryBlock):
     """An item that is whole lines. Calls and thoughts begin folded."""
 
-    def __init__(self, item: Lines, *, news: bool = True, gap: bool = False) -> None:
+    def __init__(self, item: Lines, *, gap: bool = False) -> None:
         super().__init__()
         self.item = item
         self.kind = _KINDS.get(type(item), "note")
         self.folded = isinstance(item, ShownCall | ShownThought) or len(self.text) > _LONG
-        self._news = news
         self._gap = gap
 
     @property
@@ -146,7 +145,7 @@ class ItemBlock(HistoryBlock):
         item = self.item
         if self.folded and isinstance(item, ShownPrompt | Document | Note) and len(item.text) > _LONG:
             item = ShownPrompt(item.text[:_LONG]) if isinstance(item, ShownPrompt) else Document(item.text[:_LONG])
-        lines = styled_text.lines_of(item, columns, wrap=True, news=self._news)
+        lines = styled_text.lines_of(item, columns, wrap=True, news=True)
         if isinstance(self.item, ShownCall | ShownThought) and not self.folded:
             whole = styled_text.full_document(self.item)
             lines = [*lines[:1], *([("", "  "), *line] for line in styled_text.lines_of(whole, columns - 2, wrap=True))]

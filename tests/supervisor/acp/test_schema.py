@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, TypeAdapter
 
 from supervisor.acp import extensions, jsonrpc, schema
-from supervisor.acp.prompt_parts import folded, prompt_parts, prompt_text
+from supervisor.acp.prompt_parts import folded, prompt_parts
 from supervisor.acp.schema import Text
 from tests.each_row import each_row
 
@@ -347,6 +347,11 @@ BLOCKS = sdk.PromptRequest(
         ),
     ],
 )
+
+
+def prompt_text(blocks: list[dict[str, Any]]) -> str:
+    """Return a prompt as the text that the model is asked."""
+    return "".join(part.text for part in prompt_parts(blocks))
 
 
 def test_we_read_every_block_of_text_that_the_sdk_sends() -> None:

@@ -10,7 +10,7 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from supervisor.acp.prompt_parts import prompt_text
+from supervisor.acp.prompt_parts import prompt_parts
 from supervisor.config.profiles import Profile
 from supervisor.journal.facts import CallEnded, TurnStarted
 from supervisor.tools.call_policy import judge
@@ -203,7 +203,7 @@ def test_output_before_a_failure_is_private_too(kind: Literal["timeout", "resour
 def test_a_file_that_an_editor_sent_along_is_private_too() -> None:
     question: dict[str, Any] = {"type": "text", "text": "What is this? https://github.com/o/r"}
     files = [{"type": "resource", "resource": {"uri": "file:///a.md", "text": text}} for text in (SECRET, KEY)]
-    known = seen(read=(), typed=prompt_text([question, *files]))
+    known = seen(read=(), typed="".join(part.text for part in prompt_parts([question, *files])))
     assert "text from the root" in (suspicion(CARRIED["words in a query"], known) or "")
     assert suspicion(UNREADABLE["a token"], known) is not None
     assert suspicion("https://github.com/o/r", known) is None
