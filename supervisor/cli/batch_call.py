@@ -94,12 +94,7 @@ def batch(
     run = partial(run_batch, here, items, file_of_results, planned, put=put, resume=resume, concurrency=concurrency)
     run = partial(run, budget=budget, faults=fault_plan.file if fault_plan else None)
     statuses = _with_progress(len(items), run, kept=file_of_results is not None)
-    bad = len(statuses) - statuses.count("ok")
-    if as_json:
-        put_json({"items": len(statuses), "ok": len(statuses) - bad, "output": output})
-    elif bad:
-        click.echo(f"{bad} of {len(statuses)} items failed" + (f"; see {output}" if file_of_results else ""), err=True)
-    return 1 if bad else 0
+    return _exit_code(statuses, output, kept=file_of_results is not None, as_json=as_json)
 
 
 def _file_of_results(output: str, *, resume: bool, as_json: bool) -> "Path | None":
@@ -125,6 +120,16 @@ def _with_progress(items: int, run: Callable[..., list[str]], *, kept: bool) -> 
         except KeyboardInterrupt:
             click.echo("\nstopped" + ("; run the same command with --resume to continue" if kept else ""), err=True)
             raise
+
+
+def _exit_code(statuses: list[str], output: str, *, kept: bool, as_json: bool) -> int:
+    """Say how a batch's items have ended; return 1 where any failed."""
+    bad = len(statuses) - statuses.count("ok")
+    if as_json:
+        put_json({"items": len(statuses), "ok": len(statuses) - bad, "output": output})
+    elif bad:
+        click.echo(f"{bad} of {len(statuses)} items failed" + (f"; see {output}" if kept else ""), err=True)
+    return 1 if bad else 0
 
 
 @click.command()

@@ -1,12 +1,15 @@
 """Commands for conversations: `console`, `acp`, and the `daemon` behind them."""
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from supervisor.cli.conversation_options import conversation, conversation_options
 from supervisor.cli.shared import Launched, fault_plan_of, faults_option, put, settings
+
+if TYPE_CHECKING:
+    from supervisor.config.settings import Settings
 
 
 @click.command()
@@ -93,18 +96,28 @@ def daemon(
         click.echo(reload(), err=True)
         return 0
     if stops:
-        from supervisor.clients.connection.stop import stop
-        from supervisor.config.settings import load
-
-        pid = stop(load(read=False))  # also where the configuration has a mistake by now
-        click.echo("no daemon runs" if pid is None else f"the daemon (pid {pid}) has ended", err=True)
-        return 0
+        return _stop()
     here = settings()
     if print_unit:
         from supervisor.daemon.process.systemd_unit import unit
 
         put(unit(here, _executable()).rstrip("\n"))
         return 0
+    return _run(here, socket, launched.verbose, faults)
+
+
+def _stop() -> int:
+    """Stop the daemon that runs, also where the configuration has a mistake by now; return the exit code."""
+    from supervisor.clients.connection.stop import stop
+    from supervisor.config.settings import load
+
+    pid = stop(load(read=False))
+    click.echo("no daemon runs" if pid is None else f"the daemon (pid {pid}) has ended", err=True)
+    return 0
+
+
+def _run(here: "Settings", socket: str | None, verbose: int, faults: str | None) -> int:
+    """Be the daemon; return its exit code."""
     from pathlib import Path
 
     plan = fault_plan_of(faults)
@@ -112,7 +125,7 @@ def daemon(
     from supervisor.daemon.program import run
 
     running = RunningFaultPlan(plan) if plan else None
-    return run(here, Path(socket).absolute() if socket else None, launched.verbose, faults=running)
+    return run(here, Path(socket).absolute() if socket else None, verbose, faults=running)
 
 
 def _executable() -> str:

@@ -22,6 +22,16 @@ def conversation(command: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
+def choose_one_session(session: str | None, *, continue_: bool) -> None:
+    """Refuse two answers to which session is meant.
+
+    Raises:
+        click.UsageError: both are given.
+    """
+    if session and continue_:
+        raise click.UsageError("Use --session or --continue, not both.")
+
+
 def conversation_options(
     *, root: str | None, model: str | None, session: str | None, continue_: bool, names: "Names", **others: Any
 ) -> tuple["Settings", "ConsoleOptions"]:
@@ -30,8 +40,7 @@ def conversation_options(
     Raises:
         click.UsageError: they contradict each other.
     """
-    if session and continue_:
-        raise click.UsageError("Use --session or --continue, not both.")
+    choose_one_session(session, continue_=continue_)
     if session and names.given:
         raise click.UsageError("A session keeps its repository: use --session without --group and --technology.")
     from supervisor.clients.connection.requests import absolute, absolute_model

@@ -1,10 +1,11 @@
 """The command that a prompt on the command line is: `strongroom "PROMPT"`."""
 
 import sys
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 import click
 
+from supervisor.cli.conversation_options import choose_one_session
 from supervisor.cli.shared import (
     Launched,
     check_option,
@@ -18,10 +19,6 @@ from supervisor.cli.shared import (
     stopped_like_ctrl_c,
     where,
 )
-
-if TYPE_CHECKING:
-    from supervisor.config.repositories import Names
-    from supervisor.rules.rule import Mode
 
 
 @click.command(hidden=True)
@@ -44,19 +41,17 @@ if TYPE_CHECKING:
 @click.pass_obj
 def prompt(
     launched: Launched,
+    /,
     prompt: str,
     _prints: bool,
     output: "Literal['text', 'json', 'stream-json'] | None",
     as_json: bool,
     schema: str | None,
-    check: str | None,
     model: str | None,
-    mode: "Mode | None",
     session: str | None,
     continue_: bool,
-    profile: str | None,
     root: str | None,
-    names: "Names",
+    **chosen: Any,
 ) -> int:
     """Ask one prompt and print the answer.
 
@@ -69,8 +64,7 @@ def prompt(
       strongroom -p "Mend the parser." --profile code --check pytest
       strongroom -p "And the roof?" --continue
     """
-    if session and continue_:
-        raise click.UsageError("Use --session or --continue, not both.")
+    choose_one_session(session, continue_=continue_)
     if as_json and output not in (None, "json"):
         raise click.UsageError("Use --json or --output-format, not both.")
     from supervisor.clients.connection.spawn import private_if_none_runs
@@ -83,16 +77,13 @@ def prompt(
 
         options = PromptOptions(
             prompt=prompt,
-            profile=profile,
             root=absolute(root),
-            names=names,
             model=absolute_model(model) if model else None,
-            mode=mode,
             session=session,
             continue_=continue_,
             answer_schema=schema_in(schema) if schema else None,
-            check=check,
             output="json" if as_json else output or "text",
+            **chosen,
         )
         return ask_once(here, options, starting, Printers(_shown, _warn))
 

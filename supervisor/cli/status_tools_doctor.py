@@ -20,6 +20,7 @@ from supervisor.cli.shared import (
 
 if TYPE_CHECKING:
     from supervisor.config.repositories import Names
+    from supervisor.doctor.table import CheckResult
 
 
 @click.command()
@@ -136,15 +137,12 @@ def doctor(as_json: bool, model: str | None, root: str | None) -> int:
       strongroom doctor --model claude-haiku-5-5       # two requests, with a tool that does nothing
       strongroom doctor --json
     """
-    import shutil
-
     from supervisor.doctor.msgspec_check import msgspec_problem
 
     if why := msgspec_problem():
         raise click.ClickException(why)
     from supervisor.config.settings import load
     from supervisor.doctor.checks import run_checks
-    from supervisor.doctor.table import lines, summary
     from supervisor.errors import ConfigError
 
     problem = ""
@@ -175,10 +173,19 @@ def doctor(as_json: bool, model: str | None, root: str | None) -> int:
     if as_json:
         put_json(results)
     else:
-        colours = {"ok": "green", "degraded": "yellow", "missing": "red"}
-        width = shutil.get_terminal_size().columns
-        for verdict, line in lines(results, width):
-            begins = line.startswith(verdict)
-            put(click.style(verdict, colours[verdict]) + line[len(verdict) :] if begins else line)
-        put(summary(results, width if on_terminal() else 0))
+        _put_checks(results)
     return 1 if any(result.verdict == "missing" for result in results) else 0
+
+
+def _put_checks(results: "list[CheckResult]") -> None:
+    """Print a line a check, as wide as the terminal, and how many went well."""
+    import shutil
+
+    from supervisor.doctor.table import lines, summary
+
+    colours = {"ok": "green", "degraded": "yellow", "missing": "red"}
+    width = shutil.get_terminal_size().columns
+    for verdict, line in lines(results, width):
+        begins = line.startswith(verdict)
+        put(click.style(verdict, colours[verdict]) + line[len(verdict) :] if begins else line)
+    put(summary(results, width if on_terminal() else 0))

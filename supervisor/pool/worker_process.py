@@ -67,7 +67,6 @@ class WorkerProcess:
         """The number that the other end has in the worker."""
         self.root_fd = root_fd
         """The number that the root has there."""
-        self._popen: subprocess.Popen[bytes] | ForkedWorker
         with ExitStack() as undo:
 
             def kept(descriptor: int) -> int:
@@ -75,11 +74,7 @@ class WorkerProcess:
                 return descriptor
 
             undo.callback(self._close_broker)
-            if isinstance(start, ForkedWorker):
-                self.broker, self.broker_fd, self.root_fd = start.broker, FORKED_BROKER if brokered else -1, FORKED_ROOT
-                self._popen = start
-            else:
-                self._popen = self._spawn(start, brokered=brokered)
+            self._popen: Final = self._begin(start, brokered=brokered)
             undo.callback(self._popen.wait)
             undo.callback(self._popen.kill)
             self.pid: Final = self._popen.pid
@@ -106,7 +101,13 @@ class WorkerProcess:
         self._tail = b""
         self._why = ""
 
-    def _spawn(self, command: tuple[str, ...], *, brokered: bool) -> "subprocess.Popen[bytes]":
+    def _begin(
+        self, start: tuple[str, ...] | ForkedWorker, *, brokered: bool
+    ) -> "subprocess.Popen[bytes] | ForkedWorker":
+        """Spawn it, unless it was forked."""
+        if isinstance(start, ForkedWorker):
+            self.broker, self.broker_fd, self.root_fd = start.broker, FORKED_BROKER if brokered else -1, FORKED_ROOT
+            return start
         with ExitStack() as passed:
             descriptors = [self.root_fd]
             if brokered:
@@ -114,7 +115,7 @@ class WorkerProcess:
                 passed.enter_context(theirs)
                 self.broker_fd = theirs.fileno()
                 descriptors.append(self.broker_fd)
-            return spawn(command, descriptors, end_with_this_process)
+            return spawn(start, descriptors, end_with_this_process)
 
     async def enter_cgroup(self, groups: WorkerCgroups, limits: Limits, disk_mb: int) -> None:
         """Move it into a cgroup of its own, before it has started anything: in a thread, the kernel takes up to 8 ms.

@@ -133,26 +133,20 @@ class Drawn:
         found = SearchBufferControl(ignore_case=True)
         sought = BufferControl(line, search_buffer_control=found, preview_search=True)
         typed, search = _input(sought, "> "), _input(found, "search: ")
-        box = _input(BufferControl(boxes[0]), "", lambda: approvals.rows)
-        reason = _input(BufferControl(boxes[1]), "why? ")
-        confirmation = FormattedTextControl(
-            lambda: [("class:bold class:yellow", approvals.confirmation(size().columns))], focusable=True
-        )
-        confirm = Window(confirmation, dont_extend_height=True, wrap_lines=True)
-        rule = _input(BufferControl(boxes[2]), "rule: ")
         pick = _input(BufferControl(self._narrowing), lambda: f"{picker.title}: ")
-        self._windows = {"line": typed, "pick": pick, "review": box, "confirm": confirm, "reason": reason, "rule": rule}
+        asked = _question_windows(approvals, boxes)
+        self._windows = {"line": typed, "pick": pick, **asked}
         pieces: list[AnyContainer] = [
             Window(height=1),
             _shown(lambda: bool(tail()), _text(lambda: ANSI(tail()))),
             _shown(lambda: bool(progress()) and not approvals.waits, _text(lambda: toned(progress()))),
             _shown(lambda: bool(line.lines.ahead), _text(lambda: toned(queued()))),
-            _shown(lambda: approvals.waits and self.mode != "reason", _boxed(box, approvals)),
-            _shown(lambda: self.mode == "confirm", confirm),
+            _shown(lambda: approvals.waits and self.mode != "reason", _boxed(asked["review"], approvals)),
+            _shown(lambda: self.mode == "confirm", asked["confirm"]),
             _shown(lambda: self.mode == "line", typed),
             _shown(self.searches, search),
-            _shown(lambda: self.mode == "reason", reason),
-            _shown(lambda: self.mode == "rule", rule),
+            _shown(lambda: self.mode == "reason", asked["reason"]),
+            _shown(lambda: self.mode == "rule", asked["rule"]),
             _shown(lambda: finder.is_open and self.mode == "line", _text(lambda: _rows(finder))),
             _shown(lambda: self.mode == "pick", pick),
             _shown(lambda: self.mode == "pick", _text(lambda: _rows(picker))),
@@ -226,6 +220,19 @@ def _input(
         wrap_lines=True,
         dont_extend_height=True,
     )
+
+
+def _question_windows(approvals: ApprovalQueue, boxes: Sequence[Buffer]) -> dict[str, Window]:
+    """Return the windows of a question: its box, what has to be confirmed, the reason of a no, and a rule."""
+    confirmation = FormattedTextControl(
+        lambda: [("class:bold class:yellow", approvals.confirmation(size().columns))], focusable=True
+    )
+    return {
+        "review": _input(BufferControl(boxes[0]), "", lambda: approvals.rows),
+        "confirm": Window(confirmation, dont_extend_height=True, wrap_lines=True),
+        "reason": _input(BufferControl(boxes[1]), "why? "),
+        "rule": _input(BufferControl(boxes[2]), "rule: "),
+    }
 
 
 def _boxed(body: Window, approvals: ApprovalQueue) -> HSplit:

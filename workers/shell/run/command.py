@@ -11,7 +11,7 @@ import errno
 import os
 import signal
 from collections.abc import Callable, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, NoReturn
 
 import msgspec
 
@@ -96,11 +96,7 @@ def run(
     elsewhere = engine.network.local_ports if engine.network else frozenset[int]()
     attempts = Attempts(engine.layout.root, engine.calls and engine.calls(group), number, elsewhere)
     if (child := group.fork()) == 0:
-        try:
-            os.umask(umask)
-            _become(engine, file, arguments, (to_out, to_err, to_failed), attempts.theirs)
-        finally:
-            os._exit(_EXIT_FAILED)
+        _become(engine, file, arguments, umask, (to_out, to_err, to_failed), attempts.theirs)
     _close(to_out, to_err, to_failed)
     for end in (out, err):
         os.set_blocking(end, False)
@@ -187,6 +183,17 @@ def try_locks(engine: CommandRunner, work: Callable[[Enforced], bytes]) -> bytes
 
 
 def _become(
+    engine: CommandRunner, file: str, arguments: Sequence[bytes], umask: int, ends: tuple[int, int, int], to_worker: int
+) -> NoReturn:
+    """Become the program, or end when it has been said why not."""
+    try:
+        os.umask(umask)
+        _execute(engine, file, arguments, ends, to_worker)
+    finally:
+        os._exit(_EXIT_FAILED)
+
+
+def _execute(
     engine: CommandRunner, file: str, arguments: Sequence[bytes], ends: tuple[int, int, int], to_worker: int
 ) -> None:
     """Become the program, whose attempts are told `to_worker`; return where it cannot be, when that has been said."""
