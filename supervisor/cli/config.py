@@ -2,9 +2,9 @@
 
 import click
 
-from supervisor.cli.shared import complete_config_keys, json_option, put, put_json, settings
+from supervisor.cli.shared import completed_by, json_option, put, put_json, settings
 
-key_argument = click.argument("key", shell_complete=complete_config_keys)
+key_argument = click.argument("key", shell_complete=completed_by("config keys"))
 
 
 @click.group(invoke_without_command=True)

@@ -8,7 +8,7 @@ import click
 
 from supervisor.cli.shared import (
     attended,
-    complete_sessions,
+    completed_by,
     json_option,
     on_terminal,
     put,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("session", metavar="SESSION[@TURN]", shell_complete=complete_sessions)
+@click.argument("session", metavar="SESSION[@TURN]", shell_complete=completed_by("sessions"))
 @json_option
 def fork(session: str, as_json: bool) -> None:
     """Begin a new session with the conversation of another, up to the end of a turn.
@@ -45,7 +45,7 @@ def fork(session: str, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("session", metavar="SESSION@TURN", shell_complete=complete_sessions)
+@click.argument("session", metavar="SESSION@TURN", shell_complete=completed_by("sessions"))
 @click.option("--dry-run", is_flag=True, help="Show what would be changed and what would be left, and do nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask first; needed with --json, and where nobody can be asked.")
 @json_option

@@ -5,14 +5,14 @@ from typing import Final
 
 import click
 
-from supervisor.cli.shared import complete_key_takers, json_option, put, put_json, settings
+from supervisor.cli.shared import completed_by, json_option, put, put_json, settings
 
 _MOST: Final = 2**16
 """Bytes of standard input that are read: more is no key."""
 
 
 @click.command()
-@click.argument("provider", required=False, shell_complete=complete_key_takers)
+@click.argument("provider", required=False, shell_complete=completed_by("key takers"))
 @click.option("--list", "lists", is_flag=True, help="Show for which providers a key is kept, or set here; no key.")
 @json_option
 def login(provider: str | None, lists: bool, as_json: bool) -> int:
@@ -56,7 +56,7 @@ def login(provider: str | None, lists: bool, as_json: bool) -> int:
 
 
 @click.command()
-@click.argument("provider", required=False, shell_complete=complete_key_takers)
+@click.argument("provider", required=False, shell_complete=completed_by("key takers"))
 def logout(provider: str | None) -> int:
     """Forget the kept key of a PROVIDER; without a name, the only one that is kept.
 

@@ -8,7 +8,7 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -130,113 +130,15 @@ def stopped_like_ctrl_c() -> Iterator[None]:
 # --- completions -----------------------------------------------------------------------------------------------------
 
 
-_Words = Mapping[str, str | None]
-"""What may be typed, each with a word about it or none."""
-
-
-def _completing(find: Callable[[click.Context], _Words]) -> "Callable[..., list[CompletionItem]]":
-    """Return a completion that offers nothing where it fails: a shell is no place for errors."""
+def completed_by(name: str) -> "Callable[..., list[CompletionItem]]":
+    """Return the completion of that name, of `completions`, which is imported when a shell asks."""
 
     def complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> "list[CompletionItem]":
-        from click.shell_completion import CompletionItem
+        from supervisor.cli.completions import offered
 
-        from supervisor.errors import StrongroomError
-
-        try:
-            found = find(context)
-        except StrongroomError:
-            return []
-        return [CompletionItem(word, help=about) for word, about in found.items() if word.startswith(incomplete)]
+        return offered(name, context, incomplete)
 
     return complete
-
-
-@_completing
-def _profiles(_context: click.Context) -> _Words:
-    from supervisor.config.profiles import profiles
-
-    return {name: ", ".join(each.tools) for name, each in profiles(settings()).items()}
-
-
-@_completing
-def _tools(context: click.Context) -> _Words:
-    from supervisor.config.profiles import profiles
-
-    here = settings()
-    profile = profiles(here).get(context.params.get("profile") or here.config.profile or "vault")
-    return dict.fromkeys(profile.tools if profile is not None else ())
-
-
-@_completing
-def complete_models(_context: click.Context) -> _Words:
-    """Offer names of models."""
-    from supervisor.agent.models.providers import rows
-    from supervisor.config.config_keys import DEFAULT_MODEL
-
-    known = [row.prefix for row in rows() if row.is_file or not row.rest]
-    return dict.fromkeys((settings().config.model or DEFAULT_MODEL, DEFAULT_MODEL, *known))
-
-
-@_completing
-def complete_config_keys(_context: click.Context) -> _Words:
-    """Offer the keys of the configuration."""
-    from supervisor.clients.config_view import held_values
-
-    return {each.key: each.source for each in held_values(settings())}
-
-
-@_completing
-def complete_key_takers(_context: click.Context) -> _Words:
-    """Offer the providers that take a key."""
-    from supervisor.clients.login import key_lines, keys_of
-
-    return dict(key_lines(keys_of(settings())))
-
-
-@_completing
-def complete_sessions(_context: click.Context) -> _Words:
-    """Offer the ids of sessions, the newest first."""
-    from supervisor.reports.session_lines import sessions
-
-    return {each.session: f"{each.profile}, {each.title}" for each in reversed(sessions(settings()))}
-
-
-@_completing
-def _questions(_context: click.Context) -> _Words:
-    from supervisor.clients.waiting_questions import listed, opened
-
-    with opened(settings(), quiet=True) as inbox:
-        return {each.id: listed(each).partition("\n")[0] for each in inbox.waiting()}
-
-
-@_completing
-def _undoable(_context: click.Context) -> _Words:
-    from supervisor.clients.undo import undoable
-
-    return {step.call: step.title for step in undoable(settings(), os.path.realpath(os.curdir))}
-
-
-@_completing
-def _made_rules(_context: click.Context) -> _Words:
-    from supervisor.rules.rule_sentence import sentence
-    from supervisor.rules.store import RuleStore
-
-    return {each.id: sentence(each.rule) for each in RuleStore(settings().rules_file).listing()}
-
-
-@_completing
-def _groups(_context: click.Context) -> _Words:
-    from supervisor.config.profiles import repositories
-
-    return dict.fromkeys(repositories(settings()).groups())
-
-
-@_completing
-def _technologies(context: click.Context) -> _Words:
-    from supervisor.config.profiles import repositories
-
-    group = context.params.get("group")
-    return dict.fromkeys(() if group is None else repositories(settings()).technologies(group))
 
 
 # --- options and arguments -------------------------------------------------------------------------------------------
@@ -244,7 +146,7 @@ def _technologies(context: click.Context) -> _Words:
 profile_option = click.option(
     "--profile",
     metavar="NAME",
-    shell_complete=_profiles,
+    shell_complete=completed_by("profiles"),
     help="The tools and root that the agent gets; see `strongroom tools`.",
 )
 root_option = click.option(
@@ -265,27 +167,30 @@ class _ModelOption(click.Option):
         return super().get_help_record(ctx)
 
 
-model_option = click.option("--model", metavar="MODEL", shell_complete=complete_models, cls=_ModelOption)
+model_option = click.option("--model", metavar="MODEL", shell_complete=completed_by("models"), cls=_ModelOption)
 mode_option = click.option("--mode", type=click.Choice(("ask", "edits", "plan")), help="Which changes are asked about.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 schema_option = click.option("--schema", metavar="FILE", help="A JSON Schema: the answer is one document valid by it.")
 check_option = click.option("--check", metavar="COMMAND", help="A command that must pass after the last change.")
 session_option = click.option(
-    "--session", metavar="ID", shell_complete=complete_sessions, help="A session's id, or the last characters of it."
+    "--session",
+    metavar="ID",
+    shell_complete=completed_by("sessions"),
+    help="A session's id, or the last characters of it.",
 )
-session_argument = click.argument("session", shell_complete=complete_sessions)
-optional_session_argument = click.argument("session", required=False, shell_complete=complete_sessions)
+session_argument = click.argument("session", shell_complete=completed_by("sessions"))
+optional_session_argument = click.argument("session", required=False, shell_complete=completed_by("sessions"))
 session_id_option = click.option(
     "--session-id",
     "session",
     metavar="ID",
-    shell_complete=complete_sessions,
+    shell_complete=completed_by("sessions"),
     help="A session's id, or the last characters of it; default: the newest that changed something here.",
 )
-undoable_argument = click.argument("call", required=False, shell_complete=_undoable)
-question_argument = click.argument("question", shell_complete=_questions)
-rule_argument = click.argument("rule", shell_complete=_made_rules)
-tool_argument = click.argument("tool", required=False, shell_complete=_tools)
+undoable_argument = click.argument("call", required=False, shell_complete=completed_by("undoable"))
+question_argument = click.argument("question", shell_complete=completed_by("questions"))
+rule_argument = click.argument("rule", shell_complete=completed_by("rules"))
+tool_argument = click.argument("tool", required=False, shell_complete=completed_by("tools"))
 
 faults_option = click.option(
     "--faults",
@@ -312,13 +217,13 @@ def named(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option(
         "--group",
         metavar="NAME",
-        shell_complete=_groups,
+        shell_complete=completed_by("groups"),
         help="With --profile librarian: the group that --technology is in.",
     )
     @click.option(
         "--technology",
         metavar="NAME",
-        shell_complete=_technologies,
+        shell_complete=completed_by("technologies"),
         help="With --profile librarian: the repository; default: the one that this directory is in.",
     )
     @click.option(

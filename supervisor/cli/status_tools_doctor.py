@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from supervisor.cli.shared import (
-    complete_models,
+    completed_by,
     json_option,
     named,
     on_terminal,
@@ -118,7 +118,7 @@ def tools(as_json: bool, profile: str | None, names: "Names") -> None:
     metavar="[NAME]",
     is_flag=False,
     flag_value="",
-    shell_complete=complete_models,
+    shell_complete=completed_by("models"),
     help="Also check that the models' servers answer and accept the key; with a NAME, try a tiny turn of that model.",
 )
 @click.option(
