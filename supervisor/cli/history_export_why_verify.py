@@ -86,7 +86,7 @@ def why(call: str, session: str | None, as_json: bool) -> None:
       strongroom why call_1 --session a1b2c3
     """
     from supervisor.reports import history
-    from supervisor.reports.why import as_text
+    from supervisor.reports.why_text import as_text
 
     here = settings()
     known = history.why(here, call, session)

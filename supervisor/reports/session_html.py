@@ -35,21 +35,11 @@ from supervisor.journal.index import utc
 from supervisor.journal.journal import JournalEntry
 from supervisor.journal.kept_content import KeptContent
 from supervisor.journal.lineage import turn_line
+from supervisor.reports.call_lines import caption, decision_lines, person_lines
 from supervisor.reports.markdown_html import markdown_html
 from supervisor.reports.page_style import STYLE
 from supervisor.reports.session_parts import CallPart, SessionPart, session_parts
-from supervisor.reports.session_text import (
-    ENDLESS,
-    OPEN,
-    caption,
-    damages,
-    decision_lines,
-    is_open,
-    notes,
-    person_lines,
-    profile_and_model,
-    turn_words,
-)
+from supervisor.reports.session_text import ENDLESS, OPEN, damages, is_open, notes, profile_and_model, turn_words
 from supervisor.reports.time_and_tokens import TimePiece, TimeUse, TokenUse, TurnUse, turn_uses
 from supervisor.tools.content_words import described
 from workers.wire.media_types import DOCUMENT

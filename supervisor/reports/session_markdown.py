@@ -27,8 +27,9 @@ from supervisor.journal.facts import (
 )
 from supervisor.journal.journal import JournalEntry
 from supervisor.journal.lineage import turn_line
+from supervisor.reports.call_lines import decision_lines
 from supervisor.reports.session_parts import CallPart, session_parts
-from supervisor.reports.session_text import OPEN, damages, decision_lines, is_open, notes, profile_and_model, turn_words
+from supervisor.reports.session_text import OPEN, damages, is_open, notes, profile_and_model, turn_words
 from supervisor.tools.content_words import described
 
 _TITLE: Final = 100

@@ -9,18 +9,13 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from supervisor.agent.blocks import result_text
 from supervisor.agent.compaction_words import compaction_notice
 from supervisor.agent.models.model import message_text
 from supervisor.agent.receipts.receipt_text import receipt_lines
 from supervisor.agent.story_transcript import transcript_of
 from supervisor.agent.told_instructions import instructions_notice
-from supervisor.display.changes import detailed
-from supervisor.display.command_output import output_text
-from supervisor.display.differences import FOLDED, folded, shown
-from supervisor.display.escape import name, one_line, visible
+from supervisor.display.escape import one_line, visible
 from supervisor.display.fragments import ReportPage
-from supervisor.display.proposed_effects import presented
 from supervisor.journal.facts import (
     CallDecided,
     CallEnded,
@@ -46,23 +41,15 @@ from supervisor.journal.facts import (
     TurnResumed,
     TurnStarted,
     TurnSuspended,
-    effective,
 )
 from supervisor.journal.index import utc
 from supervisor.journal.journal import JournalEntry
 from supervisor.journal.lineage import turn_line
+from supervisor.reports.call_lines import LINE_WIDTH, call_lines, commit_differences, decision_lines, outcome_lines
 from supervisor.reports.session_parts import CallPart, SessionPart, session_parts
 from supervisor.tools.content_words import described, refusal_notice
 from supervisor.tools.outcomes import availability_notice
 
-_WIDTH: Final = 100
-_WITHIN: Final = "      "
-"""What lines begin with that belong to a line of a call."""
-_NARROWEST: Final = 8
-"""Columns that they have at least."""
-_HEAD: Final = 3
-_TAIL: Final = 9
-"""Lines of a command's output that are shown: of its beginning, and of its end, where results stand."""
 _DAMAGES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "changed": "CHANGED: what follows, row {row} of the journal, is not what was written",
@@ -72,8 +59,6 @@ _DAMAGES: Final[Mapping[str, str]] = MappingProxyType(
 )
 OPEN: Final = "open: this turn has no end"
 ENDLESS: Final = "no outcome: it is still running, or its end was not recorded"
-_NAMED: Final = 3
-"""Names that are told of what a call has changed."""
 
 
 def session_text(entries: Sequence[JournalEntry], page: ReportPage) -> str:
@@ -120,16 +105,16 @@ def damages(part: SessionPart) -> Iterator[str]:
 
 def _lines_of_call(part: CallPart, page: ReportPage) -> Iterator[str]:
     if part.started is None and part.ended is not None:
-        yield f"* {one_line(part.ended.tool, _WIDTH)} ({one_line(part.call, _WIDTH)})"
+        yield f"* {one_line(part.ended.tool, LINE_WIDTH)} ({one_line(part.call, LINE_WIDTH)})"
     for entry in part.entries:
         match entry.fact:
             case CallStarted() as fact:
-                yield from _call_lines(fact)
+                yield from call_lines(fact)
             case CallDecided() as fact:
                 yield from (f"    {line}" for line in decision_lines(fact))
-                yield from _differences(fact, page)
+                yield from commit_differences(fact, page)
             case CallEnded() as fact:
-                yield from _outcome_lines(fact, page)
+                yield from outcome_lines(fact, page)
     if part.ended is None:
         yield f"    ({ENDLESS})"
 
@@ -151,7 +136,7 @@ def notes(fact: Fact) -> list[str]:
         case SessionDeleted():
             return ["deleted: no listing shows this session"]
         case TurnResumed():
-            return [f"resumed by {one_line(fact.by, _WIDTH)}" if fact.by else "interrupted, and resumed"]
+            return [f"resumed by {one_line(fact.by, LINE_WIDTH)}" if fact.by else "interrupted, and resumed"]
         case (
             ToolsChanged()
             | Compacted()
@@ -168,7 +153,7 @@ def notes(fact: Fact) -> list[str]:
         ):
             return [_besides(fact)]
         case TurnEnded():
-            why = f", {fact.kind}: {one_line(fact.message, _WIDTH)}" if fact.message else ""
+            why = f", {fact.kind}: {one_line(fact.message, LINE_WIDTH)}" if fact.message else ""
             ended = [f"turn ended: {fact.status}{why}"] if fact.status != "ok" else []
             return [*ended, *receipt_lines(fact.receipt)]
         case _:
@@ -178,9 +163,9 @@ def notes(fact: Fact) -> list[str]:
 def _without_reply(fact: TurnSuspended | ModelSwitched) -> str:
     if isinstance(fact, ModelSwitched):
         asked = "was not asked" if fact.approved is False else "is asked"
-        return one_line(f"{fact.before} gave no reply, {fact.model} {asked}: {fact.because}", _WIDTH * 4)
+        return one_line(f"{fact.before} gave no reply, {fact.model} {asked}: {fact.because}", LINE_WIDTH * 4)
     until = f" until {utc(fact.until)}" if fact.until else ""
-    return f"suspended{until}: {one_line(fact.why, _WIDTH * 4)}"
+    return f"suspended{until}: {one_line(fact.why, LINE_WIDTH * 4)}"
 
 
 def _besides(
@@ -201,14 +186,14 @@ def _besides(
         return _without_reply(fact)
     if isinstance(fact, TurnQuestioned):
         chose = "let the turn go on" if fact.approved else "stopped the turn"
-        return one_line(f"{fact.decided_by or 'the person'} {chose}, after {fact.rejected} rejections", _WIDTH * 2)
+        return one_line(f"{fact.decided_by or 'the person'} {chose}, after {fact.rejected} rejections", LINE_WIDTH * 2)
     if isinstance(fact, RuleRevoked):
-        return one_line(f"the rule {fact.rule}, made in {fact.call}, was revoked by {fact.by}", _WIDTH * 2)
+        return one_line(f"the rule {fact.rule}, made in {fact.call}, was revoked by {fact.by}", LINE_WIDTH * 2)
     if isinstance(fact, ModeChanged | OptionChosen | Rewound):
-        return one_line(_from_here_on(fact), _WIDTH)
+        return one_line(_from_here_on(fact), LINE_WIDTH)
     if isinstance(fact, ToolsChanged | ContentsRefused | InstructionsRead | Compacted):
         return _told_besides(fact)
-    return f"asked the model again after {fact.kind}: {one_line(fact.message, _WIDTH)}"
+    return f"asked the model again after {fact.kind}: {one_line(fact.message, LINE_WIDTH)}"
 
 
 def _told_besides(fact: ToolsChanged | ContentsRefused | InstructionsRead | Compacted) -> str:
@@ -217,7 +202,9 @@ def _told_besides(fact: ToolsChanged | ContentsRefused | InstructionsRead | Comp
     if isinstance(fact, Compacted):
         summary = f" It says: {one_line(fact.summary, len(fact.summary))}" if fact.summary else ""
         return compaction_notice(fact) + summary
-    return one_line(availability_notice(fact) if isinstance(fact, ToolsChanged) else refusal_notice(fact), _WIDTH * 8)
+    return one_line(
+        availability_notice(fact) if isinstance(fact, ToolsChanged) else refusal_notice(fact), LINE_WIDTH * 8
+    )
 
 
 def _from_here_on(fact: ModeChanged | OptionChosen | Rewound) -> str:
@@ -232,71 +219,7 @@ def profile_and_model(fact: SessionOpened | SessionChanged) -> str:
     """Return what a session works with from here on."""
     forked = fact.fork if isinstance(fact, SessionOpened) else None
     since = "" if forked is None else f", forked from {forked.session} at the end of turn {forked.turn}"
-    return one_line(f"profile {fact.profile}, model {fact.model or 'none'}{since}", _WIDTH * 2)
-
-
-def _call_lines(fact: CallStarted) -> list[str]:
-    """Return what is shown of a call before its outcome: what was asked, and a person's part in it."""
-    if fact.again:
-        return [f"    again, with {one_line(effective(fact), _WIDTH)}"]
-    asked = f"{one_line(fact.tool, _WIDTH)} {one_line(fact.arguments, _WIDTH)}"
-    return [f"* {asked} ({caption(fact)})", *(f"    {line}" for line in person_lines(fact))]
-
-
-def caption(fact: CallStarted) -> str:
-    """Return a call's id, and who typed it if somebody did."""
-    typed = f", typed by {one_line(fact.typed_by, _WIDTH)}" if fact.typed_by else ""
-    return f"{one_line(fact.call, _WIDTH)}{typed}"
-
-
-def person_lines(fact: CallStarted) -> list[str]:
-    """Return what a person has done to a call before it started."""
-    who = one_line(fact.decided_by, _WIDTH) or "the person"
-    lines = [f"{who} changed it to: {one_line(fact.edited, _WIDTH)}"] if fact.edited is not None else []
-    return [*lines, f"{who} said: {one_line(fact.remark, _WIDTH)}"] if fact.remark else lines
-
-
-def decision_lines(fact: CallDecided) -> list[str]:
-    """Return what is shown of a rehearsal, and of what was decided about it."""
-    who = one_line(fact.decided_by, _WIDTH)
-    by = f" by {who}" if who else ""
-    parts = [("committed" if fact.committed else "not committed") + by if fact.committed or not fact.undoes else ""]
-    parts += [_changes(fact), one_line(fact.cannot_undo, _WIDTH) if fact.committed else ""]
-    if fact.network and not fact.committed and (fact.approved or fact.effects is None):
-        parts = [f"allowed to use the network{by}"]
-    lines = [", ".join(filter(None, parts))]
-    return [*lines, f"{who or 'the person'} said: {one_line(fact.remark, _WIDTH)}"] if fact.remark else lines
-
-
-def _differences(fact: CallDecided, page: ReportPage) -> Iterator[str]:
-    """Yield the beginning of what a commit has changed in texts."""
-    if fact.committed and fact.effects is not None:
-        more = f"; `strongroom why {one_line(fact.call, _WIDTH)}` shows all"
-        columns = max(_NARROWEST, page.columns - len(_WITHIN)) if page.columns else 0
-        found = folded(shown(presented(fact.effects)), columns, FOLDED, more, colour=page.toned)
-        yield from page.rows(found, _WITHIN)
-
-
-def _outcome_lines(fact: CallEnded, page: ReportPage) -> list[str]:
-    """Return how a call ended; of a command the two ends of what it printed."""
-    mark = f"    {'ok' if fact.ok else fact.kind}"
-    result = result_text(fact) if fact.ok else fact.content
-    said = output_text(fact.tool, result)
-    if said == result or "\n" not in said.strip():
-        return [f"{mark}: {one_line(said, _WIDTH)}"]
-    lines = visible(said).strip("\n").split("\n")
-    left = len(lines) - _HEAD - _TAIL
-    if left > 1:
-        lines[_HEAD:-_TAIL] = [f"... {left} more lines; `--format json` has all"]
-    return [mark, *page.rows(([("", one_line(line, _WIDTH))] for line in lines), _WITHIN)]
-
-
-def _changes(fact: CallDecided) -> str:
-    back = f"takes back {one_line(fact.undoes, _WIDTH)}; " if fact.undoes else ""
-    if fact.effects is None:
-        return f"{back}{'without a rehearsal' if fact.committed or not back else 'nothing was to be changed'}"
-    names = ", ".join(name(each.path) for each in fact.effects.changes[:_NAMED])
-    return one_line(f"{back}{detailed(presented(fact.effects))}: {names}", _WIDTH)
+    return one_line(f"profile {fact.profile}, model {fact.model or 'none'}{since}", LINE_WIDTH * 2)
 
 
 def _prefixed(mark: str, text: str) -> list[str]:

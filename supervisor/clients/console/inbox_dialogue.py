@@ -13,7 +13,7 @@ from typing import Any, Final
 from supervisor.acp import extensions
 from supervisor.clients.console.approval_form import ApprovalForm
 from supervisor.clients.console.approval_plain import PlainApproval
-from supervisor.clients.console.plain import PlainScreen
+from supervisor.clients.console.plain_screen import PlainScreen
 from supervisor.clients.console.proposal_pages import ProposalPages
 from supervisor.clients.console.typed_lines import TypedLines
 from supervisor.clients.waiting_questions import Inbox, listed, request_of, told

@@ -12,11 +12,9 @@ SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnSuspend
 
 import hashlib
 import re
-import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from supervisor.journal.facts import (
@@ -29,6 +27,7 @@ from supervisor.journal.facts import (
     TurnStarted,
     effective,
 )
+from supervisor.tools.exfiltration.comparable_text import comparable
 from supervisor.tools.exfiltration.flow_ledger import FlowLedger
 from supervisor.tools.exfiltration.known_addresses import ENDINGS, LINK, URL
 from supervisor.tools.exfiltration.openings import openings_of
@@ -65,24 +64,10 @@ _MIXED: Final = re.compile(r"(?<!\S)(?=\S*[a-z])(?=\S*[0-9])(?=\S*[!@#$%^&*]\S)[
 """What a person types as a secret: behind its name, or as nothing but one looks."""
 _TYPED: Final = 2**16
 """Characters of a line in which they are looked for."""
-_ASCII_LEFT_OUT: Final = bytes(each for each in range(128) if not chr(each).isalnum())
 
 _FRAME_ENDS: Final = "\n</resource"
 """Around a file that an editor sent along, in facts without sources: what is within could close it, so all that stands
 between the first beginning and the last end counts as sent along."""
-
-_NO_LETTERS: Final = re.compile("[\U00032000-\U000dffff\U000e0080-\U0010ffff]+")
-"""Planes without letters: so many characters would take long to look at one by one."""
-
-_LONGEST_FOLD: Final = 3
-"""Letters that one character may stand for: some stand for whole sentences."""
-
-_LOOKALIKES: Final[Mapping[str, str]] = MappingProxyType(
-    dict(zip("аеорсухкмтвніѕјԁԛԝһԍ", "aeopcyxkmtbhisjdqwhg", strict=True))
-    | dict(zip("αβεικνορτυχγωμη", "abeikvoptuxywun", strict=True))
-    | {chr(0xE0000 + each): chr(each) for each in range(0x20, 0x7F)}
-)
-"""Cyrillic and Greek letters that pass for Latin ones, and the tag characters, which nobody sees."""
 
 
 class SourcedText(NamedTuple):
@@ -286,21 +271,3 @@ def links_of(text: str) -> Iterator[Url]:
         for form in forms:
             with suppress(UrlError):
                 yield parse(form if URL.match(form) else f"https://{form}")
-
-
-def comparable(text: str) -> str:
-    """Return the letters and digits of `text`, without case and accents: what survives rewriting it for a URL."""
-    if not text.isascii():
-        text = _NO_LETTERS.sub("", text)
-        text = text.translate({ord(char): _folded(char) for char in set(text) if not char.isascii()})
-    return text.encode("utf-8", "ignore").lower().translate(None, _ASCII_LEFT_OUT).decode()
-
-
-def _folded(char: str) -> str:
-    """Return what a character that is not ASCII is compared as; nothing where it is no letter or digit."""
-    decomposes = bool(unicodedata.decomposition(char))
-    if not (decomposes or char.isalnum()):
-        return _LOOKALIKES.get(char, "")
-    plain = unicodedata.normalize("NFKD", char) if decomposes else char
-    letters = (_LOOKALIKES.get(each, each) for each in plain.casefold())
-    return "".join(each for each in letters if each.isalnum())[:_LONGEST_FOLD]

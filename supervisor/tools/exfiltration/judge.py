@@ -19,7 +19,8 @@ from contextlib import suppress
 from typing import Final
 from urllib.parse import unquote_plus
 
-from supervisor.tools.exfiltration.exposure import SeenText, comparable
+from supervisor.tools.exfiltration.comparable_text import comparable
+from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.exfiltration.origins import filled_in
 from workers.url import Url, UrlError, parse
 

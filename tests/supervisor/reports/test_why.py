@@ -25,7 +25,8 @@ from supervisor.journal.facts import (
 from supervisor.journal.index import utc
 from supervisor.journal.journal import Journal
 from supervisor.reports import history
-from supervisor.reports.why import as_text, explain
+from supervisor.reports.why import explain
+from supervisor.reports.why_text import as_text
 from supervisor.rules.rule import Rule
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from tests.supervisor.bench import Bench

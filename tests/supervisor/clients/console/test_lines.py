@@ -9,7 +9,7 @@ import pytest
 
 from supervisor.acp import extensions, schema
 from supervisor.clients.console.markdown_display import RichMarkdown
-from supervisor.clients.console.plain import PlainScreen
+from supervisor.clients.console.plain_screen import PlainScreen
 from supervisor.clients.console.proposal_pages import ProposalPages
 from supervisor.clients.console.scrollback import Scrollback
 from supervisor.clients.console.session_state import SessionState

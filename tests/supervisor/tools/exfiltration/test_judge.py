@@ -14,7 +14,8 @@ from supervisor.acp.prompt_parts import prompt_parts
 from supervisor.config.profiles import Profile
 from supervisor.journal.facts import CallEnded, TurnStarted
 from supervisor.tools.call_policy import judge
-from supervisor.tools.exfiltration.exposure import KEPT, SeenText, comparable
+from supervisor.tools.exfiltration.comparable_text import comparable
+from supervisor.tools.exfiltration.exposure import KEPT, SeenText
 from supervisor.tools.exfiltration.judge import LONGEST, MOST, VERBATIM, suspicion
 from tests.each_row import each_row
 
