@@ -203,8 +203,7 @@ class Session:
         changed = SessionChanged(profile.name, model.name, profile.context(), profile.tools)
         steps = profile.steps(self._max_steps)
         self.conversation.change_setup(changed, model, router, system_prompt(profile), steps)
-        self.profile, self.model, self.pools, self._router = profile, model, pools, router
-        self._services = services
+        self.profile, self.model, self.pools, self._router, self._services = profile, model, pools, router, services
         return changed
 
     async def call(
@@ -222,8 +221,7 @@ class Session:
             JournalError: it cannot be recorded; nothing was done.
         """
         router = self._router
-        started = router.judge(0, self._new_call(), tool, arguments)
-        started = msgspec.structs.replace(started, typed_by=typed_by)
+        started = msgspec.structs.replace(router.judge(0, self._new_call(), tool, arguments), typed_by=typed_by)
         if started.decision == "ask":
             try:
                 started = await router.request_approval(started)
@@ -273,13 +271,12 @@ class Session:
         try:
             ended = await run(context)
         except BaseException:
-            ended = context.partial_output.completed(abandoned(context.started, _STOPPED, "cancelled", context.decided))
+            ended = abandoned(context.started, _STOPPED, "cancelled", context.decided)
+            raise
+        finally:
+            ended = context.partial_output.completed(ended)
             await self._writer.append(self.id, ended, then=partial(tell, ended))
             self._recorded(ended)
-            raise
-        ended = context.partial_output.completed(ended)
-        await self._writer.append(self.id, ended, then=partial(tell, ended))
-        self._recorded(ended)
         return ended, context.decided
 
     def _recorded(self, fact: CallStarted | CallDecided | CallEnded, *, typed: bool = False) -> None:
@@ -296,9 +293,8 @@ class Session:
         """Return an id that no call of this session has had; the model's calls will not get it either."""
         taken = self._taken if self._conversation is None else self._conversation.transcript.ids
         self._calls += 1
-        while f"call_{self._calls}" in taken:
+        while (call := f"call_{self._calls}") in taken:
             self._calls += 1
-        call = f"call_{self._calls}"
         if self._conversation is not None:
             taken.add(call)
         return call

@@ -91,6 +91,15 @@ class SharedModels:
         self._opened_last[name or ""] = self._models[key]
         return self._models[key]
 
+    def open_or_offline(self, name: str, told: Mapping[str, str], *, must: bool) -> tuple[Model, str]:
+        """Return a model; where it need not be that one and cannot be opened, the offline one, and why."""
+        try:
+            return self.open(name, told), ""
+        except ConfigError as error:
+            if must:
+                raise
+            return self.open("offline"), str(error)
+
     def same_keys(self, told: Mapping[str, str], other: Mapping[str, str]) -> bool:
         """Say whether the same keys count for two clients; so does one who cannot know."""
         try:

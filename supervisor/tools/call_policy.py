@@ -5,6 +5,7 @@ are judged by their effects, which a rehearsal finds (`session_rules`); their te
 says so.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from supervisor.config.profiles import Profile
@@ -20,6 +21,8 @@ COMMANDS: Final = frozenset(tool.name for tool in _EVERY if tool.runs)
 """Tools that may change anything in the root, and so are judged by what they would."""
 
 _EFFECTS: Final = frozenset(tool.name for tool in _EVERY if tool.effect)
+_ALONE: Final = "it sees the root and programs alone"
+_PRIVATE: Final = "it sees the root and programs, and not this machine: that view cannot be had here"
 
 
 def judge(profile: Profile, tool: str, arguments: str, seen: SeenText) -> Verdict:
@@ -39,3 +42,16 @@ def judge(profile: Profile, tool: str, arguments: str, seen: SeenText) -> Verdic
     if tool in COMMANDS:
         return Verdict("allow", f"profile {profile.name} rehearses each {tool}, and asks about what it would change")
     return Verdict("allow", f"profile {profile.name} allows {tool}")
+
+
+def view(profile: Profile, tool: str, held: Callable[[], str]) -> str:
+    """Return what a command would see, in words for the question about its text; `held` says what its workers do."""
+    if tool not in COMMANDS:
+        return ""
+    if profile.view != "machine":
+        return _ALONE if tool in profile.ask else ""
+    if profile.network:
+        return f"{_ALONE}, for the profile names hosts in `network`"
+    whole = "nothing" if profile.root == "/" else "nothing outside of the root"
+    seen = "private" if profile.copies else held()
+    return {"machine": f"it sees this machine and can change {whole}", "private": _PRIVATE}.get(seen, "")

@@ -64,8 +64,6 @@ _UNAVAILABLE: Final = (
 
 _NAME: Final = 200
 """Characters of a file's name that an error repeats."""
-_ALONE: Final = "it sees the root and programs alone"
-_PRIVATE: Final = "it sees the root and programs, and not this machine: that view cannot be had here"
 
 
 class Router:
@@ -217,17 +215,10 @@ class Router:
 
     def _view(self, call: CallStarted) -> str:
         """Return what a command would see, in words for the question about its text."""
-        profile = self._profile
-        if call.tool not in self.offers or call.tool not in call_policy.COMMANDS:
+        if call.tool not in self.offers:
             return ""
-        if profile.view != "machine":
-            return _ALONE if call.tool in profile.ask else ""
-        if profile.network:
-            return f"{_ALONE}, for the profile names hosts in `network`"
-        seen = self._pools.pool(self.offers[call.tool].category).workers.view
-        seen = "private" if profile.copies else seen
-        whole = "nothing" if profile.root == "/" else "nothing outside of the root"
-        return {"machine": f"it sees this machine and can change {whole}", "private": _PRIVATE}.get(seen, "")
+        category = self.offers[call.tool].category
+        return call_policy.view(self._profile, call.tool, lambda: self._pools.pool(category).workers.view)
 
     async def run(self, call: CallStarted, context: CallContext) -> CallEnded:
         """Run one call as it was decided. Cancelling kills the worker that runs it."""

@@ -18,7 +18,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from supervisor.categories.restore import UndoConfig
@@ -106,9 +105,8 @@ class PackStore:
             for entry in entries:
                 if is_pack(entry.name):
                     with suppress(OSError):
-                        size = entry.stat(follow_symlinks=False).st_blocks * 512
                         session = entry.name.partition(".")[0]
-                        found[session] = found.get(session, 0) + size
+                        found[session] = found.get(session, 0) + entry.stat(follow_symlinks=False).st_blocks * 512
         return found
 
     def decided(self, pack: str) -> None:
@@ -233,9 +231,7 @@ class Pack:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, _type: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.abandon()
 
     def add(self, part: messages.Original | messages.Piece) -> None:

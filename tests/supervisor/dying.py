@@ -82,7 +82,7 @@ def prepare_client(when: str, number: int) -> None:
         if (when, lines) == ("lined", number):
             die()
 
-    Journal.append = counted  # type: ignore[method-assign]
+    Journal.append = counted  # type: ignore[method-assign, assignment]
     OutputFile.write = written  # type: ignore[method-assign]
     program = (sys.executable, "-P", "-X", "utf8", "-m", "tests.supervisor.dying", DAEMON, when, str(number))
     spawn._command = lambda: program
@@ -124,7 +124,7 @@ def prepare_daemon(when: str, number: int, *, alone: bool = False) -> None:
         show = lambda event: die(*others) if isinstance(event, TextDelta) else None  # noqa: E731
         opened(self, session, writer, model, router, system, show, *rest)
 
-    Journal.begin, Journal.commit = begun, committed  # type: ignore[method-assign]
+    Journal.begin, Journal.commit = begun, committed  # type: ignore[method-assign, assignment]
     if when == "hang":
         real = child_specs.child_spec
         resources.child_spec = lambda *given: replace(real(*given), commit_grace=0.2)  # type: ignore[attr-defined]

@@ -4,10 +4,9 @@ Rule: a turn belongs to its session, not to the client that asked for it: client
 turn at a time; a second one is refused, never mixed in.
 """
 
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import trio
@@ -30,8 +29,6 @@ from supervisor.session.taking_back import undoing
 from supervisor.tools.content_intake import Attached
 from supervisor.tools.services import ChangeServices
 from supervisor.undo.undo_plan import UndoStep, undo_outcome
-
-_log: Final = logging.getLogger("strongroom.daemon")
 
 
 class OpenSession:
@@ -282,14 +279,8 @@ class OpenSession:
                             raise
                         self.subscribers.wait(suspended.fact)
                     run = partial(conversation.resume, await turn.until_it_goes_on())
-        except SuspendedTurn as suspended:
-            turn.failure = suspended
-        except StrongroomError as error:
-            _log.error("a turn failed: %s", error, extra={"session": self.id})
-            turn.failure = error
-        except Exception:  # noqa: BLE001 - the session boundary: a bug ends the turn, not the daemon
-            _log.exception("internal error outside of a turn", extra={"session": self.id})
-            turn.failure = StrongroomError("An internal error; the daemon's log has the details.")
+        except Exception as error:  # noqa: BLE001 - the session boundary: a bug ends the turn, not the daemon
+            turn.fail(error, self.id)
         finally:
             turn.end = self.subscribers.last_end
             if turn.end is None and turn.failure is None:

@@ -92,7 +92,7 @@ class SessionRegistry:
         model, why = None, ""
         if not options.modelless:
             must = options.model is not None or options.origin.startswith(("batch:", "prompt"))
-            model, why = self._model(self.model_name(options.model), keys, must=must)
+            model, why = self.resources.models.open_or_offline(self.model_name(options.model), keys, must=must)
         profile = await self.resources.with_available_tools(profile, opened_at.person)
         self.resources.pools(profile)  # where the root cannot be opened, nothing is recorded
         degraded, cwd = self.settings.config.allow_degraded, opened_at.cwd
@@ -187,15 +187,6 @@ class SessionRegistry:
         """Say whether an open session asks with the keys that count for a client."""
         return session.session.model is None or self.resources.models.same_keys(session.opened_at.keys, keys)
 
-    def _model(self, name: str, keys: Mapping[str, str], *, must: bool) -> tuple[Model, str]:
-        """Return a model; where it need not be that one and cannot be opened, the offline one, and why."""
-        try:
-            return self.resources.models.open(name, keys), ""
-        except ConfigError as error:
-            if must:
-                raise
-            return self.resources.models.open("offline"), str(error)
-
     async def _earlier(self, session_id: str) -> tuple[EarlierSession, Projection]:
         try:
             earlier, projection = await self.reader.earlier(session_id, self.resources.models.facts)
@@ -214,7 +205,7 @@ class SessionRegistry:
         model, why = None, ""
         if using.model:
             must = earlier.opened.origin.startswith("batch:") and not modelless  # who only undoes something needs none
-            model, why = self._model(using.model, opened_at.keys, must=must)
+            model, why = self.resources.models.open_or_offline(using.model, opened_at.keys, must=must)
         profile = await self.resources.with_available_tools(profile, opened_at.person)
         lines = (entry.fact.text for entry in earlier.story if isinstance(entry.fact, TurnStarted))
         subscribers = Subscribers(self._nursery, earlier.id, projection, next(lines, ""))

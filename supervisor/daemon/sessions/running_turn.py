@@ -1,9 +1,16 @@
 """A turn under way in the daemon, for who waits for its end; and the wait of one that is suspended until a time."""
 
+import logging
+from typing import Final
+
 import trio
 
 from supervisor.agent.conversation import Conversation
+from supervisor.agent.turn import SuspendedTurn
+from supervisor.errors import StrongroomError
 from supervisor.journal.facts import TurnEnded
+
+_log: Final = logging.getLogger("strongroom.daemon")
 
 
 class RunningTurn:
@@ -19,6 +26,18 @@ class RunningTurn:
         self._conversation = conversation
         self._by = ""
         """Who said that it goes on."""
+
+    def fail(self, error: Exception, session: str) -> None:
+        """Take what the turn was ended by, and log it, with the session's id, unless it is suspended."""
+        match error:
+            case SuspendedTurn():
+                self.failure = error
+            case StrongroomError():
+                _log.error("a turn failed: %s", error, extra={"session": session})
+                self.failure = error
+            case _:
+                _log.error("internal error outside of a turn", extra={"session": session}, exc_info=error)
+                self.failure = StrongroomError("An internal error; the daemon's log has the details.")
 
     async def wait(self) -> TurnEnded:
         """Return how it ended. Cancelling leaves it running.

@@ -278,7 +278,7 @@ def test_a_deleted_session_is_still_known(several: SessionIndex) -> None:
 
 
 def test_rows_of_one_instant_are_listed_by_their_order(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("supervisor.journal.journal.time.time", lambda: 5.0)
+    monkeypatch.setattr("supervisor.journal.journal_file.time.time", lambda: 5.0)
     for session in "abc":
         journal.append(session, opened())
     journal.append("a", asked())
