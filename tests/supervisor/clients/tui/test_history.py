@@ -9,7 +9,8 @@ from textual.app import App, ComposeResult
 from supervisor.clients.console.markdown_display import RichMarkdown
 from supervisor.clients.console.shown import AnswerEnds, Said, ShownCall, ShownPrompt
 from supervisor.clients.tui.history_blocks import AnswerBlock, ItemBlock, plain_row
-from supervisor.clients.tui.history_view import _KEPT, HistoryView
+from supervisor.clients.tui.history_rows import _KEPT
+from supervisor.clients.tui.history_view import HistoryView
 from supervisor.clients.tui.key_driver import KeyParser
 from supervisor.clients.tui.middle_layout import ScreenSpace, divided
 from supervisor.clients.tui.row_index import RowIndex
