@@ -17,7 +17,7 @@ from supervisor.config.config_keys import DEFAULT_MODEL
 from supervisor.config.profiles import profiles
 from supervisor.config.settings import Settings
 from supervisor.daemon.protocol.connection import RequestError
-from supervisor.daemon.protocol.updates import suspension
+from supervisor.daemon.protocol.suspension_words import suspension
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.journal.facts import TurnEnded, TurnSuspended
 from supervisor.journal.index import Summary
@@ -202,7 +202,7 @@ def turn_result(session: OpenSession, end: TurnEnded) -> schema.PromptResult:
     )
     if end.status == "error" and stop is None:
         raise RequestError(jsonrpc.INTERNAL_ERROR, end.message, end.kind, turn=msgspec.to_builtins(summary))
-    usage = session.subscribers.projection.turn_usage
+    usage = session.subscribers.projection.usage.of_turn
     return schema.PromptResult(stop_reason=stop or "end_turn", usage=usage, meta={extensions.TURN: summary})
 
 
@@ -216,7 +216,7 @@ def suspended_result(session: OpenSession, fact: TurnSuspended) -> schema.Prompt
         message=fact.why,
         steps=session.session.conversation.transcript.replies,
     )
-    usage = session.subscribers.projection.turn_usage
+    usage = session.subscribers.projection.usage.of_turn
     return schema.PromptResult(stop_reason="max_turn_requests", usage=usage, meta={extensions.TURN: summary})
 
 

@@ -20,7 +20,7 @@ from supervisor.daemon.budget_command import budget_lines
 from supervisor.daemon.compact_methods import compaction_lines
 from supervisor.daemon.method import MethodContext, method
 from supervisor.daemon.protocol.connection import ClientRequest
-from supervisor.daemon.protocol.updates import suspension_text
+from supervisor.daemon.protocol.suspension_words import suspension_text
 from supervisor.daemon.responses import invalid
 from supervisor.daemon.rule_methods import rule_lines
 from supervisor.daemon.sessions.open_session import OpenSession
@@ -246,7 +246,7 @@ async def _command(
                 f"- root `{session.profile.root}`",
                 *(f"- {name} `{value}`" for name, value in session.context.items() if name != "working_directory"),
                 *([f"- {suspension_text(session.suspended)}"] if session.suspended is not None else []),
-                f"- {session.turns} turns, {session.subscribers.projection.context} tokens in context",
+                f"- {session.turns} turns, {session.subscribers.projection.usage.context} tokens in context",
             ]
     message = schema.AgentMessageChunk.of("\n".join(lines))
     request.client.send(session.subscribers.line(message))

@@ -7,9 +7,7 @@ Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, FaultsAllowed, ModeC
 RuleRevoked, SessionDeleted, TurnResumed, Unreadable.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from itertools import groupby
-from types import MappingProxyType
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import msgspec
@@ -18,14 +16,15 @@ from supervisor.acp import extensions, schema
 from supervisor.agent.blocks import content_block
 from supervisor.agent.models.answering_model import answered_by
 from supervisor.agent.models.model import Retrying, TextDelta, ThoughtDelta
-from supervisor.agent.models.model_cost import COUNTED, cost
 from supervisor.agent.models.model_facts import ModelFacts
 from supervisor.agent.turn import CallOutput, Event
 from supervisor.daemon.protocol import tool_calls
 from supervisor.daemon.protocol.content_shown import content_shown
 from supervisor.daemon.protocol.end_notices import end_notices
 from supervisor.daemon.protocol.fact_notices import fact_notice
-from supervisor.display.clock_time import clock_time
+from supervisor.daemon.protocol.reply_chunks import cut_chunks, reply_chunks
+from supervisor.daemon.protocol.session_usage import SessionUsage
+from supervisor.daemon.protocol.suspension_words import suspension, suspension_text
 from supervisor.journal.contents import ContentStore
 from supervisor.journal.facts import (
     CallDecided,
@@ -56,10 +55,6 @@ from workers.catalog import offered_tools
 _OUTPUT_LIMIT: Final = 16 * 1024
 """Characters of a running tool's output that are shown: its end."""
 _PLAN: Final = "plan"
-_SAID: Final[Mapping[str, type[schema.AgentMessageChunk] | type[schema.AgentThoughtChunk]]] = MappingProxyType(
-    {"text": schema.AgentMessageChunk, "thinking": schema.AgentThoughtChunk}
-)
-"""Blocks of a reply that are told; the text of each stands under its type's name."""
 
 
 class Projection:
@@ -73,20 +68,13 @@ class Projection:
     def __init__(self, facts_of: Callable[[str], ModelFacts], contents: ContentStore | None = None) -> None:
         self.root = ""
         self.contents = contents
-        self.cost = 0.0
-        """Money spent, in the currency of the last price."""
-        self.context = 0
-        """Tokens in the model's context, as of its last reply."""
         self._pieces: list[str] = []
         """Of the reply that is just coming in: joined only for somebody who asks, for there may be very many."""
         self._thought = False
         """Thinking of that reply has been told."""
+        self.usage = SessionUsage(facts_of)
         self.facts_of = facts_of
-        self.budgets: Callable[[], list[extensions.BudgetUse]] = list
-        """What was used of the session's budgets."""
         self._model = self._chosen = ""
-        self._currency = ""
-        self._tokens: dict[str, int] = {}
         self._kinds: set[str] = set()
         """Of the images and documents that the session has."""
         self._answering = ""
@@ -122,13 +110,6 @@ class Projection:
         """The model that the turn asks in place of the session's own; "" where it asks that."""
         return "" if self._model == self._chosen else self._model
 
-    @property
-    def turn_usage(self) -> schema.TokenUsage | None:
-        """The tokens of the last turn; None where the model counts none."""
-        if not self._tokens:
-            return None
-        return schema.TokenUsage(sum(self._tokens.values()), *(self._tokens[name] for name in COUNTED))
-
     def of_event(self, event: Event) -> list[schema.Update]:
         """Return what clients that have been here from the start are told of an event."""
         match event:
@@ -146,7 +127,8 @@ class Projection:
             case Replied():
                 streamed = {schema.AgentMessageChunk: bool(self._pieces), schema.AgentThoughtChunk: self._thought}
                 self._clear_reply()
-                return [*(each for each in self._said(event) if not streamed[type(each)]), *self._by_another(event)]
+                said = [each for each in reply_chunks(event, self.message_id) if not streamed[type(each)]]
+                return [*said, *self._by_another(event)]
             case _:
                 return list(self._of_call(event))
 
@@ -161,15 +143,15 @@ class Projection:
             case TurnStarted(turn=turn):
                 self.turn, self._step, self._attempt = turn, 0, 0
                 self._model = self._chosen
-                self._tokens = {}
+                self.usage.begin_turn()
                 self._forget()
             case Replied(usage=usage, origin=origin):
                 self._step, self._attempt = self._step + 1, 0
                 self._answering = "" if origin is None else origin.answering
-                self._count(usage)
+                self.usage.count(self._model, usage)
             case Compacted(usage=usage, after=after):
-                self._count(usage)
-                self.context = after
+                self.usage.count(self._model, usage)
+                self.usage.context = after
             case TurnSuspended():
                 self._model = self._chosen
             case TurnEnded():
@@ -184,9 +166,9 @@ class Projection:
             case TurnStarted():
                 updates: list[schema.Update] = self.of_prompt(fact)
             case Replied():
-                updates = [*self._said(fact), *self._by_another(fact)]
+                updates = [*reply_chunks(fact, self.message_id), *self._by_another(fact)]
             case ModelRetried() | ReplyCut():
-                updates = list(self._cut_here(fact))
+                updates = list(cut_chunks(fact, self.message_id))
                 self._next_attempt()
             case _:
                 updates = list(self._of_call(fact))
@@ -212,16 +194,9 @@ class Projection:
             said = f"\n\n(The model {model} is not shown {what}: it reads what they are, and the text of documents.)\n"
             yield schema.AgentThoughtChunk.of(said, f"turn-{turn}-unseen-{self._step}")
 
-    def usage(self) -> list[schema.Update]:
+    def of_usage(self) -> list[schema.Update]:
         """Return the tokens in the context and the cost so far; nothing where no reply has counted any."""
-        if not self.context:
-            return []
-        facts = self.facts_of(self._model)
-        currency = facts.prices.currency if facts.prices is not None else self._currency
-        spent = schema.Cost(amount=round(self.cost, 6), currency=currency) if currency else None
-        budgets = self.budgets()
-        meta = {extensions.BUDGETS: budgets} if budgets else None
-        return [schema.UsageUpdate(used=self.context, size=facts.window, cost=spent, meta=meta)]
+        return self.usage.updates(self._model)
 
     def _forget(self) -> None:
         """Forget what is half said and half done: a turn that begins or ends has neither."""
@@ -254,34 +229,6 @@ class Projection:
             return []
         tail = self._output[call] = (self._output.get(call, "") + text)[-_OUTPUT_LIMIT:]
         return [schema.ToolCallUpdate(tool_call_id=call, status="in_progress", content=tool_calls.text(tail))]
-
-    def _said(self, fact: Replied) -> "list[schema.AgentMessageChunk | schema.AgentThoughtChunk]":
-        """Return a reply's thinking and text in their order, what belongs together as one."""
-        told: list[schema.AgentMessageChunk | schema.AgentThoughtChunk] = []
-        for kind, blocks in groupby(fact.content, lambda block: block["type"]):
-            text = "".join(str(block.get(kind, "")) for block in blocks) if kind in _SAID else ""
-            if text.strip():
-                told.append(_SAID[kind].of(text, self.message_id))
-        return told
-
-    def _cut_here(self, fact: ModelRetried | ReplyCut) -> Iterator[schema.Update]:
-        """Yield what was told of a reply of which no more has come; who was there then knows that."""
-        if fact.thinking:
-            yield schema.AgentThoughtChunk.of(fact.thinking, self.message_id)
-        if fact.text:
-            yield schema.AgentMessageChunk.of(fact.text, self.message_id)
-            yield schema.AgentThoughtChunk.of("\n\n(The reply was cut here.)\n", f"{self.message_id}-cut")
-
-    def _count(self, usage: dict[str, int]) -> None:
-        used = sum(usage.get(name, 0) for name in COUNTED)
-        if not used:
-            return
-        self.context = used
-        for name in COUNTED:
-            self._tokens[name] = self._tokens.get(name, 0) + usage.get(name, 0)
-        if (price := self.facts_of(self._model).prices) is not None:
-            self._currency = price.currency
-            self.cost += cost(price, usage)
 
     def _of_call(self, fact: Event) -> Iterator[schema.Update]:
         match fact:
@@ -350,14 +297,3 @@ class Projection:
         if fact.ok and started is not None and started.tool == _PLAN:
             entries = offered_tools()[_PLAN].decode(effective(started).encode()).entries
             yield schema.Plan(entries=[schema.PlanEntry(**msgspec.structs.asdict(each)) for each in entries])
-
-
-def suspension(fact: TurnSuspended) -> extensions.Suspension:
-    """Return why a turn is suspended, as clients are told."""
-    return extensions.Suspension(kind=fact.kind, why=fact.why, until=fact.until or None)
-
-
-def suspension_text(fact: TurnSuspended) -> str:
-    """Return the same for people."""
-    until = f" It goes on by itself at {clock_time(fact.until)}." if fact.until else ""
-    return f"suspended: {fact.why}{until}"

@@ -128,9 +128,9 @@ def _read(journal: Journal, session: str, facts_of: Callable[[str], ModelFacts])
         if stands:
             projection.of_fact(entry.fact)
         elif isinstance(entry.fact, SessionOpened | SessionChanged | Replied):
-            context = projection.context
+            context = projection.usage.context
             projection.apply(entry.fact)  # what it has cost was spent
-            projection.context = context
+            projection.usage.context = context
     return earlier, projection
 
 
@@ -164,7 +164,7 @@ async def replay(session: OpenSession, client: Connection, reader: JournalReader
     await writer.told()  # what is durable then has been shown, and what comes later will be
     rest = writer.journal.of_session(session.id, seen)
     told = [update for entry in rest for update in projection.of_fact(entry.fact)]
-    for update in [*told, *_half_said(session), *projection.usage()]:
+    for update in [*told, *_half_said(session), *projection.of_usage()]:
         client.send(session.subscribers.line(shown_to(client.capabilities, update)))
 
 

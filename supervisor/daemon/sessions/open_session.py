@@ -65,7 +65,7 @@ class OpenSession:
         """It is being closed: nothing new is started."""
         self.loading = 0
         """Clients that are being told its history."""
-        subscribers.projection.budgets = self.budgets
+        subscribers.projection.usage.budgets = self.budgets
         self._nursery = nursery
         self._turn: RunningTurn | None = None
         self._idle = trio.Event()

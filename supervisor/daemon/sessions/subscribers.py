@@ -17,8 +17,9 @@ from supervisor.agent.turn import Event, State
 from supervisor.daemon.protocol.approval_request import PendingApproval
 from supervisor.daemon.protocol.connection import Connection
 from supervisor.daemon.protocol.fact_notices import shown_to
+from supervisor.daemon.protocol.suspension_words import suspension
 from supervisor.daemon.protocol.tool_calls import awaiting_approval
-from supervisor.daemon.protocol.updates import Projection, suspension
+from supervisor.daemon.protocol.updates import Projection
 from supervisor.display.escape import one_line
 from supervisor.journal.facts import (
     Compacted,
@@ -172,13 +173,13 @@ class Subscribers:
         if isinstance(event, Replied):
             self.take(event)
         if isinstance(event, Replied | Compacted):
-            self.tell(self.projection.usage())
+            self.tell(self.projection.of_usage())
 
     def look_anew(self, projection: Projection) -> None:
         """Tell from here on what another conversation of the session comes to."""
-        projection.budgets, projection.contents = self.projection.budgets, self.projection.contents
+        projection.usage.budgets, projection.contents = self.projection.usage.budgets, self.projection.contents
         self.projection = projection
-        self.tell(projection.usage())
+        self.tell(projection.of_usage())
 
     def take(self, fact: Fact) -> None:
         """Take a fact into account that has just been recorded."""
