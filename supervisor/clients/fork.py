@@ -12,7 +12,7 @@ from supervisor.config.settings import Settings
 from supervisor.display.escape import visible
 from supervisor.errors import ConfigError
 from supervisor.journal.index import session_named
-from supervisor.journal.journal import open_journal
+from supervisor.journal.journal import open_recorded
 
 
 class ForkMade(msgspec.Struct, frozen=True):
@@ -53,9 +53,7 @@ def full_id(settings: Settings, wanted: str) -> str:
         ConfigError: no such session, or several.
         JournalError: the journal cannot be read.
     """
-    if not settings.journal.exists():
-        raise ConfigError(f"No session {wanted!r}: there is no journal yet.")
-    with open_journal(settings.journal) as journal:
+    with open_recorded(settings.journal, ConfigError(f"No session {wanted!r}: there is no journal yet.")) as journal:
         return session_named(journal, wanted)[0].session
 
 

@@ -18,7 +18,7 @@ from supervisor.config.settings import Settings
 from supervisor.display.escape import name, visible
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.index import session_named
-from supervisor.journal.journal import Journal, JournalEntry, open_journal
+from supervisor.journal.journal import Journal, JournalEntry, open_recorded
 from supervisor.journal.lineage import story, turn_line
 from supervisor.system.safe_files import read_bytes
 from supervisor.undo.earlier_file import EarlierFile, earlier_file
@@ -60,10 +60,9 @@ def shown_file(settings: Settings, path: str, turn: int, session: str | None, he
         StrongroomError: no session had a turn here.
         JournalError: the journal cannot be read.
     """
-    if not settings.journal.exists():
-        raise StrongroomError("There is nothing to show: there is no journal yet.")
     store = PackStore(settings.packs, settings.config.section(UndoConfig))
-    with open_journal(settings.journal) as journal:
+    missing = StrongroomError("There is nothing to show: there is no journal yet.")
+    with open_recorded(settings.journal, missing) as journal:
         own = _newest(journal, here) if session is None else session_named(journal, session)
         entries = story(journal, own[0].session, own)
         row = turn_line(entries).end_of(turn, own[0].session)

@@ -18,7 +18,7 @@ from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError, JournalError
 from supervisor.journal.facts import SessionDeleted, SessionOpened
 from supervisor.journal.index import session_named
-from supervisor.journal.journal import Journal, JournalEntry, Position, open_journal
+from supervisor.journal.journal import Journal, JournalEntry, Position, open_recorded
 from supervisor.reports.session_spans import SessionSpans, Span, export_request
 from supervisor.system import safe_files
 
@@ -150,9 +150,7 @@ def export_traces(
         JournalError: the journal cannot be read, or is not what was written.
         StrongroomError: the spans are not taken.
     """
-    if not settings.journal.exists():
-        raise ConfigError(f"There is no journal yet at {settings.journal}.")
-    with open_journal(settings.journal) as journal:
+    with open_recorded(settings.journal) as journal:
         entries = session_named(journal, wanted) if wanted is not None else []
         seen = cursor.get(journal) if cursor is not None else Position()
         if entries:

@@ -18,7 +18,7 @@ from supervisor.display.escape import name, visible
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.facts import CallDecided
 from supervisor.journal.index import SessionIndex, Summary, session_named, utc
-from supervisor.journal.journal import Journal, JournalEntry, open_journal
+from supervisor.journal.journal import Journal, JournalEntry, open_recorded
 from supervisor.undo.packs import PackStore
 from supervisor.undo.undo_lines import change_lines, undo_lines
 from supervisor.undo.undo_plan import TOOL, Extent, SessionChanges, UndoStep
@@ -49,10 +49,8 @@ def planned(settings: Settings, call: str | None, extent: Extent, session: str |
         StrongroomError: there is nothing to take back.
         JournalError: the journal cannot be read.
     """
-    if not settings.journal.exists():
-        raise StrongroomError("Nothing to undo: there is no journal yet.")
     store = PackStore(settings.packs, settings.config.section(UndoConfig))
-    with open_journal(settings.journal) as journal:
+    with open_recorded(settings.journal, StrongroomError("Nothing to undo: there is no journal yet.")) as journal:
         if session is not None:
             entries = session_named(journal, session)
         elif call is not None:

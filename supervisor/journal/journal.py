@@ -19,6 +19,7 @@ from typing import Final
 
 import msgspec
 
+from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal import facts
 from supervisor.journal.chain_check import ChainCheck, followed
 from supervisor.journal.database import as_journal_error, prepare
@@ -225,6 +226,20 @@ def open_journal(path: Path, busy_s: float = _BUSY_S) -> Iterator[Journal]:
     finally:
         with not_the_last(path) if is_damaged or (files is not None and files.belong_to_others()) else nullcontext():
             connection.close()
+
+
+@contextmanager
+def open_recorded(path: Path, missing: StrongroomError | None = None) -> Iterator[Journal]:
+    """Open the journal at `path`, which is not made.
+
+    Raises:
+        ConfigError: there is none; another error, where that is what is `missing`.
+        JournalError: as `open_journal`.
+    """
+    if not path.exists():
+        raise missing or ConfigError(f"There is no journal yet at {path}.")
+    with open_journal(path) as journal:
+        yield journal
 
 
 def _entry(row: Row) -> JournalEntry:

@@ -22,11 +22,12 @@ from supervisor.display.escape import one_line
 from supervisor.errors import ConfigError, reason
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
 from supervisor.replay.recorded_session import recorded_profile, recorded_session
-from supervisor.rules.judge_effects import Verdict, count_changed
+from supervisor.rules.judge_effects import Verdict
 from supervisor.rules.rule import Rule
 from supervisor.session.earlier_session import EarlierSession
 from supervisor.system.safe_files import read_bytes
 from supervisor.tools.call_policy import judge
+from supervisor.tools.recorded_effects import JUDGED, Judgement, of_recorded
 from supervisor.tools.services import ChangeServices
 from supervisor.tools.session_rules import SessionRules
 
@@ -49,7 +50,7 @@ class JudgedCall(msgspec.Struct, frozen=True):
     tool: str
     text: str
     then: Decided
-    now: Literal["allow", "ask", "deny", "unknown"]
+    now: Judgement
     reason: str
     """Why it would be decided so."""
 
@@ -114,18 +115,14 @@ async def _judged(earlier: EarlierSession, profile: Profile, rules: Sequence[Rul
 async def _judge_one(
     rules: SessionRules, start: CallStarted, decided: CallDecided | None, verdict: Verdict
 ) -> JudgedCall:
-    now, why = verdict.decision, verdict.reason
     effects = decided.effects if decided is not None else None
-    if now != "deny" and effects is not None:
+    if verdict.decision != "deny" and effects is not None:
         of_effects = await rules.judge(start, effects, network=decided is not None and decided.network)
-        if now == "allow" or of_effects.decision == "deny":
-            now, why = of_effects.decision, of_effects.reason
-    told: Literal["allow", "ask", "deny", "unknown"] = now
-    if now == "allow" and effects is not None and effects.left_out:
-        told = "unknown"
-        why = f"{len(effects.changes)} of {count_changed(effects)} changes are recorded; for those, {why}"
+        if verdict.decision == "allow" or of_effects.decision == "deny":
+            verdict = of_effects
+    now, why = of_recorded(verdict, effects)
     text = text_of(start.tool, effective(start))
-    return JudgedCall(start.turn, start.call, start.tool, text, _then(start, decided), told, why)
+    return JudgedCall(start.turn, start.call, start.tool, text, _then(start, decided), now, why)
 
 
 def _then(start: CallStarted, decided: CallDecided | None) -> Decided:
@@ -147,7 +144,7 @@ def policy_text(found: PolicyTrial) -> str:
         lines.append(f"    then: {_THEN[each.then]}; now: {each.now}, {one_line(each.reason, 3 * _WIDTH)}")
     same = sum(not each.differs for each in found.calls)
     told = Counter(each.now for each in found.calls)
-    counts = ", ".join(f"{told[now]} {now}" for now in ("allow", "ask", "deny", "unknown") if told[now])
+    counts = ", ".join(f"{told[now]} {now}" for now in JUDGED if told[now])
     lines.append(
         f"{same} of {len(found.calls)} calls would be decided as they were; in profile {found.profile}: {counts}"
     )

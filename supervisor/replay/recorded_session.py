@@ -12,7 +12,7 @@ from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError, reason
 from supervisor.journal.facts import SessionOpened, decode
 from supervisor.journal.index import session_named
-from supervisor.journal.journal import JournalEntry, open_journal
+from supervisor.journal.journal import JournalEntry, open_recorded
 from supervisor.session.earlier_session import EarlierSession, earlier_of, read_earlier
 from supervisor.system.safe_files import read_bytes
 from workers.catalog import offered_tools
@@ -38,9 +38,8 @@ def recorded_session(settings: Settings, wanted: str) -> EarlierSession:
     """
     if "/" in wanted:
         return _of_file(Path(wanted))
-    if not settings.journal.exists():
-        raise ConfigError(f"No session {wanted!r}: there is no journal yet. A file is named with a slash: ./{wanted}")
-    with open_journal(settings.journal) as journal:
+    missing = ConfigError(f"No session {wanted!r}: there is no journal yet. A file is named with a slash: ./{wanted}")
+    with open_recorded(settings.journal, missing) as journal:
         return read_earlier(journal, session_named(journal, wanted)[0].session)
 
 

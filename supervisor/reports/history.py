@@ -12,7 +12,7 @@ from supervisor.display.fragments import ReportPage
 from supervisor.errors import ConfigError
 from supervisor.journal.contents import ContentStore
 from supervisor.journal.index import session_named
-from supervisor.journal.journal import open_journal
+from supervisor.journal.journal import open_recorded
 from supervisor.journal.lineage import story
 from supervisor.reports.call_record import Why
 from supervisor.reports.session_formats import FORMATS
@@ -31,9 +31,7 @@ def history(settings: Settings, wanted: str, form: str, page: ReportPage = _PLAI
         ConfigError: no such session, or several.
         JournalError: the journal cannot be read.
     """
-    if not settings.journal.exists():
-        raise ConfigError(f"No session {wanted!r}: there is no journal yet.")
-    with open_journal(settings.journal) as journal:
+    with open_recorded(settings.journal, ConfigError(f"No session {wanted!r}: there is no journal yet.")) as journal:
         own = session_named(journal, wanted)
         entries = story(journal, own[0].session, own)
     return FORMATS[form].written(entries, ContentStore(settings.contents, settings.config.section(MediaConfig)), page)
@@ -46,8 +44,6 @@ def why(settings: Settings, call: str, session: str | None = None) -> Why:
         ConfigError: no such call or session, or several.
         JournalError: the journal cannot be read.
     """
-    if not settings.journal.exists():
-        raise ConfigError(f"No call {call!r}: there is no journal yet.")
     kept = PackStore(settings.packs, settings.config.section(UndoConfig))
-    with open_journal(settings.journal) as journal:
+    with open_recorded(settings.journal, ConfigError(f"No call {call!r}: there is no journal yet.")) as journal:
         return explain(journal, call, session, kept.holds)

@@ -26,13 +26,14 @@ from supervisor.errors import ConfigError
 from supervisor.journal.facts import CallDecided, CallStarted, RuleRevoked, effective
 from supervisor.journal.index import utc
 from supervisor.journal.journal import JournalEntry, open_journal
-from supervisor.rules.judge_effects import count_changed, judge_effects
+from supervisor.rules.judge_effects import judge_effects
 from supervisor.rules.rule import Rule
 from supervisor.rules.rule_sentence import sentence
 from supervisor.rules.shipped import SHIPPED, or_shipped
 from supervisor.rules.started_programs import started_by
 from supervisor.rules.store import RuleStore, StoredRule
 from supervisor.tools.call_policy import COMMANDS
+from supervisor.tools.recorded_effects import JUDGED, Judgement, of_recorded
 from workers.changes.effects import Effects
 
 _OUTDATED: Final = "COUNTS NO LONGER, an older version made it; revoke it, and approve again what you want:  "
@@ -45,8 +46,6 @@ _SHIPPED: Final = "shipped"
 Then = Literal["allowed", "yes", "no", "edited", "nobody", "denied"]
 """How it was decided: by a rule, or because nothing changed; by a person; because there was nobody; by a rule."""
 
-Now = Literal["allow", "ask", "deny", "unknown"]
-
 _THEN: Final[Mapping[Then, str]] = MappingProxyType(
     {
         "allowed": "allowed without a question",
@@ -57,7 +56,6 @@ _THEN: Final[Mapping[Then, str]] = MappingProxyType(
         "denied": "denied without a question",
     }
 )
-_NOW: Final[tuple[Now, ...]] = ("allow", "ask", "deny", "unknown")
 
 
 class ListedRule(msgspec.Struct, frozen=True):
@@ -84,7 +82,7 @@ class RecordedCommand(msgspec.Struct, frozen=True):
     tool: str
     command: str
     then: Then
-    now: Now
+    now: Judgement
     reason: str
     """Why it would be decided so."""
 
@@ -94,7 +92,7 @@ class Trial(msgspec.Struct, frozen=True):
 
     rules: tuple[str, ...]
     commands: tuple[RecordedCommand, ...]
-    counts: dict[Then, dict[Now, int]]
+    counts: dict[Then, dict[Judgement, int]]
     """How it was decided -> what would be decided -> commands."""
     unrehearsed: int = 0
     """Commands of which no effects are known; rules say nothing about them."""
@@ -204,7 +202,9 @@ def trial(rules: Sequence[Rule], entries: Iterable[JournalEntry]) -> Trial:
             case _:
                 continue
     tally = Counter((each.then, each.now) for each in commands)
-    counts = {then: {now: tally[then, now] for now in _NOW} for then in _THEN if any(tally[then, now] for now in _NOW)}
+    counts = {
+        then: {now: tally[then, now] for now in JUDGED} for then in _THEN if any(tally[then, now] for now in JUDGED)
+    }
     return Trial(tuple(map(sentence, rules)), tuple(commands), counts, unrehearsed)
 
 
@@ -224,16 +224,10 @@ def _judged(
 ) -> RecordedCommand:
     arguments = effective(call)
     day = dt.datetime.fromtimestamp(entry.at).astimezone().date()
-    trial_text = msgspec.structs.replace(effects, left_out={})
+    recorded = msgspec.structs.replace(effects, left_out={})
     started = started_by(call.tool, arguments, network=network)
-    verdict = or_shipped(judge_effects(rules, started, trial_text, day), started, trial_text, day)
-    now: Now = verdict.decision
-    reason = verdict.reason
-    if now == "allow" and effects.left_out:
-        now, reason = (
-            "unknown",
-            f"{len(effects.changes)} of {count_changed(effects)} changes are recorded; for those, {reason}",
-        )
+    verdict = or_shipped(judge_effects(rules, started, recorded, day), started, recorded, day)
+    now, reason = of_recorded(verdict, effects)
     text = text_of(call.tool, arguments)
     return RecordedCommand(utc(entry.at), entry.session, call.call, call.tool, text, then, now, reason)
 
@@ -248,9 +242,9 @@ def trial_text(found: Trial) -> str:
         lines.append(f"    {_THEN[each.then]}; the rules: {each.now}, {each.reason}")
     width = max(map(len, _THEN.values()))
     if found.commands:
-        lines += ["", " " * width + "".join(f"{now:>9}" for now in _NOW)]
+        lines += ["", " " * width + "".join(f"{now:>9}" for now in JUDGED)]
         lines += [
-            f"{_THEN[then]:{width}}" + "".join(f"{row[now]:9}" for now in _NOW)
+            f"{_THEN[then]:{width}}" + "".join(f"{row[now]:9}" for now in JUDGED)
             for then in _THEN
             if (row := found.counts.get(then))
         ]

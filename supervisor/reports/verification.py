@@ -7,7 +7,6 @@ before it, the head of the journal, and a signature over all of that; of other s
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,7 +16,7 @@ from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 from supervisor.journal.chain_check import ChainCheck
 from supervisor.journal.index import session_named
-from supervisor.journal.journal import Journal, open_journal
+from supervisor.journal.journal import Journal, open_recorded
 from supervisor.journal.rows import Row, head_of
 from supervisor.system.installation_key import InstallationKey, kept_key, kept_or_made
 from supervisor.version import VERSION
@@ -44,7 +43,7 @@ def verify(settings: Settings) -> SignedCheck:
         ConfigError: there is none.
         JournalError: it cannot be opened.
     """
-    with _opened(settings) as journal:
+    with open_recorded(settings.journal) as journal:
         checked = journal.verify()
     return _signed(checked, settings)
 
@@ -62,7 +61,7 @@ def prove(settings: Settings, wanted: str, at: float, write: Callable[[Iterator[
         ConfigError: no such session, or several; or the key cannot be used.
         JournalError: the journal cannot be opened.
     """
-    with _opened(settings) as journal:
+    with open_recorded(settings.journal) as journal:
         session = session_named(journal, wanted)[0].session
         checked = journal.verify()
         if not checked.problem:
@@ -107,14 +106,6 @@ def _encoded(statement: dict[str, Any], rows: Iterable[Row]) -> Iterator[bytes]:
 
 def _line(value: dict[str, Any]) -> bytes:
     return msgspec.json.encode(value) + b"\n"
-
-
-@contextmanager
-def _opened(settings: Settings) -> Iterator[Journal]:
-    if not settings.journal.exists():
-        raise ConfigError(f"There is no journal yet at {settings.journal}.")
-    with open_journal(settings.journal) as journal:
-        yield journal
 
 
 def _signed(checked: ChainCheck, settings: Settings) -> SignedCheck:

@@ -5,12 +5,13 @@ counted, and the digest stays that of all.
 """
 
 from collections import Counter
-from typing import Final
+from typing import Final, Literal, get_args
 
 import msgspec
 
 from supervisor.display.package_folders import folder_of
 from supervisor.rules.install_effects import names_packages
+from supervisor.rules.judge_effects import Verdict, count_changed
 from workers.changes.diff import Diff, shortened
 from workers.changes.effects import Change, Effects, What
 
@@ -21,6 +22,9 @@ DIFFS: Final = 2**16
 """Characters of diffs that it keeps, in all."""
 
 _LEFT_OUT: Final = "not recorded"
+
+Judgement = Literal["allow", "ask", "deny", "unknown"]
+JUDGED: Final[tuple[Judgement, ...]] = get_args(Judgement)
 
 
 def recorded_effects(effects: Effects) -> Effects:
@@ -52,3 +56,11 @@ def _with_less(change: Change, room: int) -> Change:
 def _rank(change: Change) -> tuple[bool, ...]:
     within = bool(folder_of(change.path))
     return within, not names_packages(change.path), within or not change.protected, not change.level
+
+
+def of_recorded(verdict: Verdict, effects: Effects | None) -> tuple[Judgement, str]:
+    """Return what a verdict comes to, and why: to allow a part of the effects is not to allow them all."""
+    if verdict.decision == "allow" and effects is not None and effects.left_out:
+        known = f"{len(effects.changes)} of {count_changed(effects)} changes are recorded"
+        return "unknown", f"{known}; for those, {verdict.reason}"
+    return verdict.decision, verdict.reason
