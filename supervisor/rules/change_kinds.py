@@ -1,13 +1,14 @@
-"""Kinds of effect: what a change does to a name, finer than its one word.
+"""Changes as rules compare them: by exact name, and by kind, which is finer than the one word of an effect.
 
-Rule: pure, and a change has every kind that it is. A link leads outside unless its text, read without any other link,
-stays beneath the root; executable bits count as those of a program unless the worker saw text.
+Rule: pure. What a person is shown is escaped and cut; what is compared is the name as it is. A change has every kind
+that it is. A link leads outside unless its text, read without any other link, stays beneath the root; executable bits
+count as those of a program unless the worker saw text.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from supervisor.rules.rule import ChangeKind
-from workers.changes.effects import Change, NodeState, new_executable_bits
+from workers.changes.effects import Change, Effects, NodeState, new_executable_bits
 
 NEVER_MADE: Final[frozenset[ChangeKind]] = frozenset({"program", "setuid", "link-outside", "special"})
 """What no rule covers that a person made with a yes."""
@@ -81,3 +82,28 @@ def leads_outside(change: Change, link: NodeState) -> bool:
     parts = [part for part in target.split("/") if part not in ("", ".")]
     up = next((at for at, part in enumerate(parts) if part != ".."), len(parts))
     return up > path.count("/") or ".." in parts[up:]
+
+
+class NamedChange(NamedTuple):
+    """One change by its exact name; bytes that are not UTF-8 are surrogates, as os.fsdecode makes them."""
+
+    path: str
+    change: Change
+
+
+def exact_path(change: Change) -> str:
+    """Return the path of a change as it is; bytes that are not UTF-8 become surrogates, as os.fsdecode makes them."""
+    return change.raw_path.decode("utf-8", "surrogateescape") if change.raw_path else change.path
+
+
+def essential_changes(effects: Effects) -> list[NamedChange]:
+    """Return the changes without the directories that merely come, or go, with what changes in them."""
+    named = [NamedChange(exact_path(change), change) for change in effects.changes]
+    parents = {path.rpartition("/")[0] for path, _change in named}
+    return [each for each in named if not (each.path in parents and _is_directory(each.change))]
+
+
+def _is_directory(change: Change) -> bool:
+    """Say whether it is a directory that is there only afterwards, or was there only before."""
+    state = change.after if change.before is None else change.before
+    return change.what in {"added", "deleted"} and state is not None and state.kind == "dir"

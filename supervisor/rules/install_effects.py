@@ -8,9 +8,8 @@ from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from supervisor.rules.change_kinds import kinds_of
+from supervisor.rules.change_kinds import exact_path, kinds_of
 from supervisor.rules.git_changes import in_git
-from supervisor.rules.named_changes import exact_path
 from supervisor.rules.rule import ChangeKind
 from workers.changes.effects import Change, Effects, is_folded
 

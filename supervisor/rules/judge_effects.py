@@ -19,9 +19,8 @@ from supervisor.display.changes import blocked, changed, concerns
 from supervisor.display.escape import one_line
 from supervisor.display.git_words import git_words, own_part
 from supervisor.display.unseen import is_unasked
-from supervisor.rules.change_kinds import ONLY_BY_NAME, kinds_of
+from supervisor.rules.change_kinds import ONLY_BY_NAME, NamedChange, essential_changes, exact_path, kinds_of
 from supervisor.rules.git_changes import in_git, only_adds
-from supervisor.rules.named_changes import NamedChange, essential_changes, exact_path
 from supervisor.rules.rule import UNCOVERED, ChangeKind, Rule, compiled, quoted
 from supervisor.rules.rule_sentence import sentence
 from supervisor.rules.started_programs import GIT, Started

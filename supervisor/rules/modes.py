@@ -14,11 +14,10 @@ import msgspec
 
 from supervisor.display.git_words import git_words, own_part
 from supervisor.display.package_folders import folder_of
-from supervisor.rules.change_kinds import kinds_of
+from supervisor.rules.change_kinds import essential_changes, kinds_of
 from supervisor.rules.git_changes import in_git, only_adds
 from supervisor.rules.install_effects import leads_to_python
 from supervisor.rules.judge_effects import Verdict, count_changed, protected_changes, summary, unmade
-from supervisor.rules.named_changes import essential_changes
 from supervisor.rules.rule import ChangeKind, Mode, quoted
 from workers.changes.effects import Change, Effects
 from workers.tree.obeyed_names import makers_of

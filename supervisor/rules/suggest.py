@@ -14,10 +14,9 @@ from os.path import commonpath
 from typing import Final
 
 from supervisor.display.unseen import count_unseen
-from supervisor.rules.change_kinds import NEVER_MADE, kinds_of
+from supervisor.rules.change_kinds import NEVER_MADE, NamedChange, essential_changes, kinds_of
 from supervisor.rules.git_changes import MADE_FOR, in_git, moved_by_commit, objects_of, only_adds
 from supervisor.rules.judge_effects import count_changed, tried_network, unmade
-from supervisor.rules.named_changes import NamedChange, essential_changes
 from supervisor.rules.rule import KINDS, LIMIT, ChangeKind, Rule, literal
 from supervisor.rules.started_programs import GIT, Started
 from workers.changes.effects import Change, Effects

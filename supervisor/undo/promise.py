@@ -10,7 +10,7 @@ from collections.abc import Container, Iterator
 from typing import Final, NamedTuple
 
 from supervisor.display.proposed_effects import size
-from supervisor.rules.named_changes import exact_path
+from supervisor.rules.change_kinds import exact_path
 from supervisor.rules.rule import quoted
 from workers.changes.effects import Effects, NodeState, is_folded
 from workers.wire import messages
