@@ -12,11 +12,10 @@ committed. A rehearsal that is lost is made again and decided about again, and s
 """
 
 import time
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
-from supervisor.display.proposed_effects import size
 from supervisor.errors import WorkerError
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
 from supervisor.pool.pending_proposal import PendingProposal
@@ -29,10 +28,10 @@ from supervisor.tools.availability import no_answer
 from supervisor.tools.call_context import CallContext
 from supervisor.tools.catalog import Offer
 from supervisor.tools.change_attempt import ChangeAttempt, raw_arguments
+from supervisor.tools.change_decisions import ChangeDecisions
 from supervisor.tools.direct_run import run_on_root
 from supervisor.tools.exfiltration.exposure import SeenText
-from supervisor.tools.exfiltration.origins import explained, obeyed, words_of
-from supervisor.tools.installs import FAILED, INSTALLED, settles, strange_places
+from supervisor.tools.installs import FAILED
 from supervisor.tools.outcomes import (
     ANOTHER,
     COULD,
@@ -40,7 +39,6 @@ from supervisor.tools.outcomes import (
     denied,
     failed,
     planned,
-    refused,
     with_notes,
     with_output,
     with_persons_part,
@@ -48,7 +46,6 @@ from supervisor.tools.outcomes import (
 )
 from supervisor.tools.session_rules import SessionRules
 from supervisor.tools.unconfined.run import run_unconfined
-from workers.changes.effects import NETWORK, Effects
 from workers.wire import frames, messages
 
 _LOST_AT_MOST: Final = 2
@@ -76,6 +73,7 @@ class Execution:
         self._rules = rules
         self._profile = rules.profile
         self._services = rules.services
+        self._decisions = ChangeDecisions(pools, approvals, rules)
 
     async def run(
         self,
@@ -132,7 +130,7 @@ class Execution:
 
     async def _rehearse(self, attempt: ChangeAttempt) -> ChangeAttempt | CallEnded:
         call, offer = attempt.call, attempt.offer
-        attempt.planned = self._plans
+        attempt.planned = self._decisions.plans
         arguments, category = raw_arguments(call), offer.category + PLAN * attempt.planned
         seconds = self._services.call_s(call.tool, arguments, installs=bool(attempt.places))
         try:
@@ -142,7 +140,7 @@ class Execution:
                 timeout=seconds,
                 output=attempt.show,
                 network=attempt.network,
-                unlisted=self._unlisted(call),
+                unlisted=self._decisions.lets_start(call),
                 upload=attempt.upload,
                 places=attempt.places,
             )
@@ -153,12 +151,13 @@ class Execution:
             if verdict.decision == "deny":
                 return await self._proceed(attempt, Next.DENY, unrehearsed=proposal.why)
             attempt.verdict = Verdict("ask", f"it cannot be rehearsed: {proposal.why}")
-            decided = await self._request_approval(attempt, "direct")
+            decided = await self._decisions.request_approval(attempt, "direct")
             with self._rules.changing():
-                decided = self._unless_planned(attempt, decided)
+                decided = self._decisions.unless_planned(attempt, decided)
                 return await self._proceed(attempt, decided, unrehearsed=proposal.why)
         if not isinstance(proposal, PendingProposal):
-            if isinstance(proposal, messages.Done) and await self._leave(attempt, proposal.lacked) is Next.UNCONFINED:
+            leave = self._decisions.leave
+            if isinstance(proposal, messages.Done) and await leave(attempt, proposal.lacked) is Next.UNCONFINED:
                 return await self._run_unconfined(attempt)
             return worker_answered(call, proposal)
         return await self._settle(attempt, proposal)
@@ -169,11 +168,11 @@ class Execution:
             whole = attempt.wanted is not None and not (attempt.wanted.install.builds or attempt.wanted.install.started)
             if whole and proposal.effects.exit_code:
                 return await self._failed_install(attempt, proposal)
-            decided = await self._decide(attempt, proposal.effects)
+            decided = await self._decisions.decide(attempt, proposal.effects)
             nothing = not (proposal.effects.totals or proposal.effects.traffic)
             quiet = nothing and self._profile.registries and not self._profile.hosts and not attempt.own_words
             with self._rules.changing():
-                decided = self._unless_planned(attempt, decided)
+                decided = self._decisions.unless_planned(attempt, decided)
                 if decided is Next.COMMIT and quiet:
                     return await self._end_discarded(attempt, proposal)
                 if decided is Next.COMMIT:
@@ -183,21 +182,6 @@ class Execution:
             proposal.abandon()  # nothing happens where it was decided
         return await self._proceed(attempt, decided, printed=printed)
 
-    @property
-    def _plans(self) -> bool:
-        return self._rules.mode == "plan"
-
-    def _unlisted(self, call: CallStarted) -> bool:
-        """Say whether a program that is not listed may start: a person was asked about it as it is, or by a rule."""
-        return (call.approved is True and call.edited is None) or self._rules.lets_start(call)
-
-    def _unless_planned(self, attempt: ChangeAttempt, decided: Next) -> Next:
-        """Return what was decided, unless nothing may change by now, whatever a person has answered meanwhile."""
-        if not self._plans and not attempt.planned:
-            return decided
-        attempt.verdict, attempt.approval = Verdict("deny", PLANNED), None
-        return Next.DENY
-
     # --- installs -------------------------------------------------------------------------------------------------
 
     async def _begin_install(self, attempt: ChangeAttempt) -> ChangeAttempt | CallEnded | None:
@@ -205,7 +189,7 @@ class Execution:
 
         Return the attempt that has it, or what a person wrote instead; None where it runs as it is.
         """
-        if attempt.wanted or attempt.network or attempt.undoes or attempt.before or self._plans:
+        if attempt.wanted or attempt.network or attempt.undoes or attempt.before or self._decisions.plans:
             return None
         attempt.wanted = wanted = await self._rules.wanted_network(attempt.call)
         if wanted is None:
@@ -217,7 +201,7 @@ class Execution:
         if asks:
             attempt.verdict = Verdict("ask", wanted.reason(attempt.seen))
             attempt.rule = wanted.rule if wanted.install.alone else None
-            decided = await self._request_approval(attempt, "network")
+            decided = await self._decisions.request_approval(attempt, "network")
             if decided is Next.EDITED:
                 return await self._edited(attempt)
             if decided is Next.DENY:
@@ -239,112 +223,6 @@ class Execution:
             return worker_answered(attempt.call, await proposal.decide(commit=False))
         except WorkerError as error:
             return no_answer(attempt.call, error, self._pools, attempt.offer.category)
-
-    # --- decided by policy, rules, or the person ------------------------------------------------------------------
-
-    async def _decide(self, attempt: ChangeAttempt, effects: Effects) -> Next:
-        """Decide about the effects of a rehearsal: whether they need a yes, and whether they get it."""
-        attempt.effects = effects
-        if self._plans or attempt.planned:
-            return Next.DENY
-        verdict = await self._rules.judge(attempt.call, effects, network=attempt.network)
-        if attempt.before is None or verdict.decision == "deny":
-            return await self._judged(attempt, effects, verdict)
-        if attempt.decide_as_before(await self._rules.cannot_undo(effects, self._pools)):
-            return Next.COMMIT
-        return await self._request_approval(attempt, "effects")
-
-    async def _judged(self, attempt: ChangeAttempt, effects: Effects, verdict: Verdict) -> Next:
-        """Decide as the rules have judged, and the person where that needs one."""
-        if verdict.decision != "deny" and await self._network_approved(attempt, effects):
-            return Next.WITH_NETWORK
-        installs = attempt.places and attempt.wanted and settles(verdict, attempt.wanted, effects)
-        if attempt.wanted and verdict.decision == "ask" and (strange := strange_places(attempt.wanted, effects)):
-            verdict = verdict._replace(reason=f"{strange}; {verdict.reason}")
-        verdict = INSTALLED if installs else verdict
-        by_rule = verdict.rule is not None
-        attempt.verdict = verdict if by_rule or not attempt.undoes else Verdict("allow", attempt.call.reason)
-        if attempt.verdict.decision == "deny":
-            return Next.DENY
-        freely = attempt.verdict.decision == "allow" and not installs
-        if freely and attempt.foreign and (names := obeyed(effects)):
-            attempt.verdict = attempt.verdict._replace(decision="ask", reason=f"{attempt.verdict.reason}; {names}")
-        attempt.cannot_undo = lost = await self._rules.cannot_undo(effects, self._pools)
-        if lost and not attempt.undoes:
-            why = f"{attempt.verdict.reason}; {lost}" if attempt.verdict.decision == "ask" else lost
-            attempt.verdict = attempt.verdict._replace(decision="ask", reason=why)
-        elif attempt.verdict.decision == "allow" or (attempt.written_by_person and not by_rule):
-            return await self._leave(attempt, effects.lacked)
-        if not by_rule:  # another one would change nothing
-            attempt.rule = await self._rules.suggest(attempt.call, effects, network=attempt.network)
-        return await self._request_approval(attempt, "effects")
-
-    async def _network_approved(self, attempt: ChangeAttempt, effects: Effects) -> bool:
-        """Ask whether a command may use the profile's network, if it tried any and its rehearsal had none."""
-        profile = self._profile
-        tried = any(each.kind == "network" for each in effects.refused)
-        if not tried or attempt.network or not profile.network or not self._approvals.attended or profile.copies:
-            return False
-        if attempt.wanted is not None:
-            return False  # it was asked about before
-        wanted = await self._rules.wanted_network(attempt.call, lacks=True)
-        if not profile.hosts and not effects.exit_code and not (wanted and wanted.install.piped):
-            return False  # it did what it was to do without packages
-        named = f"it tried the network; the profile {profile.name} names {', '.join(profile.network)}"
-        may = f"it may send {size(attempt.seen.uploads.limit)}"
-        attempt.verdict = Verdict("ask", "; ".join(filter(None, (named, attempt.seen.uploads.told(), may))))
-        if wanted:
-            attempt.verdict = Verdict("ask", f"it tried the network; {wanted.reason(attempt.seen)}")
-        attempt.wanted = wanted
-        if await self._request_approval(attempt, "network") is not Next.DENY:
-            return True
-        attempt.approval = None  # it is asked about without a network
-        attempt.wanted = None
-        return False
-
-    async def _leave(self, attempt: ChangeAttempt, lacked: tuple[str, ...]) -> Next:
-        """Leave a command that nobody needs to be asked about as it is, unless it was refused something.
-
-        Then a person is offered to run it on the real system; whatever else they say, it stays as it is.
-        """
-        attempt.lacked = tuple(each for each in lacked if each != NETWORK or not self._profile.network)
-        offered = attempt.lacked and not attempt.undoes and self._approvals.attended
-        if not offered or not self._approvals.escalates(attempt.call):
-            return Next.COMMIT
-        if self._rules.judge_unrehearsed(attempt.call, network=True).decision == "deny":
-            return Next.COMMIT
-        verdict, attempt.verdict = attempt.verdict, Verdict("ask", refused(attempt.lacked))
-        if await self._request_approval(attempt, "refused") is Next.UNCONFINED:
-            return Next.UNCONFINED
-        if attempt.approval is not None and attempt.approval.remark:
-            said = "\n".join(filter(None, (attempt.call.remark, attempt.approval.remark)))
-            attempt.call = msgspec.structs.replace(attempt.call, remark=said)
-        attempt.verdict, attempt.approval = verdict, None
-        return Next.COMMIT
-
-    async def _request_approval(
-        self, attempt: ChangeAttempt, stage: Literal["effects", "direct", "network", "refused"]
-    ) -> Next:
-        """Ask the person, if there is one, about what the verdict leaves to them."""
-        reason = attempt.verdict.reason
-        if attempt.lost:
-            reason = f"{reason} (what was shown before was lost with its worker, and was rehearsed again)"
-        if attempt.foreign:
-            reason = explained(reason, attempt.seen, words_of(effective(attempt.call), attempt.effects))
-            reason += "; a yes for longer would let what it may stem from change this again" if attempt.rule else ""
-            attempt.verdict = attempt.verdict._replace(reason=reason)
-        began = time.monotonic()
-        try:
-            attempt.approval = approval = await self._approvals.request(
-                attempt.call, stage, reason, attempt.effects, attempt.rule, attempt.context, attempt.cannot_undo
-            )
-        finally:
-            attempt.waited_s += time.monotonic() - began
-        if approval is None or not approval.approved:
-            return Next.DENY
-        if approval.edited is not None:
-            return Next.EDITED
-        return Next.UNCONFINED if approval.unconfined else Next.COMMIT
 
     # --- done as it was decided -----------------------------------------------------------------------------------
 
@@ -370,7 +248,7 @@ class Execution:
                 return attempt.again(network=True, upload=upload)
             case Next.COMMIT:
                 await attempt.record(committed=True, unrehearsed=unrehearsed)
-                unlisted = self._unlisted(attempt.call)
+                unlisted = self._decisions.lets_start(attempt.call)
                 return await run_on_root(attempt, self._pools, self._services, unlisted=unlisted)
             case Next.DENY:
                 await attempt.record(committed=False, unrehearsed=unrehearsed)

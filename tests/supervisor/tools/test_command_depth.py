@@ -14,7 +14,7 @@ from supervisor.config.settings import Settings
 from supervisor.pool.pools import Pools
 from supervisor.pool.template_process import worker_command
 from supervisor.session.child_specs import child_spec
-from supervisor.tools.execution import Execution
+from supervisor.tools.change_decisions import ChangeDecisions
 from tests.supervisor.tools.test_execution import PROJECT, Site, yes
 
 PROJECT_DIRECTORY: Final = f"{Path(__file__).parents[3]}/"
@@ -66,7 +66,7 @@ async def test_a_reader_follows_a_command_from_its_overlay_to_its_commit_through
         str(root), lambda category: replace(child_spec(settings, profile, category), command=command), nursery
     )
     passed: set[str] = set()
-    decide = Execution._decide
+    decide = ChangeDecisions.decide
 
     def watch(frame: FrameType, event: str, _argument: object) -> None:
         if event == "call":
@@ -76,7 +76,7 @@ async def test_a_reader_follows_a_command_from_its_overlay_to_its_commit_through
         sys.setprofile(watch)
         return await decide(*given)
 
-    monkeypatch.setattr(Execution, "_decide", watched)
+    monkeypatch.setattr(ChangeDecisions, "decide", watched)
     site = Site(root, home, pools)
     try:
         ended = await site.run(site.router(say=yes), "cp", "a.txt", "b.txt", "copies")
