@@ -16,8 +16,11 @@ from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
+from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
+_ESCAPE: Final = 0.05
+"""Seconds after which an Escape is the key itself, and not the beginning of an arrow key."""
 _FOCUS: Final = {"\x1b[I": True, "\x1b[O": False}
 _ERASE_DOWN: Final = "\x1b[K\x1b7\x1b[B\x1b[J\x1b8"
 """The line; then, from the next one on, the rest; and back."""
@@ -34,6 +37,11 @@ class BottomLines(Application[None]):
 
     _suspended = False
     reappears: Callable[[], None] = staticmethod(lambda: None)
+
+    def __init__(self, *, colour: bool, **given: Any) -> None:
+        depth = ColorDepth.DEPTH_4_BIT if colour else ColorDepth.DEPTH_1_BIT
+        super().__init__(erase_when_done=True, color_depth=depth, **given)
+        self.ttimeoutlen = self.timeoutlen = _ESCAPE
 
     def _on_resize(self) -> None:
         self.reappears()

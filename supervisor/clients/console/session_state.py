@@ -13,12 +13,12 @@ from supervisor.acp import extensions, schema
 from supervisor.acp.prompt_parts import folded
 from supervisor.clients.connection.requests import said_besides, unwrapped
 from supervisor.clients.console.call_updates import fill
+from supervisor.clients.console.carried_text import CarriedText
 from supervisor.clients.console.shown import (
     AnswerEnds,
     Entry,
     Item,
     Note,
-    Said,
     ShownAnswer,
     ShownCall,
     ShownPrompt,
@@ -36,7 +36,6 @@ _DIGITS: Final = 6
 _THOUGHT: Final = 400
 """Characters of what the model thinks that the progress line is made of."""
 _STEPS: Final = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
-_AGAIN: Final = "The answer starts again."
 
 
 class SessionState:
@@ -67,8 +66,7 @@ class SessionState:
         self._answer: ShownAnswer | None = None
         self._thought: ShownThought | None = None
         """What is being thought; an entry when that ends."""
-        self._carry = ""
-        """What of the answer stands on the screen already, where it is told again."""
+        self._carried = CarriedText()
         self._by_id: dict[str, ShownCall] = {}
         self._failed = False
 
@@ -116,9 +114,7 @@ class SessionState:
     def chosen(self, options: Sequence[schema.Option]) -> None:
         """Take note of the options, and of what they say about the session."""
         self.options = [option for option in options if isinstance(option, schema.ConfigOption)]
-        named = {
-            option.id: option.current_value for option in self.options if option.id in ("model", "mode", "profile")
-        }
+        named = {each.id: each.current_value for each in self.options if each.id in ("model", "mode", "profile")}
         self.facts = msgspec.structs.replace(self.facts, **named)
 
     def sent(self, text: str) -> ShownPrompt:
@@ -182,9 +178,8 @@ class SessionState:
         match update:
             case schema.UsageUpdate():
                 self.used, self.size, self.cost = update.used, update.size, update.cost or self.cost
-                self.budgets = msgspec.convert(
-                    (update.meta or {}).get(extensions.BUDGETS, []), list[extensions.BudgetUse]
-                )
+                meta = update.meta or {}
+                self.budgets = msgspec.convert(meta.get(extensions.BUDGETS, []), list[extensions.BudgetUse])
             case schema.AvailableCommands():
                 self.commands = update.available_commands
             case schema.ConfigOptions():
@@ -208,8 +203,6 @@ class SessionState:
             case "tools":
                 self.tools_note = unwrapped(text)
                 return [*self._end_said(), self._noted(self.tools_note, "notice")]
-            case _:
-                pass
         self.thought = (self.thought + text)[-_THOUGHT:]
         items: list[Item] = []
         if self._thought is None or self._thought.id != message:
@@ -238,33 +231,21 @@ class SessionState:
         self.thought = ""
         items = self._end_thought()
         answer = self._answer
-        if answer is not None and message and answer.id and message != answer.id and not self._carry:
+        if answer is not None and message and answer.id and message != answer.id and not self._carried.text:
             items, answer = items + self._end_answer(), None
         if answer is None:
             answer = self._answer = ShownAnswer(message)
             self.entries.append(answer)
         answer.text += text
-        return items + self._unseen(answer, text)
-
-    def _unseen(self, answer: ShownAnswer, text: str) -> list[Item]:
-        """Return what of an answer, to which `text` was added, is not on the screen."""
-        carry = self._carry
-        if not carry:
-            return [Said(text)]
-        if carry.startswith(answer.text):
-            return []
-        self._carry = ""
-        if answer.text.startswith(carry):
-            return [Said(answer.text[len(carry) :])]
-        return [AnswerEnds(), Note(_AGAIN), Said(answer.text)]
+        return items + self._carried.unseen(answer, text)
 
     def _end_said(self) -> list[Item]:
         """End what is being thought or said."""
         return self._end_answer() + self._end_thought()
 
     def _end_answer(self) -> list[Item]:
-        was, self._answer = self._answer or self._carry, None
-        self._carry = ""
+        was, self._answer = self._answer or self._carried.text, None
+        self._carried.text = ""
         return [AnswerEnds()] if was else []
 
     def _take_call(self, update: schema.ToolCall | schema.ToolCallUpdate) -> list[Item]:
@@ -288,7 +269,7 @@ class SessionState:
         self._thought = None
         if self._answer is None:
             return
-        self._carry = self._answer.text[:shown]
+        self._carried.text = self._answer.text[:shown]
         self.entries = [entry for entry in self.entries if entry is not self._answer]
         self._answer = None
 
@@ -298,7 +279,7 @@ class SessionState:
         `old` was rewound (`rewind_answer`); the text it carries on the screen is carried on here.
         """
         self._answer = None
-        self._carry = old._carry  # noqa: SLF001 - of the same class
+        self._carried.text = old._carried.text  # noqa: SLF001 - of the same class
         known = entry_keys(old.entries)
         ended = {call.id for call in old.calls if call.ended}
         items: list[Item] = []
@@ -307,11 +288,11 @@ class SessionState:
                 case ShownCall():
                     items += [entry] if entry.ended and entry.id not in ended else []
                 case ShownAnswer() if key not in known:
-                    items += self._unseen(entry, entry.text)
+                    items += self._carried.unseen(entry, entry.text)
                     if entry is self.entries[-1]:
                         self._answer = entry  # it may still be growing
                     else:
-                        self._carry = ""
+                        self._carried.text = ""
                         items.append(AnswerEnds())
                 case ShownPrompt() | ShownThought() | Note() if key not in known:
                     items.append(entry)

@@ -8,15 +8,13 @@ import asyncio
 import signal
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.key_binding.vi_state import InputMode
-from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import DynamicStyle
 
 from supervisor.clients.connection.link_events import PermissionPrompt
@@ -27,14 +25,14 @@ from supervisor.clients.console.approval_queue import ApprovalQueue, Fields
 from supervisor.clients.console.attention import Attention
 from supervisor.clients.console.bottom_lines import Drawn, page_rows, style_of, unfinished
 from supervisor.clients.console.choice_list import Choice
-from supervisor.clients.console.daemon_link import Connecting, in_thread
+from supervisor.clients.console.daemon_link import Connecting
 from supervisor.clients.console.external_editor import edited, editor_of, opened
 from supervisor.clients.console.file_finder import FileFinder
 from supervisor.clients.console.input_line import InputLine, LineOrSearch
 from supervisor.clients.console.key_actions import KeyActions
 from supervisor.clients.console.keys import bindings
+from supervisor.clients.console.late_markdown import LateMarkdown
 from supervisor.clients.console.links import Links, takes_links
-from supervisor.clients.console.markdown_stream import MarkdownRenderer
 from supervisor.clients.console.options import ConsoleOptions
 from supervisor.clients.console.picker import Picker
 from supervisor.clients.console.proposal_pages import ProposalPages
@@ -47,8 +45,6 @@ from supervisor.config.settings import Settings
 from supervisor.display.themes import ToneTable
 from supervisor.errors import ConfigError
 
-_ESCAPE: Final = 0.05
-"""Seconds after which an Escape is the key itself, and not the beginning of an arrow key."""
 _SOON: Final = 0.15
 """Seconds after the start at which Markdown's renderer is imported: the prompt comes first."""
 _ADVANCE: Final = 0.05
@@ -65,7 +61,8 @@ class Terminal:
         self._controller = SessionController(settings, options, connecting, self)
         linked = options.colour and takes_links(settings.environment, settings.config.console.links)
         links = Links(lambda: self._controller.state.facts.root) if linked else None
-        self._scrollback = Scrollback(self._renderer, self.width, colour=options.colour, links=links)
+        self._markdown = LateMarkdown(lambda: self._scrollback.theme, colour=options.colour)
+        self._scrollback = Scrollback(self._markdown.renderer, self.width, colour=options.colour, links=links)
         self._scrollback.theme, self._theme_problem = chosen(settings)
         self._style = style_of(self._scrollback.theme)
         self._status = TurnStatus(self._controller, self.draw)
@@ -89,15 +86,13 @@ class Terminal:
         self._app = BottomLines(
             layout=self._drawn.layout,
             style=DynamicStyle(lambda: self._style),
-            erase_when_done=True,
-            color_depth=ColorDepth.DEPTH_4_BIT if options.colour else ColorDepth.DEPTH_1_BIT,
+            colour=options.colour,
             input=TerminalInput(lambda has: self._actions.focus(has=has)),
             output=output,
             before_render=lambda _: self._write(),
             after_render=lambda _: self._approvals.drawn(whole=self._drawn.is_whole()),
         )
         self._app.reappears = self._approvals.read_anew
-        self._app.ttimeoutlen = self._app.timeoutlen = _ESCAPE
         keyed = self._line, self._finder, self._picker, self._approvals
         self._app.key_bindings = bindings(self, self._actions, *keyed, self._app.suspend)
         self._app.key_processor.before_key_press += lambda _: self._approvals.pressed()
@@ -116,7 +111,7 @@ class Terminal:
         self._app.obey_signals()
         fail = self._actions.fail
         loop.set_exception_handler(lambda _, bug: fail(bug.get("exception") or RuntimeError(bug["message"])))
-        loop.call_later(_SOON, lambda: self._markdown)
+        loop.call_later(_SOON, self._markdown.begin)
         if self._theme_problem:
             self.show(Note(self._theme_problem, "error"))
         try:
@@ -129,20 +124,6 @@ class Terminal:
         if self._actions.failure is not None:
             raise self._actions.failure
         return 0
-
-    @cached_property
-    def _markdown(self) -> "Future[MarkdownRenderer]":
-        """The renderer of Markdown, as soon as it is imported; the first look begins with that."""
-
-        def renderer() -> MarkdownRenderer:
-            from supervisor.clients.console.markdown_display import RichMarkdown
-
-            return RichMarkdown(colour=self._colour, theme=self._scrollback.theme)
-
-        return in_thread(renderer)
-
-    def _renderer(self) -> MarkdownRenderer:
-        return self._markdown.result()
 
     # --- what is shown --------------------------------------------------------------------------------------------
 
@@ -287,7 +268,7 @@ class Terminal:
         if not self._colour:
             raise ConfigError("There are no colours here: NO_COLOR is set, or the terminal has none.")
         self._scrollback.theme, self._style = theme, style_of(theme)
-        vars(self).pop("_markdown", None)
+        self._markdown.forget()
         self.draw()
 
     picks = True
