@@ -32,6 +32,13 @@ class RowsView(ScrollView):
         self.scroll_to(y=self.max_scroll_y if at_end else 0, animate=False)
         self.refresh()
 
+    def fit(self, lines: Sequence[Fragments], columns: int) -> None:
+        """Show lines, as high as they are, and nothing where there are none."""
+        self.display = bool(lines)
+        if lines:
+            self.put(lines, columns)
+            self.styles.height = self.count
+
     @property
     def count(self) -> int:
         """How many rows there are."""

@@ -8,15 +8,14 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from textual.app import ComposeResult, SuspendNotSupported
-from textual.containers import Container, Vertical
+from textual.containers import Vertical
 from textual.content import Content
 from textual.css.query import NoMatches
-from textual.errors import NoWidget
 from textual.widget import Widget
 
 from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.clients.console import status_bar
-from supervisor.clients.console.approval_queue import ApprovalQueue, Fields
+from supervisor.clients.console.approval_queue import ApprovalQueue
 from supervisor.clients.console.daemon_link import Connecting
 from supervisor.clients.console.external_editor import edited, editor_of
 from supervisor.clients.console.file_finder import FileFinder
@@ -27,13 +26,13 @@ from supervisor.clients.console.options import ConsoleOptions
 from supervisor.clients.console.proposal_pages import ProposalPages
 from supervisor.clients.console.session_controller import SessionController
 from supervisor.clients.console.session_state import RUNNING
-from supervisor.clients.console.shown import Item, Note, ShownPrompt, ShownProposal
+from supervisor.clients.console.shown import Item, Note, ShownPrompt
 from supervisor.clients.console.styled_text import summary
 from supervisor.clients.console.turn_status import TurnStatus
 from supervisor.clients.tui.history_view import HistoryView
-from supervisor.clients.tui.middle_layout import MiddleLayout, ScreenSpace, divided
+from supervisor.clients.tui.middle_layout import ScreenSpace
 from supervisor.clients.tui.prompt_area import PromptArea
-from supervisor.clients.tui.question_pane import Confirmation, EditedLine, QuestionBox, clickable
+from supervisor.clients.tui.question_middle import QuestionMiddle
 from supervisor.clients.tui.rows_view import RowsView
 from supervisor.clients.tui.view_screen import Above, ViewScreen
 from supervisor.config.settings import Settings
@@ -45,7 +44,6 @@ _QUEUED: Final = 3
 """Rows of the lines that wait."""
 _LIVE: Final = 16_000
 """Characters of live output that are looked at."""
-_HALF: Final = 2
 
 
 class SessionView(Vertical):
@@ -79,30 +77,23 @@ class SessionView(Vertical):
         keys = {"ctrl+g": self._edit, "enter": self._send, "escape": self._interrupt, "ctrl+d": self._leave}
         self.prompt = PromptArea(settings.home / "console-history", self._typed, keys, self._offers)
         self.prompt.files = FileFinder(self.controller, self.prompt, self.draw)
-        self._box = QuestionBox(self._queue_of, self._enter, self._escape, self.draw)
-        self._reason = EditedLine("reason", "why? Enter rejects, Escape gives no reason", self._enter, self._escape)
-        self._rule = EditedLine("rule", "the rule; Enter shows what it covers", self._enter, self._escape)
-        self._confirmation = Confirmation(self._queue_of, self._escape)
-        self._page, self._live = RowsView(id="page"), RowsView(id="live")
-        self._middle = Container(self._box, self._page, id="middle")
+        self._question = QuestionMiddle(self._queue_of, self._enter, self._escape, self.draw, self._space)
+        self._live = RowsView(id="live")
         self._told, self._queue, self._bar = RowsView(id="told"), RowsView(id="queued"), RowsView(id="bar")
         self._offered = RowsView(id="offered")
-        fields = Fields(self._box, self._reason, self._rule)
-        self.approvals = ApprovalQueue(
-            self.prompt, fields, self._box_space, lambda _: self._layout().page.rows - 2, self._go_to, self._pages
-        )
+        fields, space, page_rows = self._question.fields, self._question.box_space, self._question.page_rows
+        self.approvals = ApprovalQueue(self.prompt, fields, space, page_rows, self._go_to, self._pages)
         self.actions = KeyActions(self.controller, self.prompt.lines, self.approvals, self.status, face, face)
-        self._proposal: list[Fragments] = []
         self._is_drawing = False
 
     def compose(self) -> ComposeResult:
         """Yield what stands one above the other."""
         yield self.history
-        yield self._middle
+        yield self._question.middle
         yield self._live
-        yield self._confirmation
-        yield self._reason
-        yield self._rule
+        yield self._question.confirmation
+        yield self._question.reason
+        yield self._question.rule
         yield self._told
         yield self._queue
         yield self._offered
@@ -177,56 +168,35 @@ class SessionView(Vertical):
     @property
     def keyboard(self) -> Widget:
         """The widget that has the keys in this mode."""
-        places: dict[str, Widget] = {
-            "review": self._box,
-            "confirm": self._confirmation,
-            "reason": self._reason,
-            "rule": self._rule,
-        }
-        return places.get(self.mode, self.prompt)
+        return self._question.keyboards.get(self.mode, self.prompt)
 
     # --- questions ------------------------------------------------------------------------------------------------
 
-    def _layout(self, box_rows: int | None = None) -> MiddleLayout:
-        return divided(ScreenSpace(self.size.width or 80, self.size.height or 24), box_rows)
-
-    def _box_space(self) -> ScreenSpace:
-        box = self._layout().box
-        return ScreenSpace(box.columns, _HALF * (box.rows - 2))
+    def _space(self) -> ScreenSpace:
+        return ScreenSpace(self.size.width or 80, self.size.height or 24)
 
     def _pages(self, question: PermissionPrompt, text: str) -> ProposalPages:
         call = question.params.tool_call.tool_call_id
-        self._proposal = []
-        columns = self._layout().page.columns - 1
-        return ProposalPages(
-            question.request, self.controller.state.output_of(call), columns, self.propose, text=text, call=call
-        )
+        printed, columns = self.controller.state.output_of(call), self._question.begin_pages()
+        return ProposalPages(question.request, printed, columns, self.propose, text=text, call=call)
 
     def propose(self, page: Item) -> None:
         """Show a page of what a question is about."""
-        if isinstance(page, ShownProposal):
-            self._proposal = [*page.lines]
-            self._page.put(self._proposal, self._layout().page.columns - 1)
-            self.draw()
+        self._question.propose(page)
 
     def answer(self, key: str) -> None:
         """Press a key of a question with the mouse."""
         self.approvals.pressed()
         if self.mode == "confirm":
             self.approvals.confirm(key)
-        elif self.mode == "review" and not self._box.press(key):
+        elif self.mode == "review" and not self._question.box.press(key):
             self.approvals.letter(key)
 
     def turn_page(self, *, forward: bool) -> bool:
         """Scroll what a question is about, or turn its page; return whether there is a question."""
         if not self.approvals.waits:
             return False
-        if forward and self._page.scroll_y < self._page.max_scroll_y:
-            self._page.scroll_page_down(animate=False)
-        elif not forward and self._page.scroll_y > 0:
-            self._page.scroll_page_up(animate=False)
-        else:
-            self.approvals.turn(forward=forward)
+        self._question.turn_page(forward=forward)
         return True
 
     def unfold(self) -> None:
@@ -269,44 +239,19 @@ class SessionView(Vertical):
             return
         columns = self.size.width
         asked = self.approvals.waits
-        self._draw_question(asked, columns)
+        self._question.draw(self.mode, columns)
         self._draw_live(asked)
         progress = self.status.progress(columns - 2)
-        _put(self._told, [progress] if progress and not asked else [], columns)
+        self._told.fit([progress] if progress and not asked else [], columns)
         queued = status_bar.queued(self.prompt.lines.ahead, columns - 2, 1 if asked else _QUEUED)
-        _put(self._queue, _lines(queued), columns)
-        _put(self._offered, self.prompt.offered(columns - 2) if self.mode == "line" else [], columns)
+        self._queue.fit(_lines(queued), columns)
+        self._offered.fit(self.prompt.offered(columns - 2) if self.mode == "line" else [], columns)
         bar = self.status.bar(
             columns - 2, self.mode, leaving=self.actions.leaving, asked=asked, waiting=len(self.prompt.lines.ahead)
         )
-        _put(self._bar, [[("", " "), *bar]], columns)
+        self._bar.fit([[("", " "), *bar]], columns)
         self._focus()
         self.call_after_refresh(self._was_drawn)
-
-    def _draw_question(self, asked: bool, columns: int) -> None:
-        self._middle.display = asked and self.mode != "reason"
-        self._reason.display = self.mode == "reason"
-        self._rule.display = self.mode == "rule"
-        confirming = self.approvals.confirmation(columns - 2) if self.mode == "confirm" else ""
-        problem = visible(self.approvals.problem)
-        said: list[Fragments] = [[("bold yellow", line)] for line in confirming.split("\n") if confirming]
-        said += [[("red", line)] for line in problem.split("\n") if problem]
-        _put(self._confirmation, said, columns)
-        if not asked:
-            return
-        rows = min(self._box.wrapped_document.height, self.approvals.rows)
-        layout = self._layout(rows)
-        self._middle.set_class(layout.beside, "beside")
-        box, page = layout.box, layout.page
-        room = page.rows - (self._confirmation.count if said else 0)
-        height = min(max(3, room), max(self._page.count, rows + 2 if layout.beside else 0))
-        self._page.styles.height, self._page.styles.width = height, page.columns
-        self._page.display = bool(self._proposal)
-        width = box.columns if self._proposal else columns
-        self._box.styles.width = width
-        self._box.styles.height = rows + 2
-        self._box.border_title = Content(self.approvals.title(width).strip())
-        self._box.border_subtitle = clickable(self.approvals.hint(width).strip())
 
     def _draw_live(self, asked: bool) -> None:
         """Show the end of what a command writes."""
@@ -332,33 +277,11 @@ class SessionView(Vertical):
 
     def _was_drawn(self) -> None:
         if self.approvals.waits:
-            self.approvals.drawn(whole=self._is_whole())
-
-    def _is_whole(self) -> bool:
-        """Say whether the box, and all of what has to be confirmed, is on the screen."""
-        if not self.is_shown():
-            return False
-        needed = [self._box, *([self._confirmation] if self.mode == "confirm" else [])]
-        try:
-            places = [self.screen.find_widget(each) for each in needed]
-        except NoWidget:
-            return False
-        fits = self._confirmation.count <= self._confirmation.size.height
-        return all(place.region.area and place.clip.contains_region(place.region) for place in places) and (
-            fits or self.mode != "confirm"
-        )
+            self.approvals.drawn(whole=self.is_shown() and self._question.is_whole(self.screen, self.mode))
 
 
 _FIELDS: Final = frozenset({"prompt", "box", "confirmation", "reason", "rule"})
 """Where keys go by what is asked; the person can send them to the history, or a search, and they stay there."""
-
-
-def _put(view: RowsView, lines: Sequence[Fragments], columns: int) -> None:
-    """Show lines in a view that is as high as they are, and away where there are none."""
-    view.display = bool(lines)
-    if lines:
-        view.put(lines, columns)
-        view.styles.height = view.count
 
 
 def _lines(fragments: Fragments) -> list[Fragments]:
