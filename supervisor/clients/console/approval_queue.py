@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol
+from typing import Final
 
 from supervisor.acp import extensions
 from supervisor.clients.connection.link_events import PermissionPrompt
@@ -24,6 +24,7 @@ from supervisor.clients.console.approval_form import (
     with_rule,
 )
 from supervisor.clients.console.proposal_pages import ProposalPages
+from supervisor.clients.console.question_fields import Fields, Line, ScreenSize
 from supervisor.display.columns import cut, rows_of, width, wrapped
 from supervisor.rules.edited_rule import editable
 from supervisor.rules.rule import Rule
@@ -41,54 +42,6 @@ _BRIEF: Final = 3
 """Rows of a text that a difference shows, until it is edited."""
 _HINT_FRAME: Final = 7
 """Columns of the box's edge that are never text, and the blanks around it."""
-
-
-class Line(Protocol):
-    """The line of the person: where letters go that answer nothing."""
-
-    @property
-    def text(self) -> str:
-        """What is typed; not empty either while it is searched for."""
-
-    def insert_text(self, data: str) -> None:
-        """Type a text into it."""
-
-
-class Field(Protocol):
-    """A text that the person edits, wherever it is shown."""
-
-    @property
-    def text(self) -> str:
-        """The text as it stands there."""
-
-    def put(self, text: str, at: int = 0) -> None:
-        """Show another text, with the cursor before its character `at`."""
-
-    def insert_text(self, data: str) -> None:
-        """Type a text into it."""
-
-
-class Fields(NamedTuple):
-    """The box, the line for the reason of a no, and that for a rule that the person edits before it is made.
-
-    The box can be edited where the queue says so (`editable`), which is told of each edit (`engage`).
-    """
-
-    box: Field
-    reason: Field
-    rule: Field
-
-
-class ScreenSize(Protocol):
-    """How large a screen is."""
-
-    @property
-    def columns(self) -> int:
-        """Its columns."""
-
-    @property
-    def rows(self) -> int:
-        """Its rows."""
 
 
 class ApprovalQueue:

@@ -21,7 +21,7 @@ from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.clients.console import clipboard
 from supervisor.clients.console.application import BottomLines, TerminalInput, TerminalOutput, size
 from supervisor.clients.console.approval_fields import edited_texts
-from supervisor.clients.console.approval_queue import ApprovalQueue, Fields
+from supervisor.clients.console.approval_queue import ApprovalQueue
 from supervisor.clients.console.attention import Attention
 from supervisor.clients.console.bottom_lines import Drawn, page_rows, style_of, unfinished
 from supervisor.clients.console.choice_list import Choice
@@ -36,6 +36,7 @@ from supervisor.clients.console.links import Links, takes_links
 from supervisor.clients.console.options import ConsoleOptions
 from supervisor.clients.console.picker import Picker
 from supervisor.clients.console.proposal_pages import ProposalPages
+from supervisor.clients.console.question_fields import Fields
 from supervisor.clients.console.scrollback import Scrollback
 from supervisor.clients.console.session_controller import SessionController
 from supervisor.clients.console.shown import Item, Note, Said

@@ -11,7 +11,8 @@ from textual.content import Content
 from textual.errors import NoWidget
 from textual.screen import Screen
 
-from supervisor.clients.console.approval_queue import ApprovalQueue, Fields
+from supervisor.clients.console.approval_queue import ApprovalQueue
+from supervisor.clients.console.question_fields import Fields
 from supervisor.clients.console.shown import Item, ShownProposal
 from supervisor.clients.tui.middle_layout import MiddleLayout, ScreenSpace, divided
 from supervisor.clients.tui.question_pane import Confirmation, EditedLine, QuestionBox, clickable

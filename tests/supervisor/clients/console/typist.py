@@ -10,9 +10,10 @@ from supervisor.acp import extensions, schema
 from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.clients.console.application import size
 from supervisor.clients.console.approval_fields import edited_texts
-from supervisor.clients.console.approval_queue import ApprovalQueue, Fields
+from supervisor.clients.console.approval_queue import ApprovalQueue
 from supervisor.clients.console.bottom_lines import page_rows
 from supervisor.clients.console.proposal_pages import ProposalPages
+from supervisor.clients.console.question_fields import Fields
 
 PROTECTED: Final = extensions.ProposedEffects([extensions.ChangedName(".git/config", "modified", protected="git")])
 TRACKED: Final = extensions.ProposedEffects([extensions.ChangedName("a", "deleted", tracked=True)])
