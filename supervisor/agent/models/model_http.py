@@ -42,6 +42,8 @@ _KEPT_ALIVE: Final = (
 _CONNECTIONS: Final = 1000
 _IDLE_CONNECTIONS: Final = 100
 """Connections of one client at most, and those that it keeps between two requests; as the SDKs have them."""
+_LONGEST_REFUSAL: Final = 2**20
+"""Bytes of an answer with an error status that are read."""
 _CLOSE_TIMEOUT: Final = 1.0
 """Seconds that an HTTP client has to close."""
 
@@ -51,12 +53,12 @@ class UnansweredError(Exception):
 
 
 class RefusedError(Exception):
-    """An answer with an error status, read to its end."""
+    """An answer with an error status, and the beginning of what it says."""
 
-    def __init__(self, answer: "httpx2.Response") -> None:
+    def __init__(self, answer: "httpx2.Response", content: bytes) -> None:
         super().__init__(f"HTTP {answer.status_code}")
         self.status, self.headers = answer.status_code, answer.headers
-        self.content, self.text = answer.content, answer.text
+        self.content, self.text = content, content.decode("utf-8", "replace")
         try:
             self.elsewhere = (
                 f"{answer.url.join(answer.headers['location']).host!r}" if answer.has_redirect_location else ""
@@ -125,16 +127,18 @@ class Requests:
         with trio.move_on_after(_CLOSE_TIMEOUT, shield=True):
             await client.http.aclose()
 
-    async def post(self, client: HttpClient, body: bytes) -> "httpx2.Response":
-        """Send a request; return the answer once its headers are there, for the caller to read and close."""
+    async def post(self, client: HttpClient, body: bytes, patience: float) -> "httpx2.Response":
+        """Send a request; return the answer once its headers are there, for the caller to read and close.
+
+        Of one with an error status as much is read as comes in `patience` seconds.
+        """
         try:
             answer = await client.http.send(self.request(body), stream=True)
         except Exception as error:
             raise UnansweredError from error
         if not answer.is_success:
             async with aclosing(answer):
-                await answer.aread()
-            raise RefusedError(answer)
+                raise RefusedError(answer, await _beginning(answer, patience))
         return answer
 
 
@@ -200,6 +204,17 @@ def connect(
         unsent=(httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError),
         faults=(ModelError, UnansweredError, RefusedError, httpx2.HTTPError),
     )
+
+
+async def _beginning(answer: "httpx2.Response", patience: float) -> bytes:
+    """Return the first bytes of an answer, which may have no end."""
+    content = bytearray()
+    with trio.move_on_after(patience) as reading:
+        async for chunk in answer.aiter_bytes():
+            content += chunk
+            if len(content) > _LONGEST_REFUSAL:
+                reading.cancel()  # no break: the generators beneath are to end from within
+    return bytes(content[:_LONGEST_REFUSAL])
 
 
 def _client(context: ssl.SSLContext, proxy: str, timeout: "httpx2.Timeout") -> "httpx2.AsyncClient":

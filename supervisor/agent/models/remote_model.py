@@ -90,7 +90,7 @@ class RemoteModel:
     idle_timeout: float = 120.0
     """Seconds that the server may be silent; every byte counts, pings too."""
     rest_timeout: float = 5.0
-    """Seconds that the rest of an answer may take, once the server has said why it stopped: what it cost."""
+    """Seconds that the rest of an answer may take, once the server has said why it stopped, or that it refuses."""
     answer_timeout: float = 3600.0
     """Seconds within which an answer must end, however little of it the server sends."""
     retries: RetryPolicy = DEFAULT_RETRIES
@@ -216,9 +216,9 @@ class RemoteModel:
             content = msgspec.json.encode(body)
         except (ValueError, RecursionError) as error:
             raise ModelError("invalid_request", f"the conversation is not valid JSON ({error})") from error
-        answer = await requests.post(client, content)
-        async with aclosing(answer):
-            with trio.move_on_after(self.answer_timeout) as limit:
+        with trio.move_on_after(self.answer_timeout) as limit:
+            answer = await requests.post(client, content, self.rest_timeout)
+            async with aclosing(answer):
                 await self._read(requests, answer, decoder, reader, answering, pieces)
         if limit.cancelled_caught:
             raise ModelError("bad_response", f"the answer has not ended after {self.answer_timeout:.0f} seconds")

@@ -31,14 +31,11 @@ _CODE_KINDS: Final[Mapping[str, ModelErrorKind]] = {
     "content_policy_violation": "refusal",
 }
 """The same for errors that come after a status of 200 (https://platform.openai.com/docs/guides/error-codes)."""
-_LONGEST: Final = 2**20
-"""Bytes of an answer with an error status that are read."""
 _STATUSES: Final = range(400, 600)
 
 
 def error_body(content: bytes) -> object:
     """Return what an answer with an error status says: its JSON, or that of its first event; None where it has none."""
-    content = content[:_LONGEST]
     first = next(iter(EventDecoder().feed(content + b"\n\n")), None)
     try:
         return msgspec.json.decode(first.data if first else content)

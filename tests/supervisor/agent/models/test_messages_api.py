@@ -510,6 +510,15 @@ async def test_a_fault_that_cannot_pass_is_asked_once_and_the_key_stays_secret(f
     assert asked.retries == []
 
 
+@pytest.mark.parametrize(("said", "patience"), [(2**21, HANG_GUARD), (1, 0.05)])
+async def test_a_refusal_without_end_ends(said: int, patience: float) -> None:
+    endless = {"status": 400, "headers": {"content-length": str(10**9)}, "body": "x" * said}
+    caught, asked = await failed([endless], rest_timeout=patience)
+    assert (caught.kind, asked.retries) == ("invalid_request", [])
+    gc.collect()
+    await trio.testing.wait_all_tasks_blocked()
+
+
 @pytest.mark.filterwarnings("ignore:Async generator 'httpcore2:ResourceWarning")  # the library's own slip
 async def test_an_answer_that_cannot_be_unpacked() -> None:
     async with asking([{"sse": DONE, "headers": {"content-encoding": "gzip"}}]) as asked:
