@@ -1,7 +1,7 @@
 """Gemini's answers without a socket: bytes and events in, one Reply out.
 
 Rule: nothing that a server sends may surprise us. Each part is kept as far as the API knows it, with its signature, to
-go back so; an answer is complete when it says why it ended. Errors come as events, or as bare JSON in place of them.
+go back so; an answer is complete when it has ended and said why. Errors come as events, or as bare JSON in place of them.
 
 Sources: https://ai.google.dev/api/generate-content, https://ai.google.dev/gemini-api/docs/thought-signatures
 """
@@ -96,10 +96,10 @@ class GeminiReader:
         self.started = False
         """The server has sent something of this API."""
         self.complete = False
-        """The server has said why it ended, and what it cost."""
+        """It never says that this was all: older models, and gateways, say with each part why they have ended."""
 
     def feed(self, event: Event) -> None:
-        """Take the next event; nothing counts after the last.
+        """Take the next event.
 
         Raises:
             ModelError: the server reports an error, or what it sends is not this API.
@@ -114,7 +114,7 @@ class GeminiReader:
 
     @property
     def stopped(self) -> bool:
-        """The server has said why it ended, and maybe not what it cost."""
+        """The server has said why it ended; more may follow."""
         return bool(self._reason)
 
     def reply(self) -> Reply:
@@ -134,9 +134,7 @@ class GeminiReader:
         return Reply(content, stop, self._usage, calls, ReplyOrigin("", "", FORMAT_NAME, self._parts))
 
     def _take(self, told: dict[str, Any]) -> None:
-        if self.complete:
-            return
-        if "error" in told:
+        if told.get("error") is not None:
             raise reported_error(told)
         match told.get("candidates"):
             case None | []:
@@ -147,11 +145,10 @@ class GeminiReader:
                 raise ModelError("bad_response", "an answer's candidates are no list of objects")
         match told:
             case {"promptFeedback": {"blockReason": str(reason)}} if reason and not self._parts:
-                self._reason, self.complete = "PROHIBITED_CONTENT", True
+                self._reason = "PROHIBITED_CONTENT"
             case {"usageMetadata": dict(usage)}:
                 self._usage = _counted(usage)
         self.started = self.started or not told.keys().isdisjoint(("candidates", "usageMetadata", "promptFeedback"))
-        self.complete = self.complete or bool(self._reason and "usageMetadata" in told)
 
     def _candidate(self, candidate: dict[str, Any]) -> None:
         content = candidate.get("content") or {}

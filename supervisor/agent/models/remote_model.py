@@ -244,14 +244,14 @@ class RemoteModel:
             with trio.CancelScope() as rest:
                 async for chunk in chunks:
                     with pieces:
-                        for event in decoder.feed(chunk):
+                        for event in (events := decoder.feed(chunk)):
                             answering.see(event.data)
                             reader.feed(event)
                     if reader.complete:
                         patience = DRAIN_TIMEOUT
                         return
-                    if reader.stopped:
-                        rest.deadline = min(rest.deadline, trio.current_time() + self.rest_timeout)
+                    if reader.stopped and events:
+                        rest.deadline = trio.current_time() + self.rest_timeout
                 with pieces:
                     for event in decoder.end():
                         reader.feed(event)

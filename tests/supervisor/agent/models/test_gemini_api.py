@@ -196,6 +196,12 @@ async def test_a_reply_that_has_said_why_it_ended_is_whole_without_its_cost() ->
     assert asked.retries == []
 
 
+async def test_a_server_that_says_with_each_part_why_it_ended_is_heard_to_its_end() -> None:
+    parts = "".join(chunk([{"text": each}], finish="STOP") for each in "whole")
+    async with asking([{"sse": parts, "gap": 0.3}], rest_timeout=1.0) as asked:
+        assert (await asked.reply()).text == "whole"
+
+
 # requests ---------------------------------------------------------------------------------------------------
 
 

@@ -34,7 +34,7 @@ def read(*chunks: bytes, shown: list[Progress] | None = None) -> GeminiReader:
 
 def replied(text: str, shown: list[Progress] | None = None) -> Reply:
     reader = read(text.encode(), shown=shown)
-    assert reader.complete or reader.stopped
+    assert reader.stopped
     return reader.reply()
 
 
@@ -65,7 +65,7 @@ def test_an_answer_is_the_same_wherever_its_bytes_are_cut(newline: str) -> None:
 def test_a_stream_that_ends_early_is_not_complete() -> None:
     raw = WHOLE.encode()
     last = raw.index(b'"finishReason"')
-    assert not any(read(raw[:cut]).complete for cut in range(0, last, 7))
+    assert not any(read(raw[:cut]).stopped for cut in range(0, last, 7))
 
 
 def test_a_bare_error_is_the_same_wherever_its_bytes_are_cut() -> None:
@@ -173,8 +173,12 @@ ODD: Final[dict[str, tuple[str, list[dict[str, Any]]]]] = {
         candidate([{"content": {"parts": [{"text": each}]}, "finishReason": "STOP"} for each in "ab"]),
         [{"type": "text", "text": "a"}],
     ),
-    "more after the end": (
-        chunk([{"text": "a"}], finish="STOP") + chunk([{"text": "b"}]),
+    "an end with each part": (
+        chunk([], finish="STOP") + chunk([{"text": "a"}], finish="STOP") + chunk([{"text": "b"}], finish="MAX_TOKENS"),
+        [{"type": "text", "text": "ab"}],
+    ),
+    "an error that is none": (
+        event({"error": None}) + chunk([{"text": "a"}], finish="STOP"),
         [{"type": "text", "text": "a"}],
     ),
     "an unknown event": (event({"new": 1}) + chunk([{"text": "a"}], finish="STOP"), [{"type": "text", "text": "a"}]),
@@ -196,7 +200,7 @@ def test_the_usage_of_a_call_alone_counts_and_nothing_cached_is_a_count() -> Non
 
 def test_whatever_arrives_is_a_reply_that_can_go_back_or_an_error() -> None:
     dice = random.Random(17)
-    answers = [WHOLE.encode(), (WHOLE + BARE).encode(), BARE.encode()]
+    answers = [WHOLE.encode(), WHOLE.encode(), (WHOLE + BARE).encode(), BARE.encode()]
     whole = 0
     for _ in range(10_000):
         raw = mangled(dice.choice(answers), dice)
@@ -206,7 +210,7 @@ def test_whatever_arrives_is_a_reply_that_can_go_back_or_an_error() -> None:
             reader = read(raw[:cut], raw[cut:], shown=shown)
         except ModelError:
             continue
-        if reader.complete:
+        if reader.stopped:
             whole += 1
             answer = reader.reply()
             text = "".join(each.text for each in shown if isinstance(each, TextDelta))
