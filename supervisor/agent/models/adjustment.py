@@ -19,11 +19,13 @@ class Adjustment(NamedTuple):
     """How servers say so."""
     adjusted: Callable[[Json], Json]
     """Returns a body, changed; the same object where there is nothing to change."""
+    lasting: bool = True
+    """Whether other conversations are sent so, too."""
 
 
-def row(refusal: str, adjusted: Callable[[Json], Json]) -> Adjustment:
+def row(refusal: str, adjusted: Callable[[Json], Json], *, lasting: bool = True) -> Adjustment:
     """Return the adjustment for a refusal that reads so, in large or small letters."""
-    return Adjustment(re.compile(refusal, re.IGNORECASE), adjusted)
+    return Adjustment(re.compile(refusal, re.IGNORECASE), adjusted, lasting)
 
 
 def without(name: str, body: Json) -> Json:

@@ -7,12 +7,13 @@ Source: https://docs.anthropic.com/en/api/messages
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from supervisor.agent.models.adjustment import Json, row, without
 from supervisor.agent.models.anthropic_sdk import request_head
 from supervisor.agent.models.event_stream import EventDecoder
 from supervisor.agent.models.inline_contents import inlined
 from supervisor.agent.models.messages_options import THOUGHTS, beta_headers, reply_parameters
 from supervisor.agent.models.messages_reader import MessagesReader
-from supervisor.agent.models.model import NO_ANSWER, Block, Message, ModelRequest, Progress
+from supervisor.agent.models.model import CONTENTS, NO_ANSWER, Block, Message, ModelRequest, Progress
 from supervisor.agent.models.model_http import RequestHead
 from supervisor.agent.models.remote_model import RemoteModel
 from supervisor.agent.models.server import Server
@@ -21,12 +22,44 @@ if TYPE_CHECKING:
     import httpx2
 
 _CACHED: Final[Mapping[str, Any]] = {"type": "ephemeral"}
+_COMMON: Final = frozenset({"text", "tool_use", "tool_result", *CONTENTS})
+"""Blocks that every server of this API takes."""
 _NO_TOOL: Final[Mapping[str, Any]] = {
     "name": "no_tool",
     "description": "No tool can be called now.",
     "input_schema": {"type": "object", "properties": {}},
 }
 """Stands in where no tool is offered any more: the API refuses a history with calls in it and no tools."""
+
+
+def _without(dropped: Callable[[Block], bool], message: Message) -> Message:
+    """Return a reply without some of its blocks; a message that has none of them stays itself."""
+    content = message["content"]
+    if message["role"] != "assistant" or isinstance(content, str) or not any(map(dropped, content)):
+        return message
+    kept = [block for block in content if not dropped(block)]
+    return {**message, "content": kept or [{"type": "text", "text": NO_ANSWER}]}
+
+
+def _is_thinking(block: Block) -> bool:
+    return block["type"] in THOUGHTS
+
+
+def _without_thoughts(body: Json) -> Json:
+    """Leave out what was thought; a loop of tool calls then goes on without, as a budget wants it at its beginning."""
+    messages = [_without(_is_thinking, message) for message in body["messages"]]
+    if all(new is old for new, old in zip(messages, body["messages"], strict=True)):
+        return body
+    budget = body.get("thinking", {}).get("type") == "enabled"
+    return {**(without("thinking", body) if budget else body), "messages": messages}
+
+
+ADJUSTMENTS: Final = (
+    # thinking whose signature was lost, or is of another account: such a conversation would never go on
+    row(
+        r"thinking\b.{0,60}(signature|cannot be modified)|signature.{0,20}\bthinking", _without_thoughts, lasting=False
+    ),
+)
 
 
 def messages_model(name: str, api_key: str, base_url: str, **options: Any) -> RemoteModel:
@@ -39,7 +72,7 @@ class MessagesFormat:
 
     content_type = "text/event-stream"
     answers = "a stream of events"
-    adjustments = ()
+    adjustments = ADJUSTMENTS
 
     def head(self, http: "httpx2.AsyncClient", server: Server, api_key: str, model: str) -> RequestHead:
         """Return the SDK's headers, and those that the model's thinking needs; the model itself stands in the body."""
@@ -48,10 +81,10 @@ class MessagesFormat:
 
     def body(self, request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
         """Return the request's JSON, with marks: up to there the provider keeps it for the next step."""
-        messages = _without_foreign_thinking(request, provider)
+        messages = _without_foreign_blocks(request, provider)
         wanted = reply_parameters(request.options, model, messages)
         if not wanted.takes_thinking:
-            messages = [_without_thinking(message) for message in messages]
+            messages = [_without(_is_thinking, message) for message in messages]
         body: dict[str, Any] = {
             "model": model,
             **wanted.members,
@@ -101,32 +134,23 @@ def _with_marks(messages: Sequence[Message], before: int) -> list[Message]:
     return marked
 
 
-def _without_foreign_thinking(request: ModelRequest, provider: str) -> Sequence[Message]:
-    """Return the messages without the thinking that another server has signed: this one would refuse it."""
+def _without_foreign_blocks(request: ModelRequest, provider: str) -> Sequence[Message]:
+    """Return the messages without what only the server knows that sent it, such as its thinking: others refuse it."""
     foreign = [
         index
         for index, origin in request.origins.items()
-        if origin.provider != provider and any(map(_is_thinking, request.messages[index]["content"]))
+        if origin.provider != provider and any(map(_is_its_own, request.messages[index]["content"]))
     ]
     if not foreign:
         return request.messages
     messages = list(request.messages)
     for index in foreign:
-        messages[index] = _without_thinking(messages[index])
+        messages[index] = _without(_is_its_own, messages[index])
     return messages
 
 
-def _without_thinking(message: Message) -> Message:
-    """Return a message without what was thought in it; one that has none stays itself."""
-    content = message["content"]
-    if message["role"] != "assistant" or not any(map(_is_thinking, content)):
-        return message
-    kept = [block for block in content if not _is_thinking(block)]
-    return {**message, "content": kept or [{"type": "text", "text": NO_ANSWER}]}
-
-
-def _is_thinking(block: Block) -> bool:
-    return block["type"] in THOUGHTS
+def _is_its_own(block: Block) -> bool:
+    return block["type"] not in _COMMON
 
 
 def _has_calls(message: Message) -> bool:

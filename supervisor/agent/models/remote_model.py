@@ -190,7 +190,7 @@ class RemoteModel:
                     raise
                 made = [each for each in self.wire.adjustments if each in made or each is found]
             else:
-                self._adjustments = made
+                self._adjustments = [each for each in made if each.lasting]
                 return reply
 
     def _adjustment(self, refused: RefusedError, body: dict[str, Any], made: Sequence[Adjustment]) -> Adjustment | None:

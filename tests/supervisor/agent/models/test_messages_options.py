@@ -1,6 +1,7 @@
 """How much a model thinks, as the Messages API takes it: what one model wants, another refuses."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, Final
 
 import msgspec
@@ -106,6 +107,39 @@ def test_a_loop_whose_thinking_is_another_provider_s_goes_on_without() -> None:
     assert "thinking" not in made
     assert fault_in(made) is None
     assert "thinking" in FORMAT.body(request, "claude-haiku-4-5", "gateway")
+
+
+def test_what_only_another_server_knows_is_not_sent() -> None:
+    search = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+    request = ModelRequest("", [TOOL], [ASKED, *called("a", search)], 0, origins={1: ReplyOrigin("gateway", "m")})
+    sent = {who: FORMAT.body(request, "m", who)["messages"][1]["content"] for who in ("anthropic", "gateway")}
+    assert [[block["type"] for block in each] for each in sent.values()] == [
+        ["tool_use"],
+        ["server_tool_use", "tool_use"],
+    ]
+
+
+REFUSALS: Final = (
+    "messages.1.content.0: Invalid `signature` in `thinking` block",
+    "messages.1.content.0.thinking.signature: Field required",
+    "messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified.",
+)
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+async def test_a_conversation_whose_thinking_is_refused_goes_on_without(refusal: str) -> None:
+    def judge(body: Any) -> str | None:
+        thought = any(block["type"] == "thinking" for message in body["messages"] for block in message["content"])
+        return refusal if thought else fault_in(body)
+
+    poisoned = [ASKED, *called("a", THOUGHT)]
+    options = ModelOptions(effort="low")
+    with MessagesServer([reply("done")] * 3, judge=judge) as server, trio.fail_after(HANG_GUARD):
+        async with aclosing(messages_model("claude-haiku-4-5", "sk-key", server.url)) as asked:
+            for messages in (poisoned, poisoned, [ASKED]):
+                await asked.reply(ModelRequest("", [TOOL], messages, 0, options), lambda _: None)
+    assert [bool(request.refused) for request in server.requests] == [True, False, True, False, False]
+    assert "thinking" in server.bodies[-1]  # of another conversation
 
 
 def test_what_was_thought_stays_out_where_thinking_is_switched_off() -> None:
