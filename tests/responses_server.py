@@ -162,6 +162,8 @@ def _judge(body: Any) -> None:
 def _judge_input(items: list[Any]) -> None:
     used: set[str] = set()
     pending: list[str] = []
+    ids = [item["id"] for item in items if item.get("id")]
+    must(len(set(ids)) == len(ids), f"Duplicate item found with id {max(ids, key=ids.count, default='')}.")
     for number, item in enumerate(items):
         where = f"input.{number}"
         must(isinstance(item.get("id", "x"), str) and item.get("id", "x"), f"{where}: bad id")

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from supervisor.agent.models.adjustment import without
 from supervisor.agent.models.chat_messages import GONE, NAME_LIMIT
 from supervisor.agent.models.made_messages import MadeMessages
 from supervisor.agent.models.model import NO_ANSWER, Block, Message, ModelRequest
@@ -17,10 +18,14 @@ from supervisor.agent.models.responses_reader import FORMAT_NAME
 
 
 def response_items(request: ModelRequest, provider: str) -> Iterator[dict[str, Any]]:
-    """Yield the items; what a server sent goes back to the same provider alone."""
+    """Yield the items; what a server sent goes back to the same provider alone, and no id twice, which is refused."""
     make = partial(_told, request.media)
     made = request.made or MadeMessages()
-    yield from made.parts((FORMAT_NAME, provider), request.messages, request.origins, make)
+    known: set[str] = set()
+    for item in made.parts((FORMAT_NAME, provider), request.messages, request.origins, make):
+        name = item.get("id")
+        yield without("id", item) if name in known else item
+        known |= {name} if name else set()
 
 
 def _told(media: Mapping[str, str], message: Message, sent: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:

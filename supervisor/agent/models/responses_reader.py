@@ -232,8 +232,8 @@ def _counted(usage: Mapping[str, Any]) -> Usage:
         "input_tokens": max(_count({"": usage}, "", "input_tokens") - read, 0),
         "output_tokens": _count({"": usage}, "", "output_tokens"),
     }
-    if "cached_tokens" in (usage.get("input_tokens_details") or {}):  # none is told as well
-        counted["cache_read_input_tokens"] = read
+    if isinstance(details := usage.get("input_tokens_details"), Mapping) and "cached_tokens" in details:
+        counted["cache_read_input_tokens"] = read  # none is told as well
     reasoning = _count(usage, "output_tokens_details", "reasoning_tokens")
     return counted | ({"reasoning_tokens": reasoning} if reasoning else {})
 

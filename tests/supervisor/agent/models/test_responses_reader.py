@@ -146,6 +146,7 @@ ODD: Final[dict[str, tuple[str, str]]] = {
     "no stream at all": (json.dumps(response("completed", [message_item("x")]), indent=1), "x"),
     "a whole response in an event": ("data: " + json.dumps(response("completed", [message_item("x")])) + "\n\n", "x"),
     "usage that is none": (completed(message_item("x"), usage={"input_tokens": "1", "output_tokens_details": 5}), "x"),
+    "usage whose details are none": (completed(message_item("x"), usage={"input_tokens_details": True}), "x"),
 }
 
 
@@ -338,6 +339,11 @@ def test_events_in_any_order_are_a_model_error_or_a_reply_that_can_be_sent_again
     events = [f"{each}\n\n" for each in answer.split("\n\n")[:-1]]
     replies, others = assert_never_astray(FORMAT, fault_in_responses, shuffled(events, 1000))
     assert min(replies, others) > 30
+
+
+def test_no_id_goes_back_twice_however_often_a_server_gives_it() -> None:
+    twice = always(completed(*[call_item("f", A, "x")] * 2))
+    assert [item.get("id") for item in input_after(twice, twice)] == ["fc_1", None, None, None]
 
 
 def test_the_same_history_is_the_same_request_byte_for_byte() -> None:
