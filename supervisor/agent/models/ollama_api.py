@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _LEVELS: Final[Mapping[Effort, str]] = {"low": "low", "medium": "medium", "high": "high", "max": "high"}
 _IN_LEVELS: Final = frozenset({"gptoss", "gpt-oss"})
 """Families of models that think by levels; others only do or do not."""
-_SET_CONTEXT: Final = re.compile(r"^num_ctx\s+(\d+)\s*$", re.MULTILINE)
+_SET_CONTEXT: Final = re.compile(r"^num_ctx\s+(\d{1,9})\s*$", re.MULTILINE)
 
 
 class ShownModel(NamedTuple):
@@ -183,7 +183,7 @@ class ShowReader:
             ModelError: it is no JSON object, or an error.
         """
         told = json_object(event)
-        if "error" in told:
+        if told.get("error") is not None:
             raise reported_error(told)
         if not self.complete:
             self._told, self.started, self.complete = told, True, True

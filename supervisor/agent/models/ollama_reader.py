@@ -51,7 +51,7 @@ class OllamaReader:
         if self.complete:
             return
         told = json_object(event)
-        if "error" in told:
+        if told.get("error") is not None:
             raise reported_error(told)
         match told.get("message"):
             case None if told.get("done") is True:

@@ -83,7 +83,7 @@ _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SINCE_1970: Final = 1e9
 """From here on, a number is a time and no duration; and from the next one on, in milliseconds."""
 _MS_SINCE_1970: Final = 1e12
-_KEY_LIKE: Final = re.compile(r"(?<![A-Za-z0-9])sk-[\w-]+|(?<=Bearer )\S+", re.IGNORECASE)
+_KEY_LIKE: Final = re.compile(r"(?<![A-Za-z0-9])sk-[\w-]+|(?<=Bearer )(?!\[key )\S+", re.IGNORECASE)
 _HIDDEN: Final = "[key removed]"
 _LONGEST_MESSAGE: Final = 600
 """Characters of a server's own words that are passed on."""

@@ -17,6 +17,7 @@ _SHARPER: Final[Mapping[str, ModelErrorKind]] = {
     "insufficient_quota": "permission",
     "context_length_exceeded": "context_full",
     "exceed_context_size_error": "context_full",
+    "tool_use_failed": "api_error",
 }
 """`error.code` or `error.type` to kind, where the status says less."""
 _CODE_KINDS: Final[Mapping[str, ModelErrorKind]] = {

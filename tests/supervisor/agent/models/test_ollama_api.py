@@ -279,10 +279,11 @@ async def test_a_context_that_was_large_stays_so_for_another_process() -> None:
     assert again.server.contexts == asked.server.contexts[:1] == [32_768]
 
 
-async def test_the_context_that_a_modelfile_asks_for_is_the_least() -> None:
-    async with asking([reply("ok")], told=shown(65_536, parameters="num_ctx 32768"), window=65_536) as asked:
+@pytest.mark.parametrize(("written", "context"), [("32768", 32_768), ("9" * 5_000, 16_384)])
+async def test_the_context_that_a_modelfile_asks_for_is_the_least(written: str, context: int) -> None:
+    async with asking([reply("ok")], told=shown(65_536, parameters=f"num_ctx {written}"), window=65_536) as asked:
         await asked.reply()
-    assert asked.server.contexts == [32_768]
+    assert asked.server.contexts == [context]
 
 
 # failures ---------------------------------------------------------------------------------------------------

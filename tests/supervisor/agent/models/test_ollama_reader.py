@@ -119,6 +119,7 @@ ODD: Final[dict[str, tuple[str, list[dict[str, Any]]]]] = {
         [{"type": "tool_use", "id": "", "name": "a", "input": {}}],
     ),
     "more after the end": (line({"content": "a"}) + last() + line({"content": "b"}), [{"type": "text", "text": "a"}]),
+    "an error that is none": (line({"content": "a"}, error=None) + last(), [{"type": "text", "text": "a"}]),
     "blank lines": ("\n\r\n" + line({"content": "a"}) + "\n" + last(), [{"type": "text", "text": "a"}]),
 }
 

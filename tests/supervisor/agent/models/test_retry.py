@@ -194,6 +194,7 @@ def test_every_kind_that_is_retried_says_what_to_do_in_the_end() -> None:
         (KEY, '"sk-ant-api03-abc_DEF-9"', '"[key removed]"'),
         (KEY, "SK-CANARY", "[key removed]"),
         (KEY, "header Authorization: Bearer abc.def", "header Authorization: Bearer [key removed]"),
+        (KEY, f"Bearer {KEY}.", "Bearer [key removed]."),
         (KEY, "a risk-based task-list", "a risk-based task-list"),
         ("x", "x marks the next axis", "[key removed] marks the next axis"),
         (KEY, "two\r\n lines\x1b[31m and \u202ecolour", "two lines [31m and colour"),

@@ -72,6 +72,7 @@ def test_an_error_in_an_answer_has_a_kind(payload: dict[str, Any], kind: str) ->
         (429, {"error": {"message": "m", "type": "requests", "code": "rate_limit_exceeded"}}, "rate_limited"),
         (429, {"error": {"message": "m", "type": "invalid_request_error"}}, "rate_limited"),
         (400, {"error": {"message": "m", "type": "exceed_context_size_error"}}, "context_full"),
+        (400, {"error": {"message": "m", "code": "tool_use_failed"}}, "api_error"),
         (500, None, "api_error"),
     ],
 )
