@@ -5,6 +5,7 @@ Source: https://docs.anthropic.com/en/api/messages
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from supervisor.agent.models.adjustment import Json, row, without
@@ -45,9 +46,16 @@ def _is_thinking(block: Block) -> bool:
     return block["type"] in THOUGHTS
 
 
-def _without_thoughts(body: Json) -> Json:
-    """Leave out what was thought; a loop of tool calls then goes on without, as a budget wants it at its beginning."""
-    messages = [_without(_is_thinking, message) for message in body["messages"]]
+def _is_its_own(block: Block) -> bool:
+    return block["type"] not in _COMMON
+
+
+def _adjusted(dropped: Callable[[Block], bool], body: Json) -> Json:
+    """Leave out what was thought, or all that is the server's own.
+
+    A loop of tool calls goes on without thinking then, as a budget wants it at its beginning.
+    """
+    messages = [_without(dropped, message) for message in body["messages"]]
     if all(new is old for new, old in zip(messages, body["messages"], strict=True)):
         return body
     budget = body.get("thinking", {}).get("type") == "enabled"
@@ -57,8 +65,12 @@ def _without_thoughts(body: Json) -> Json:
 ADJUSTMENTS: Final = (
     # thinking whose signature was lost, or is of another account: such a conversation would never go on
     row(
-        r"thinking\b.{0,60}(signature|cannot be modified)|signature.{0,20}\bthinking", _without_thoughts, lasting=False
+        r"thinking\b.{0,60}(signature|cannot be modified)|signature.{0,20}\bthinking",
+        partial(_adjusted, _is_thinking),
+        lasting=False,
     ),
+    # blocks that a server sends and does not take back, or not without another
+    row(r"expected tags|block type|server_tool_use|\w_tool_result", partial(_adjusted, _is_its_own), lasting=False),
 )
 
 
@@ -147,10 +159,6 @@ def _without_foreign_blocks(request: ModelRequest, provider: str) -> Sequence[Me
     for index in foreign:
         messages[index] = _without(_is_its_own, messages[index])
     return messages
-
-
-def _is_its_own(block: Block) -> bool:
-    return block["type"] not in _COMMON
 
 
 def _has_calls(message: Message) -> bool:

@@ -119,20 +119,22 @@ def test_what_only_another_server_knows_is_not_sent() -> None:
     ]
 
 
+ODD: Final = {"type": "hologram"}
 REFUSALS: Final = (
-    "messages.1.content.0: Invalid `signature` in `thinking` block",
-    "messages.1.content.0.thinking.signature: Field required",
-    "messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified.",
+    (THOUGHT, "messages.1.content.0: Invalid `signature` in `thinking` block"),
+    (THOUGHT, "messages.1.content.0.thinking.signature: Field required"),
+    (THOUGHT, "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified."),
+    (ODD, "messages.1.content.0: Input tag 'hologram' found using 'type' does not match any of the expected tags"),
 )
 
 
-@pytest.mark.parametrize("refusal", REFUSALS)
-async def test_a_conversation_whose_thinking_is_refused_goes_on_without(refusal: str) -> None:
+@pytest.mark.parametrize(("odd", "refusal"), REFUSALS)
+async def test_a_conversation_goes_on_without_what_its_server_does_not_take_back(odd: Any, refusal: str) -> None:
     def judge(body: Any) -> str | None:
-        thought = any(block["type"] == "thinking" for message in body["messages"] for block in message["content"])
-        return refusal if thought else fault_in(body)
+        has_it = any(block["type"] == odd["type"] for message in body["messages"] for block in message["content"])
+        return refusal if has_it else fault_in(body)
 
-    poisoned = [ASKED, *called("a", THOUGHT)]
+    poisoned = [ASKED, *called("a", odd)]
     options = ModelOptions(effort="low")
     with MessagesServer([reply("done")] * 3, judge=judge) as server, trio.fail_after(HANG_GUARD):
         async with aclosing(messages_model("claude-haiku-4-5", "sk-key", server.url)) as asked:
