@@ -22,7 +22,7 @@ _PORT: Final = 11_434
 _PORTS: Final = {"http": 80, "https": 443}
 """Where a scheme is given, its own."""
 _HIGHEST_PORT: Final = 65_535
-_PLACE: Final = re.compile(r"(\[[^][]+\]|[^][:]*)(?::([0-9]{0,5}))?")
+_PLACE: Final = re.compile(r"(\[[^][]+\]|[^][:]*)(?::([0-9]{0,9}))?")
 """A host, or an IPv6 address in brackets, and its port."""
 
 
@@ -42,7 +42,7 @@ def host_url(written: str) -> str:
     host, port = _split(place)
     number = int(port) if port else _PORTS.get(scheme, _PORT) if there else _PORT
     if not 0 < number <= _HIGHEST_PORT:
-        raise ConfigError(f"{_SERVER} has a port that is none: ports are 1 to {_HIGHEST_PORT}.")
+        raise ConfigError(f"{_SERVER} has the port {number}: ports are 1 to {_HIGHEST_PORT}.")
     shown = f"[{host}]" if ":" in host else host
     return f"{scheme}://{user}{at}{shown}:{number}{slash}{path}"
 

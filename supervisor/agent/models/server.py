@@ -54,9 +54,11 @@ def server_at(base_url: str, proxy: str = "", ca_file: str = "") -> Server:
 
 
 def below(url: str, path: str) -> str:
-    """Return the address of a path below another, whose query stays at the end."""
+    """Return the address of a path below another, whose query stays at the end, behind that of the path."""
     parts = urlsplit(url)
-    return parts._replace(path=f"{parts.path.rstrip('/')}/{path}").geturl()
+    path, _, query = path.partition("?")
+    query = "&".join(filter(None, (query, parts.query)))
+    return parts._replace(path=f"{parts.path.rstrip('/')}/{path}", query=query).geturl()
 
 
 def basic(url: str) -> str:

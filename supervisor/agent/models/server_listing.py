@@ -65,7 +65,7 @@ def _google(key: str) -> Mapping[str, str]:
 
 
 _OPENAI: Final = ListForm(
-    "/models",
+    "models",
     _bearer,
     "data",
     "id",
@@ -75,13 +75,13 @@ _OPENAI: Final = ListForm(
 """As vLLM, OpenRouter, Groq, LM Studio and llama.cpp tell their limits; OpenAI tells none."""
 LIST_FORMS: Final[Mapping[Format, ListForm]] = MappingProxyType(
     {
-        "messages": ListForm("/v1/models?limit=1000", _anthropic, "data", "id", ("max_input_tokens",), ("max_tokens",)),
+        "messages": ListForm("v1/models?limit=1000", _anthropic, "data", "id", ("max_input_tokens",), ("max_tokens",)),
         "chat": _OPENAI,
         "responses": _OPENAI,
         "gemini": ListForm(
-            "/v1beta/models?pageSize=1000", _google, "models", "name", ("inputTokenLimit",), ("outputTokenLimit",)
+            "v1beta/models?pageSize=1000", _google, "models", "name", ("inputTokenLimit",), ("outputTokenLimit",)
         ),
-        "ollama": ListForm("/api/tags", _bearer, "models", "name", ("context_length",), ()),
+        "ollama": ListForm("api/tags", _bearer, "models", "name", ("context_length",), ()),
     }
 )
 

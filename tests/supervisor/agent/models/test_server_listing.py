@@ -1,6 +1,7 @@
 """Models that servers list, each format in its own way; one that does not is a sentence, and nobody waits for it."""
 
 import json
+import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,10 +13,13 @@ import pytest
 
 from supervisor.agent.models.own_providers import row_of
 from supervisor.agent.models.providers import own_providers, rows
+from supervisor.agent.models.server import below, server_at
 from supervisor.agent.models.server_limits import ServerLimits
 from supervisor.agent.models.server_listing import ServerListing, server_listings
+from supervisor.agent.models.server_request import ask_server
 from supervisor.config.config_keys import Config, Format, ProviderConfig
 from supervisor.config.settings import Settings
+from tests.loopback import Loopback
 from tests.script_server import silent_port
 
 KEY: Final = "sk-CANARY-secret"
@@ -171,11 +175,22 @@ def test_odd_entries_are_passed_over() -> None:
         assert listed(url, "messages").models == {"good": ServerLimits()}
 
 
-def test_no_failure_says_a_secret() -> None:
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [(KEY, "Connection refused"), ("CAN\nARY-secret", "the key, or a header, has characters that none has")],
+)
+def test_no_failure_says_a_secret(key: str, why: str) -> None:
     own = ProviderConfig("http://user:pa55word@127.0.0.1:1/x", "messages", "KEY")
-    here = settings({"KEY": KEY}, own=own)
+    here = settings({"KEY": key}, own=own)
     problem = server_listings(own_providers(here), here)["own"].problem
-    assert problem == "http://127.0.0.1:1 cannot be reached: Connection refused"
+    assert problem == f"http://127.0.0.1:1 cannot be reached: {why}"
+
+
+@pytest.mark.parametrize(
+    ("path", "below_it"), [("x", "http://h/base/x?key=1"), ("x?alt=sse", "http://h/base/x?alt=sse&key=1")]
+)
+def test_the_query_of_an_address_stays_behind_that_of_a_path(path: str, below_it: str) -> None:
+    assert below("http://h/base/?key=1", path) == below_it
 
 
 def test_a_silent_server_holds_up_no_other() -> None:
@@ -185,6 +200,25 @@ def test_a_silent_server_holds_up_no_other() -> None:
         found = server_listings(own_providers(here), here)
     assert [*found["loud"].models] == ["claude-a", "b"]
     assert "did not answer" in found["quiet"].problem or "timed out" in found["quiet"].problem
+
+
+class Dripping(Loopback):
+    """Sends a byte now and then, of an answer that has no end."""
+
+    def taken(self, _peer: str) -> None:
+        """Know nothing of it."""
+
+    def serve(self, connection: socket.socket, _what: None) -> None:
+        connection.recv(65536)
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        pause = threading.Event()
+        while not pause.wait(0.02):
+            connection.sendall(b" ")
+
+
+def test_an_answer_without_end_ends() -> None:
+    with Dripping() as server, pytest.raises(TimeoutError, match="has not ended after 0.1 s"):
+        ask_server(server_at(f"http://127.0.0.1:{server.port}"), "x", {}, 0.1)
 
 
 def test_only_what_has_its_key_is_asked() -> None:
