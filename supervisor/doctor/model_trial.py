@@ -13,7 +13,7 @@ import trio
 
 from supervisor.agent.models.model import Message, Model, ModelOptions, ModelRequest, Progress, Reply, Retrying, Usage
 from supervisor.agent.models.model_cost import COUNTED, cost
-from supervisor.agent.models.model_facts import ModelFacts, model_facts
+from supervisor.agent.models.model_facts import ASSUMED, ModelFacts, model_facts
 from supervisor.agent.models.model_opening import learn_limits, opened_model
 from supervisor.agent.models.reply_options import request_options
 from supervisor.agent.models.server_limits import NOTHING_LEARNED, LearningModel, ServerLimits
@@ -169,10 +169,11 @@ def _tokens(facts: ModelFacts, usages: Sequence[Usage]) -> CheckResult:
 
 
 def _context(facts: ModelFacts, learned: ServerLimits) -> CheckResult:
-    source = facts.sources["window"]
-    if not learned.window:
-        detail = f"{facts.window:,} tokens ({source}); its server does not tell what it holds"
-        return CheckResult("context", "ok" if facts.known else "degraded", detail, "" if facts.known else _UNKNOWN)
+    source, window = facts.sources["window"], learned.window or facts.window
+    if not (learned.window and learned.told):
+        known = facts.known and window == facts.window
+        detail = f"{window:,} tokens ({source if known else ASSUMED}); its server does not tell what it holds"
+        return CheckResult("context", "ok" if known else "degraded", detail, "" if known else _UNKNOWN)
     if learned.window < facts.window and facts.known:
         detail = f"its server holds {learned.window:,} tokens, and not {facts.window:,} ({source})"
         return CheckResult("context", "degraded", detail, "Let the server hold more, where it can; sessions go by it.")

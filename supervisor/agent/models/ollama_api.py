@@ -39,6 +39,8 @@ class ShownModel(NamedTuple):
 
     window: int = UNKNOWN_WINDOW
     """Tokens that its context can hold."""
+    told: bool = False
+    """Whether the server says so."""
     floor: int = 0
     """The context that its Modelfile asks for; 0 where it does not."""
     abilities: frozenset[str] | None = None
@@ -210,12 +212,13 @@ def shown_model(told: Mapping[str, Any], cap: int) -> ShownModel:
         for name, value in (info.items() if isinstance(info, dict) else ())
         if name.endswith(".context_length") and type(value) is int and value > 0
     ]
-    window = min(filter(None, (max(sizes, default=UNKNOWN_WINDOW), cap)))
+    window = min(filter(None, (max(sizes, default=0), cap)), default=UNKNOWN_WINDOW)
     parameters = told.get("parameters")
     wanted = _SET_CONTEXT.search(parameters) if isinstance(parameters, str) else None
     abilities = told.get("capabilities")
     known = frozenset(map(str, abilities)) if isinstance(abilities, list) and abilities else None
-    return ShownModel(window, int(wanted[1]) if wanted else 0, known, family if isinstance(family, str) else "")
+    floor, kind = int(wanted[1]) if wanted else 0, family if isinstance(family, str) else ""
+    return ShownModel(window, bool(sizes), floor, known, kind)
 
 
 FORMAT: Final = OllamaFormat()

@@ -103,7 +103,7 @@ class OllamaModel:
                 await self._asker.aclose()
                 assert answer.origin is not None
                 self._shown = shown_model(answer.origin.items[0], self._limit.tokens)
-                self.learned = ServerLimits(window=self._shown.window)
+                self.learned = ServerLimits(window=self._shown.window, told=self._shown.told)
             return self._shown
 
     def _advised(self, kind: ModelErrorKind, words: str) -> str:

@@ -12,6 +12,8 @@ class ServerLimits(NamedTuple):
 
     window: int = 0
     max_tokens: int = 0
+    told: bool = True
+    """False where the server tells no window, and requests are made for this one all the same."""
 
 
 NOTHING_LEARNED: Final = ServerLimits()

@@ -118,6 +118,7 @@ def test_what_the_server_holds_is_compared_with_what_is_known() -> None:
     unknown = model_facts("llama", settings("http://127.0.0.1:1"))
     assert _context(unknown, ServerLimits()).verdict == "degraded"
     assert _context(unknown, ServerLimits(window=4_096)).verdict == "ok"
+    assert _context(unknown, ServerLimits(window=8_192, told=False)).detail.startswith("8,192 tokens (assumed)")
     assert _tokens(facts, [{"input_tokens": 1}, {}]).verdict == "degraded"
 
 

@@ -286,6 +286,13 @@ async def test_the_context_that_a_modelfile_asks_for_is_the_least(written: str, 
     assert asked.server.contexts == [context]
 
 
+async def test_a_window_that_is_configured_counts_where_the_server_tells_none() -> None:
+    told = {"parameters": "num_ctx 20000"}
+    async with asking([reply("ok")], ContextLimit(20_000, "it"), told=told, window=20_000) as asked:
+        await asked.reply()
+    assert asked.server.contexts == [20_000]
+
+
 # failures ---------------------------------------------------------------------------------------------------
 
 NO_TOOLS: Final = shown(32_768, ["completion"])
