@@ -44,6 +44,8 @@ _IDLE_CONNECTIONS: Final = 100
 """Connections of one client at most, and those that it keeps between two requests; as the SDKs have them."""
 _LONGEST_REFUSAL: Final = 2**20
 """Bytes of an answer with an error status that are read."""
+_WORDS_READ: Final = 20_000
+"""The same, where it is looked for words."""
 _CLOSE_TIMEOUT: Final = 1.0
 """Seconds that an HTTP client has to close."""
 
@@ -58,7 +60,7 @@ class RefusedError(Exception):
     def __init__(self, answer: "httpx2.Response", content: bytes) -> None:
         super().__init__(f"HTTP {answer.status_code}")
         self.status, self.headers = answer.status_code, answer.headers
-        self.content, self.text = content, content.decode("utf-8", "replace")
+        self.content, self.text = content, content[:_WORDS_READ].decode("utf-8", "replace")
         try:
             self.elsewhere = (
                 f"{answer.url.join(answer.headers['location']).host!r}" if answer.has_redirect_location else ""

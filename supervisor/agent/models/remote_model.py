@@ -27,6 +27,7 @@ from supervisor.agent.models.request_window import RequestWindow
 from supervisor.agent.models.retry import (
     HINTS,
     RETRIED,
+    WHOLE_SECRET,
     RequestFailure,
     RetryPolicy,
     delay_in,
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
 DEFAULT_RETRIES: Final = RetryPolicy()
 _UNACCEPTABLE: Final = frozenset({400, 404, 422})
 """Statuses of answers to requests that the server may take in another form."""
-_WORDS_READ: Final = 20_000
-"""Characters of a refusal in which it is looked for what the server does not take."""
 DRAIN_TIMEOUT: Final = 0.1
 """Seconds to wait for the end of a body whose reply is complete, so that the connection can be used again."""
 
@@ -108,8 +107,9 @@ class RemoteModel:
         if not self.api_key or not self.api_key.isascii() or not self.api_key.isprintable() or " " in self.api_key:
             raise ConfigError(f"The API key is empty or has characters that no key has: check {self.key_variable}.")
         self._server = server_at(self.base_url, self.proxy, self.ca_file)
-        self._host, self._secrets = self._server.shown, (self.api_key, *self._server.secrets)
-        self._model = self.served_as or self.name
+        self._host, self._model = self._server.shown, self.served_as or self.name
+        long = (each for each in self.headers.values() if len(each) >= WHOLE_SECRET)
+        self._secrets = (self.api_key, *long, *self._server.secrets)
         self._loading = trio.Lock()
         self._requests: Requests | None = None
         self._adjustments: Sequence[Adjustment] = ()
@@ -195,12 +195,11 @@ class RemoteModel:
 
     def _adjustment(self, refused: RefusedError, body: dict[str, Any], made: Sequence[Adjustment]) -> Adjustment | None:
         """Return what the server may take in place of what it has refused."""
-        said = refused.text[:_WORDS_READ]
         return next(
             (
                 each
                 for each in self.wire.adjustments
-                if each not in made and each.refusal.search(said) and each.adjusted(body) is not body
+                if each not in made and each.refusal.search(refused.text) and each.adjusted(body) is not body
             ),
             None,
         )

@@ -93,7 +93,7 @@ _OWN_SHARE: Final = 0.1
 _OWN_SHORTEST: Final = 5.0
 _OWN_LONGEST: Final = 60.0
 """Of our own wait for a limit: its share of all that was waited before, and its bounds in seconds."""
-_WHOLE_SECRET: Final = 8
+WHOLE_SECRET: Final = 8
 """A key of this many characters is removed wherever it stands; a shorter one only as a whole word."""
 
 
@@ -240,7 +240,7 @@ def without_key(text: str, *secrets: str) -> str:
     """Return a server's words on one line, without control characters and without anything like a key."""
     safe = text[:_LONGEST_READ]
     for secret in filter(None, secrets):
-        literal = re.escape(secret) if len(secret) >= _WHOLE_SECRET else rf"(?<!\w){re.escape(secret)}(?!\w)"
+        literal = re.escape(secret) if len(secret) >= WHOLE_SECRET else rf"(?<!\w){re.escape(secret)}(?!\w)"
         safe = re.sub(literal, _HIDDEN, safe)
     safe = _KEY_LIKE.sub(_HIDDEN, safe)
     line = " ".join("".join(c if c.isprintable() else " " for c in safe).split())

@@ -479,7 +479,7 @@ async def test_an_answer_without_end_ends() -> None:
 @pytest.mark.parametrize(
     ("fault", "kind"),
     [
-        (error(400, f"key {KEY} is bad"), "invalid_request"),
+        (error(400, f"key {KEY} or 'CANARY of a header' is bad"), "invalid_request"),
         (error(400, "prompt is too long: 2 tokens > 1 maximum"), "context_full"),
         (error(401, "key sk-CANARY bad"), "authentication"),
         (error(403, "key sk-CANARY bad"), "permission"),
@@ -502,7 +502,7 @@ async def test_an_answer_without_end_ends() -> None:
     ],
 )
 async def test_a_fault_that_cannot_pass_is_asked_once_and_the_key_stays_secret(fault: Response, kind: str) -> None:
-    caught, asked = await failed([fault, DONE])
+    caught, asked = await failed([fault, DONE], headers={"X-Key": "CANARY of a header"})
     assert caught.kind == kind
     assert str(caught).startswith("http://127.0.0.1:")
     assert str(caught).endswith(".")
