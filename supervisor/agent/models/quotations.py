@@ -26,7 +26,7 @@ _QUOTED_LINE: Final = re.compile(r" {0,3}>")
 _LIKE_CALL: Final = re.compile(r"[ \t]*(?:\[[ \t]*)?\{(?:\s*$|.*?([\"']?)\btool\1\s*:)")
 _OTHER_FORMS: Final = re.compile(
     r" {0,3}(?:<\|?(?:\w+:)?(?:tool_?calls?|function_?calls?|tool_?use|tool_code|python_tag|function=|invoke\s)"
-    r"|<\uff5ctool|\[TOOL_CALLS?\]|functools\["
+    r"|<\uff5ctool|<\|channel\|>commentary to=|\[TOOL_CALLS?\]|functools\["
     r"|\W{0,3}(?:action|(?:tool|function)(?: call)?|call)s?\W{0,3}:\W{0,3}\{\s*[\"'])",
     re.IGNORECASE,
 )
@@ -133,7 +133,8 @@ def _other_form(tools: tuple[str, ...]) -> re.Pattern[str]:
 
 @cache
 def _written_out(tools: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(rf"[ \t]*\[?(?:print\()?(?:\w+\.)?(?:{_any_of(tools)})\(")
+    name = rf"(?:{_any_of(tools)})"
+    return re.compile(rf"[ \t]*\[?(?:print\()?(?:\w+\.)?{name}\(|\W{{0,3}}[Aa]ction\W{{0,3}}:\W{{0,3}}{name}\W{{0,3}}$")
 
 
 def _any_of(tools: tuple[str, ...]) -> str:

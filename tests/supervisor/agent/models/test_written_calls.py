@@ -123,6 +123,8 @@ UNREAD: Final = {
     "a call as a program": f"```python\n{LS}\n```",
     "a label": f"**Tool call:** {LS}",
     "an action": f"Action: {LS}",
+    "an action and its input": 'Action: run_cmd\nAction Input: {"command": "ls"}',
+    "a channel": '<|channel|>commentary to=functions.run_cmd <|message|>{"command": "ls"}',
     "indented at the beginning": f"    {LS}",
     "right behind a quotation": f"> It says:\n{LS}",
     "code that does not end": f"Write `\n{LS}\n\nSo.",
