@@ -80,7 +80,7 @@ def main() -> None:
 def _found(schema: Any, text: str | None = None) -> dict[str, str]:
     """Return the document that a text is by a schema, or what is wrong with it; without a text, with the schema."""
     if text is None:
-        return {"problem": problem_in_schema(schema)}
+        return {"problem": problem_in_schema(schema, tried=True)}
     try:
         return {"document": answer_in(schema, text)}
     except InvalidAnswer as error:

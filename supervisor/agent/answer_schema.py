@@ -31,8 +31,11 @@ class InvalidAnswer(ValueError):
     """The answer is not what the schema asks for; the text says what is wrong, for the model."""
 
 
-def problem_in_schema(schema: object) -> str:
-    """Return why something cannot be the schema of an answer, as a clause; "" where it can."""
+def problem_in_schema(schema: object, *, tried: bool = False) -> str:
+    """Return why something cannot be the schema of an answer, as a clause; "" where it can.
+
+    With `tried`, a value is held against it as well, which takes for ever where its parts double.
+    """
     from jsonschema import exceptions, validators
 
     if not isinstance(schema, dict):
@@ -45,7 +48,8 @@ def problem_in_schema(schema: object) -> str:
     try:
         kind.check_schema(schema)
         _check_references(schema, kind)
-        _validator(schema).is_valid(None)  # which takes for ever where the parts of a schema double
+        if tried:
+            _validator(schema).is_valid(None)
     except exceptions.SchemaError as error:
         return f"{_place(error.absolute_path)}{error.message[:_LONGEST]}"
     except Exception as error:  # noqa: BLE001 - of what a schema refers to, and of its patterns

@@ -123,7 +123,7 @@ def read_items(source: str, schema: dict[str, Any] | None = None, check: str | N
     items = [_json_item(name, number, line) if as_json else Item(str(number), line) for number, line in lines]
     checks = [check if item.check is None else item.check for item in items]
     items = [
-        msgspec.structs.replace(item, schema=item.schema or schema, check=own)
+        msgspec.structs.replace(item, schema=schema if item.schema is None else item.schema, check=own)
         for item, own in zip(items, checks, strict=True)
     ]
     seen: set[str] = set()

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from supervisor.agent.answer_check import checked_answer, schema_problem
-from supervisor.agent.answer_schema import InvalidAnswer
+from supervisor.agent.answer_schema import InvalidAnswer, problem_in_schema
 
 ENDLESS: Final[dict[str, Any]] = {"type": "string", "pattern": "^(a+)+$"}
 PLAIN: Final[dict[str, Any]] = {"not": {"type": "string"}}
@@ -40,6 +40,7 @@ async def test_a_pattern_without_end_is_given_up_and_others_go_on_meanwhile() ->
 
 async def test_a_schema_without_end_cannot_be_used() -> None:
     assert "takes more than" in await schema_problem(DOUBLING)
+    assert problem_in_schema(DOUBLING) == ""  # by a client, which tries nothing with it
 
 
 async def test_who_is_cancelled_does_not_wait_for_it() -> None:

@@ -27,6 +27,12 @@ def test_an_input_becomes_items(tmp_path: Path, text: str, items: list[Item]) ->
     assert read_items(str(tmp_path / "in")) == items
 
 
+def test_the_schema_of_an_item_goes_before_that_of_all_also_where_it_says_nothing(tmp_path: Path) -> None:
+    lines = ['{"id": 1, "prompt": "x", "schema": {}}', '{"id": 2, "prompt": "x"}']
+    (tmp_path / "in").write_text("\n".join(lines))
+    assert [item.schema for item in read_items(str(tmp_path / "in"), {"type": "null"})] == [{}, {"type": "null"}]
+
+
 def test_an_item_has_its_turns() -> None:
     assert Item(1, "x").turns == ("x",)
     assert Item(1, prompts=("x", "y")).turns == ("x", "y")
