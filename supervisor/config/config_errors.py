@@ -20,7 +20,8 @@ _WIDTH: Final = 80
 """Characters of an offending value that are shown."""
 _DIGITS: Final = 256
 """Bits above which a number is shown in hexadecimal: Python limits what it writes out as decimal digits."""
-_CREDENTIALS: Final = re.compile(r"(?<=//)[^\s/@]*(?=@)")
+_CREDENTIALS: Final = re.compile(r"(?<=//)\S*(?=@)|(?<=[?&])[\w.~-]+=[^\s&\"']+")
+"""What stands before the last @ of an address, and in its query."""
 _SECRET: Final = frozenset({"headers", "key_env"})
 """Keys in whose places people write keys and passwords."""
 _BYTE_ORDER_MARK: Final = "\ufeff"

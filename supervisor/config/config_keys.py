@@ -139,7 +139,7 @@ class DaemonConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = 24
 
 
-_PROXY: Final = re.compile(r"http://(?:[!-?A-~]*@)?(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[1-9][0-9]{0,4})?/?")
+_PROXY: Final = re.compile(r"http://(?:[!\"$-.0->A-~]*@)?(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[1-9][0-9]{0,4})?/?")
 
 
 class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -7,8 +7,9 @@ header, and into nothing that is shown, logged or raised.
 import base64
 import ssl
 from typing import Final, NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
+from supervisor.agent.models.retry import WHOLE_SECRET
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 
@@ -68,14 +69,17 @@ def basic(url: str) -> str:
 
 
 def secrets_in(url: str) -> tuple[str, ...]:
-    """Return the forms in which the name and the password of a URL could turn up, the longest first."""
+    """Return the forms in which the name and the password of a URL, and its query, could turn up, the longest first."""
     try:
-        user, there, _ = urlsplit(url).netloc.rpartition("@")
+        parts = urlsplit(url)
     except ValueError:  # nothing is known of it, but that it is of no use
         return (url,)
+    user, there, _ = parts.netloc.rpartition("@")
     password = user.partition(":")[2] or user
     forms = {user, unquote(user), password, unquote(password), basic(url).removeprefix("Basic ")} if there else set()
-    return tuple(sorted(forms - {""}, key=len, reverse=True))
+    long = (value for _, value in parse_qsl(parts.query) if len(value) >= WHOLE_SECRET)
+    query = {form for value in long for form in (value, quote(value, safe=""))}
+    return tuple(sorted((forms | query) - {""}, key=len, reverse=True))
 
 
 def configured(settings: Settings, ca_file: str | None = None) -> tuple[str, str]:

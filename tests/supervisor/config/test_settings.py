@@ -291,7 +291,14 @@ MISTAKES: Final = [
         "zzz = 1",
         "unknown name 'zzz'; known: model, profile, max_steps, allow_degraded, daemon, network, registries, limits,",
     ),
-    ("network = 'http://me:CANARY@h'", "`network` is 'http://[removed]@h'; it must be a table with proxy, ca_file."),
+    *(
+        (f"network = '{each}'", f"`network` is '{told}'; it must be a table with proxy, ca_file.")
+        for each, told in (
+            ("http://me:CANARY@h", "http://[removed]@h"),
+            ("http://me:a@b/CANARY@h", "http://[removed]@h"),
+            ("http://h/v1?a=b&key=CANARY", "http://h/v1?[removed]&[removed]"),
+        )
+    ),
     *(
         (
             f"[network]\nproxy = '{each}'",
@@ -301,6 +308,8 @@ MISTAKES: Final = [
             "http://me:CANARY@h:0",
             "socks5://me:CANARY@h",
             "http://me:CANARY@h/path",
+            "http://me:CANARY?@h",
+            "http://me:a/CANARY@h",
             "http://me:CAN ARY@h",
             "",
         )

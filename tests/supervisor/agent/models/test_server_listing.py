@@ -186,6 +186,10 @@ def test_no_failure_says_a_secret(key: str, why: str) -> None:
     assert problem == f"http://127.0.0.1:1 cannot be reached: {why}"
 
 
+def test_a_query_may_hold_a_key_but_no_short_word_is_one() -> None:
+    assert server_at("http://h/base?version=2&key=a%20secret-key").secrets == ("a%20secret-key", "a secret-key")
+
+
 @pytest.mark.parametrize(
     ("path", "below_it"), [("x", "http://h/base/x?key=1"), ("x?alt=sse", "http://h/base/x?alt=sse&key=1")]
 )
