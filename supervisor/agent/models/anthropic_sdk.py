@@ -7,7 +7,7 @@ own way of sending makes it anew for each request, for a third of a millisecond.
 from typing import TYPE_CHECKING
 
 from supervisor.agent.models.model_http import RequestHead
-from supervisor.agent.models.server import Server
+from supervisor.agent.models.server import Server, below
 from supervisor.errors import ModelError
 from supervisor.system.garbage import importing
 
@@ -34,9 +34,8 @@ def request_head(http: "httpx2.AsyncClient", server: Server, api_key: str) -> Re
         raise ModelError("api_error", f"The anthropic library cannot be imported ({error}): {hint}.") from error
     client = anthropic.AsyncAnthropic(api_key=api_key, base_url=server.url, max_retries=0, http_client=http)
     vars(client)["_custom_headers"] = {}  # those of ANTHROPIC_CUSTOM_HEADERS
-    url = client.base_url.copy_with(raw_path=client.base_url.raw_path + b"v1/messages")
     headers = {name: value for name, value in client.default_headers.items() if isinstance(value, str)}
     headers |= {**client.auth_headers, "Content-Type": "application/json"}
     if server.authorization:
         headers |= {"Authorization": server.authorization, "X-Api-Key": api_key}
-    return RequestHead(str(url), headers)
+    return RequestHead(below(server.url, "v1/messages"), headers)

@@ -196,6 +196,7 @@ def connect(
         lambda body: httpx2.Request("POST", url, headers=headers, content=body, extensions=limits),
         unanswered=(
             (httpx2.TimeoutException, "timeout", "did not answer in time"),
+            (httpx2.RemoteProtocolError, "connection", "gave no answer that can be read"),
             (Exception, "connection", "cannot be reached"),
         ),
         fates=(

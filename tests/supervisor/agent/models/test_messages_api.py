@@ -250,9 +250,10 @@ CREDENTIALS: Final = "me:CANARY%2Fsecret"
 class Proxy(Loopback):
     """Hears requests and refuses them, in words that repeat what it was told."""
 
-    def __init__(self) -> None:
+    def __init__(self, status: bytes = b"HTTP/1.1 407 No") -> None:
         super().__init__()
         self.heads: list[str] = []
+        self.status = status
 
     def taken(self, _peer: str) -> None:
         pass
@@ -260,7 +261,7 @@ class Proxy(Loopback):
     def serve(self, connection: socket.socket, _what: None) -> None:
         self.heads.append(connection.recv(65536).decode("latin-1"))
         words = b"I know you: CANARY/secret, CANARY%2Fsecret"
-        connection.sendall(b"HTTP/1.1 407 No\r\nContent-Length: %d\r\n\r\n%s" % (len(words), words))
+        connection.sendall(b"%s\r\nContent-Length: %d\r\n\r\n%s" % (self.status, len(words), words))
 
 
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"])
@@ -317,9 +318,10 @@ async def test_the_name_and_password_of_a_server_go_to_it_and_nowhere_else() -> 
     with MessagesServer(
         [DONE, {"status": 307, "headers": {"location": "http://user:CANARY@else.invalid/x"}}]
     ) as server:
-        async with asking_at(f"http://{CREDENTIALS}@127.0.0.1:{server.port}") as asked:
+        async with asking_at(f"http://{CREDENTIALS}@127.0.0.1:{server.port}/?version=2") as asked:
             await asked.reply()
             caught = await asked.error()
+    assert server.requests[0].path == "/v1/messages?version=2"
     assert server.requests[0].headers["authorization"].startswith("Basic ")
     assert server.requests[0].headers["x-api-key"] == KEY
     assert caught.kind == "bad_response"
@@ -442,6 +444,14 @@ async def test_a_port_that_always_refuses() -> None:
     assert caught.kind == "connection"
     assert f"http://127.0.0.1:{port} cannot be reached" in str(caught)
     assert [retry.kind for retry in asked.retries] == ["connection"] * 4
+
+
+async def test_a_server_that_speaks_something_else() -> None:
+    with Proxy(b"220 mail") as other:
+        async with asking_at(f"http://127.0.0.1:{other.port}") as asked:
+            caught = await asked.error()
+    assert caught.kind == "connection"
+    assert f"http://127.0.0.1:{other.port} gave no answer that can be read: " in str(caught)
 
 
 async def test_a_host_that_never_answers() -> None:
