@@ -5,6 +5,7 @@ header, and into nothing that is shown, logged or raised.
 """
 
 import base64
+import re
 import ssl
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
@@ -14,6 +15,7 @@ from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 
 _SCHEMES: Final = {"http", "https"}
+_VERSION: Final = re.compile(r"v\d\w*")
 NO_KEY: Final = "no-key-given"
 """Stands for a key where none is set: servers of one's own often need none."""
 
@@ -55,11 +57,17 @@ def server_at(base_url: str, proxy: str = "", ca_file: str = "") -> Server:
 
 
 def below(url: str, path: str) -> str:
-    """Return the address of a path below another, whose query stays at the end, behind that of the path."""
+    """Return the address of a path below another, whose query stays at the end, behind that of the path.
+
+    The version of an API that both of them have stands there once.
+    """
     parts = urlsplit(url)
     path, _, query = path.partition("?")
     query = "&".join(filter(None, (query, parts.query)))
-    return parts._replace(path=f"{parts.path.rstrip('/')}/{path}", query=query).geturl()
+    base, version = parts.path.rstrip("/"), path.partition("/")[0]
+    if _VERSION.fullmatch(version) and base.endswith(f"/{version}"):
+        base = base.removesuffix(f"/{version}")
+    return parts._replace(path=f"{base}/{path}", query=query).geturl()
 
 
 def basic(url: str) -> str:

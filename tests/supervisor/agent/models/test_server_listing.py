@@ -191,10 +191,19 @@ def test_a_query_may_hold_a_key_but_no_short_word_is_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "below_it"), [("x", "http://h/base/x?key=1"), ("x?alt=sse", "http://h/base/x?alt=sse&key=1")]
+    ("url", "path", "below_it"),
+    [
+        ("http://h", "v1/messages", "http://h/v1/messages"),
+        ("http://h/base/?key=1", "x", "http://h/base/x?key=1"),
+        ("http://h/base?key=1", "x?alt=sse", "http://h/base/x?alt=sse&key=1"),
+        ("http://h/base/v1/", "v1/messages", "http://h/base/v1/messages"),
+        ("http://h/v1beta", "v1beta/models?pageSize=9", "http://h/v1beta/models?pageSize=9"),
+        ("http://h/v1", "v1beta/models", "http://h/v1/v1beta/models"),
+        ("http://h/x", "x/y", "http://h/x/x/y"),
+    ],
 )
-def test_the_query_of_an_address_stays_behind_that_of_a_path(path: str, below_it: str) -> None:
-    assert below("http://h/base/?key=1", path) == below_it
+def test_a_path_stands_below_an_address_with_one_version_and_both_queries(url: str, path: str, below_it: str) -> None:
+    assert below(url, path) == below_it
 
 
 def test_a_silent_server_holds_up_no_other() -> None:
