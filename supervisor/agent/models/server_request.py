@@ -27,8 +27,7 @@ class ServerAnswer(NamedTuple):
 
 
 def ask_server(server: Server, path: str, headers: Mapping[str, str], timeout: float) -> ServerAnswer:
-    """Return the answer to a GET of `path` below the server's address; `timeout` is in seconds, for the connection and for
-    the answer.
+    """Connect to a server and return its answer to a GET of `path`; `timeout` is in seconds, for each of both.
 
     A name and a password of the address go before what the headers say of authorization.
 

@@ -230,7 +230,7 @@ class Dripping(Loopback):
 
 
 def test_an_answer_without_end_ends() -> None:
-    with Dripping() as server, pytest.raises(TimeoutError, match="has not ended after 0.1 s"):
+    with Dripping() as server, pytest.raises(TimeoutError, match=r"has not ended after 0\.1 s"):
         ask_server(server_at(f"http://127.0.0.1:{server.port}"), "x", {}, 0.1)
 
 
