@@ -202,7 +202,7 @@ def _judge_content(where: str, content: Any, role: str) -> None:
         match part:
             case {"type": "input_text", "text": str(text)} if role == "user":
                 must(text.strip(), f"{where}: a text is empty")
-            case {"type": "input_image", "image_url": url} if role == "user":
+            case {"type": "input_image", "image_url": url, "detail": "auto"} if role == "user":
                 judge_data_url(url, "image")
             case {"type": "input_file", "filename": str(), "file_data": url} if role == "user":
                 judge_data_url(url, "application")

@@ -109,7 +109,7 @@ def _part(block: Block, media: Mapping[str, str]) -> dict[str, Any]:
         ):
             url = f"data:{media_type};base64,{media[digest]}"
             if kind == "image":
-                return {"type": "input_image", "image_url": url}
+                return {"type": "input_image", "image_url": url, "detail": "auto"}
             return {"type": "input_file", "filename": f"{digest[:8]}.pdf", "file_data": url}
         case {"type": "text", "text": text}:
             return {"type": "input_text", "text": text}

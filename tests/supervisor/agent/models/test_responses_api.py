@@ -193,7 +193,7 @@ async def test_images_and_documents_are_put_in_also_in_results() -> None:
     request = talk([image, pdf, text("look")], Reply(calls, "tool_use", {}), within)
     request = msgspec.structs.replace(request, media={"d1": PNG, "d2": PNG}, with_media=frozenset({0, 2}))
     items = (await body_of(request))["input"]
-    shown = {"type": "input_image", "image_url": f"data:image/png;base64,{PNG}"}
+    shown = {"type": "input_image", "image_url": f"data:image/png;base64,{PNG}", "detail": "auto"}
     assert items[0]["content"][0] == shown
     assert [part["type"] for part in items[0]["content"]] == ["input_image", "input_file", "input_text"]
     assert items[3]["output"] == [{"type": "input_text", "text": "one"}, shown]
