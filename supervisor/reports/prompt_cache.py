@@ -1,10 +1,11 @@
 """The provider's prompt cache: how much of what could come from it did, and why the rest did not.
 
-Rule: a fold over a session's facts with their times. All that a request before had could be there for the next one;
-what was not is a miss, and its cause is what happened in between. A server that tells nothing of a cache has no misses.
+Rule: a fold over a session's facts with their times. All that a request before had could be there for the next one,
+after a rewinding what the last one of the turn had that was gone back to; what was not is a miss, and its cause is what
+happened in between. A server that tells nothing of a cache has no misses.
 
 Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallDecided, CallEnded, CallStarted, FaultsAllowed,
-InstructionsRead, ModeChanged, ModelRetried, ModelSwitched, ReplyCut, Rewound, RuleRevoked, SessionDeleted, TurnEnded,
+InstructionsRead, ModeChanged, ModelRetried, ModelSwitched, ReplyCut, RuleRevoked, SessionDeleted, TurnEnded,
 TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
 """
 
@@ -17,6 +18,7 @@ from supervisor.journal.facts import (
     OptionChosen,
     Replied,
     ReplyOrigin,
+    Rewound,
     SessionChanged,
     SessionOpened,
     ToolsChanged,
@@ -57,6 +59,8 @@ class PromptCache:
         """The same for the last reply, whether it missed something or not."""
         self._before = 0
         """Tokens of the last request."""
+        self._sent: dict[int, int] = {}
+        """The same of each turn."""
         self._at = 0.0
         self._left_out = 0
         self._origin: ReplyOrigin | None = None
@@ -79,6 +83,9 @@ class PromptCache:
             case ToolsChanged():
                 what = "failed" if fact.because else "is back"
                 self._changed[f"the list of tools was changed: {fact.category} {what}"] = None
+            case Rewound(turn=turn):
+                self._before = self._sent.get(turn, 0)
+                self._changed["the conversation went back to an earlier turn"] = None
             case TurnStarted():
                 self._new_turn = True
             case Replied():
@@ -106,6 +113,7 @@ class PromptCache:
             self.last_miss = f"{missed} tokens were not in the provider's cache: {cause}"
             self.step += f"; {missed} more could have: {cause}"
         self._before, self._at, self._origin, self._left_out = sent, at, fact.origin, fact.left_out
+        self._sent[fact.turn] = sent
         self._thought = _thought(fact) or (self._thought and not self._new_turn)
         self._changed, self._new_turn = {}, False
 

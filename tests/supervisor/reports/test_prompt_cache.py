@@ -2,12 +2,15 @@
 
 from typing import Any, Final
 
+import msgspec
+
 from supervisor.journal.facts import (
     ContentsRefused,
     Fact,
     OptionChosen,
     Replied,
     ReplyOrigin,
+    Rewound,
     SessionChanged,
     SessionOpened,
     ToolsChanged,
@@ -72,6 +75,7 @@ CAUSES: Final[dict[str, tuple[list[tuple[Fact, float]], Replied, float, str]]] =
         9.0,
         "old images or documents were left out, to have room for new ones or as they are not kept",
     ),
+    "an earlier turn": ([(Rewound(1), 1.0)], replied(9, 0, 5000), 9.0, "the conversation went back to an earlier turn"),
     "another turn": (
         [(TurnStarted(2, "x"), 1.0)],
         replied(9, 2000, 3000),
@@ -125,6 +129,12 @@ def test_a_miss_is_told_with_its_cause(between: list[tuple[Fact, float]], last: 
     missed = cache.possible - cache.reused
     assert (cache.misses, cache.last_miss) == (1, f"{missed} tokens were not in the provider's cache: {cause}")
     assert cache.step.endswith(f"; {missed} more could have: {cause}")
+
+
+def test_what_a_rewinding_took_away_could_not_be_reused() -> None:
+    later = msgspec.structs.replace(replied(4000, 5005, 90), turn=2)
+    cache = folded(FIRST, (later, 10.0), (Rewound(1), 11.0), (replied(900, 5005), 12.0))
+    assert (cache.possible, cache.reused, cache.misses) == (5010 * 2, 5005 * 2, 0)
 
 
 def test_a_short_prompt_is_not_kept() -> None:
