@@ -88,6 +88,8 @@ class Conversation:
     """The models that are asked where its own gives no reply."""
     window: Callable[[str], int] = lambda _name: 0
     """Says how many tokens a model holds; 0 where nobody knows."""
+    began_in: str = ""
+    """The session that it began in, where it was forked."""
 
     def __post_init__(self) -> None:
         self.running = self._leave_turn_open = False
@@ -95,12 +97,12 @@ class Conversation:
         self._partial_output = PartialOutput()
         self.allowance = Allowance(self.ledger, self.transcript.spending, self.batch, self.session)
         self.ledger.run_here(self.session, self.batch)
-        told = self._show, self._record, self._record_at_once
-        asking = self.allowance, self.options, self.sees
-        self._requester = Requester(self.session, self.writer, self.transcript, *told, *asking, self.window)
+        told = self.show, self._record, self._record_at_once
+        asking, began_in = (self.allowance, self.options, self.sees), self.began_in or self.session
+        self._requester = Requester(self.session, self.writer, self.transcript, *told, *asking, self.window, began_in)
         choice = ModelChoice(self.fallbacks, self.transcript, self._record)
-        known = self.transcript, self._show, self._record, self._partial_output
-        check = TurnCheck(self.transcript, self._show, self._record, self._partial_output)
+        known = self.transcript, self.show, self._record, self._partial_output
+        check = TurnCheck(*known)
         self._steps = TurnSteps(*known, self._requester, choice, check, self.max_steps)
 
     async def run_turn(
@@ -293,9 +295,6 @@ class Conversation:
         if facts:
             self.writer.journal.append(self.session, *facts)
             self._tell(facts)
-
-    def _show(self, event: Event) -> None:
-        self.show(event)
 
     def _tell(self, facts: Sequence[Fact]) -> None:
         for fact in facts:

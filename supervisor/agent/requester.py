@@ -67,6 +67,8 @@ class Requester:
     """Says which blocks a model is shown as they are: "image", "document"."""
     window: Callable[[str], int] = lambda _name: 0
     """Says how many tokens a model holds; 0 where nobody knows."""
+    began_in: str = ""
+    """The session in which the conversation began."""
     made: MadeMessages = field(default_factory=MadeMessages)
     """What was made of the transcript's messages for the request before."""
     shown: ShownReply = field(init=False)
@@ -126,7 +128,7 @@ class Requester:
             history.step,
             options=self.options(model.name),
             origins=history.origins,
-            session=self.session,
+            session=self.began_in,
             made=self.made,
         )
 

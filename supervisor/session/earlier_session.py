@@ -53,6 +53,11 @@ class EarlierSession:
     """What it begins with: of the sessions that it was forked from."""
 
     @property
+    def began_in(self) -> str:
+        """The id of the session in which its conversation began: its own, but where it was forked."""
+        return self.inherited[0].session if self.inherited else self.id
+
+    @property
     def story(self) -> list[JournalEntry]:
         """All entries that its conversation stands on."""
         return [*self.inherited, *self.entries]

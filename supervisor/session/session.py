@@ -113,8 +113,8 @@ class Session:
         self.reply_options, self._taken = earlier.reply_options, earlier.calls
         if self.model is not None:
             asking, prompt = (self._request_options, self._sees, *self._shared), system_prompt(self.profile)
-            told = self._router, prompt, self._show, self.profile.steps(self._max_steps), earlier.transcript
-            self._conversation = Conversation(self.id, self._writer, self.model, *told, *asking, self._window)
+            told = self.model, self._router, prompt, self._show, self.profile.steps(self._max_steps), earlier.transcript
+            self._conversation = Conversation(self.id, self._writer, *told, *asking, self._window, earlier.began_in)
 
     @property
     def conversation(self) -> Conversation:

@@ -63,7 +63,7 @@ class ModelRequest(msgspec.Struct, frozen=True):
     left_out: int = 0
     """How many of them it has words for, because there is no room any more or they are not kept."""
     session: str = ""
-    """Its conversation's id, for servers that keep by it what requests begin with."""
+    """That in which its conversation began, for servers that keep by it what requests begin with."""
     made: MadeMessages | None = None
     """What was made of the conversation's messages for the request before."""
 
