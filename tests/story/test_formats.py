@@ -20,6 +20,7 @@ from openai.types.chat import ChatCompletionMessageParam
 from openai.types.responses import ResponseInputItemParam
 from pydantic import TypeAdapter
 
+from supervisor.acp import extensions
 from supervisor.journal.facts import ContentsRefused, Replied
 from supervisor.reports.history import history
 from tests.chat_server import ChatServer, chat_reply
@@ -274,6 +275,22 @@ def test_what_a_fork_begins_with_is_looked_for_where_the_other_session_has_it(
     bodies = [request.body for request in asked(servers["responses"])]
     assert len({body["prompt_cache_key"] for body in bodies}) == 1
     assert [body["input"][: len(bodies[0]["input"])] for body in bodies] == [bodies[0]["input"]] * 3
+
+
+def test_what_a_rewinding_took_away_is_no_miss_of_the_cache(
+    servers: Mapping[str, ScriptServer], daemon: DaemonProcess, root: Path
+) -> None:
+    for sent, cached in ((5000, 0), (9000, 5000), (6000, 5000)):
+        usage = {"prompt_tokens": sent, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": cached}}
+        servers["chat"].add(chat_reply("Done.", usage=usage))
+    with daemon, daemon.client() as client:
+        session = client.new_session(root, model="chat/m")
+        client.prompt(session, "One.")
+        client.prompt(session, "Two.")
+        client.request(extensions.REWIND_METHOD, {"sessionId": session, "turn": 1})
+        client.prompt(session, "Three.")
+        (status,) = client.status()["sessions"]
+    assert (status["cachePossible"], status["cacheReused"], "cacheMiss" in status) == (10_000, 10_000, False)
 
 
 EXPORTED: Final[Mapping[str, tuple[str, str, Any]]] = {

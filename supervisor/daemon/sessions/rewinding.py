@@ -64,6 +64,7 @@ async def rewind(
             ended, _decided = await session.session.undo(rewinding(plan), by=by)
             result = msgspec.structs.replace(result, call=ended.call, **_outcome(ended))
         if result.ok:
+            session.subscribers.take(Rewound(turn, by=by))
             await read_again(registry, session)
             said = f"{by or 'Somebody'} went back to the end of turn {turn}."
             session.subscribers.notify([schema.Notice.of(said)])
