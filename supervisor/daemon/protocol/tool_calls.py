@@ -110,8 +110,8 @@ def _explained(question: ApprovalQuestion, told: extensions.ApprovalRequest, roo
     shown: list[Content | DiffContent] = [] if command == arguments else [fenced(visible(command))]
     rehearsed = question.effects if question.stage == "effects" else None
     words = changes.explained(told if rehearsed is None else msgspec.structs.replace(told, effects=None))
-    reason = ("", name(question.reason))
-    shown.append(block(words if reason in words else [reason, *words]))
+    reason = name(question.reason)
+    shown.append(block(words if reason in [text for _, text in words] else [("", reason), *words]))
     return shown + (effects_shown(rehearsed, root, told.effects) if rehearsed is not None and told.effects else [])
 
 
