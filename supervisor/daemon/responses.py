@@ -125,7 +125,8 @@ def config_options(session: OpenSession, settings: Settings, able: schema.Client
 
     Of models and numbers any may be set; these are suggestions. A switch is for clients that are `able` to show it.
     """
-    models = dict.fromkeys((session.model_name, settings.config.model or DEFAULT_MODEL, *fixed_names()))
+    configured = settings.config.model or DEFAULT_MODEL, *settings.config.fallbacks
+    models = dict.fromkeys((session.model_name, *configured, *fixed_names()))
     model = schema.ConfigOption(
         id="model",
         name="Model",
