@@ -78,6 +78,7 @@ def test_a_person_is_asked_once_and_the_first_is_tried_again(
             assert review["stage"] == "switch"
             assert review["reason"].startswith("m gives no reply, so that scripted:")
             assert question["params"]["toolCall"]["title"] == "Ask another model"
+            assert json.dumps(question["params"]["toolCall"]["content"]).count("gives no reply, so that") == 1
             client.allow(question)
             assert turn(client.result(number))["answer"] == "from the other"
             states = [each["params"] for each in client.heard if each.get("method") == extensions.TURN_STATE]
@@ -112,7 +113,11 @@ def test_another_is_shown_what_it_can_see_itself(daemon: DaemonProcess, root: Pa
         with daemon, daemon.client() as client:
             session = client.new_session(root)
             client.request("session/prompt", {"sessionId": session, "prompt": [image]})
-            said = [each["params"]["update"] for each in client.heard if each.get("method") == "session/update"]
+            for model in ("m", "blind/m", "blind/m", "m"):
+                option = {"sessionId": session, "configId": "model", "value": model}
+                offered = client.request("session/set_config_option", option)["configOptions"][0]["options"]
+            said = client.updates(session)
+        assert [each["value"] for each in offered][:2] == ["m", "blind/m"]
         assert [each["type"] for each in server.requests[0].body["messages"][0]["content"]] == ["image"]
         (sent,) = (
             each.body for each in other.requests if each.method == "POST"
@@ -120,7 +125,7 @@ def test_another_is_shown_what_it_can_see_itself(daemon: DaemonProcess, root: Pa
         (words,) = sent["messages"][0]["content"]
         assert "this model cannot see images" in words["text"]
         notices = [each["content"]["text"] for each in said if each["sessionUpdate"] == "agent_thought_chunk"]
-        assert any("The model blind/m is not shown images" in each for each in notices)
+        assert sum("The model blind/m is not shown images" in each for each in notices) == 2  # asked, and chosen
 
 
 def test_as_configured_it_is_asked_without_a_question_also_in_a_batch(

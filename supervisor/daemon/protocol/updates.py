@@ -136,13 +136,11 @@ class Projection:
         """Take a fact into account, whoever is told of it."""
         match fact:
             case SessionOpened() | SessionChanged():
-                self.root, self._model = fact.context.working_directory, fact.model
-                self._chosen = fact.model
+                self.root, self._model, self._chosen = fact.context.working_directory, fact.model, fact.model
             case ModelSwitched(model=model, approved=approved) if approved is not False:
                 self._model = model
             case TurnStarted(turn=turn):
-                self.turn, self._step, self._attempt = turn, 0, 0
-                self._model = self._chosen
+                self.turn, self._step, self._attempt, self._model = turn, 0, 0, self._chosen
                 self.usage.begin_turn()
                 self._forget()
             case Replied(usage=usage, origin=origin):
@@ -256,7 +254,7 @@ class Projection:
             case TurnQuestioned(approved=approved) if (call := go_on_id(fact.turn)) in self._known:
                 self._known.discard(call)
                 yield schema.ToolCallUpdate(tool_call_id=call, status="completed" if approved else "failed")
-            case ModelSwitched():
+            case ModelSwitched() | SessionChanged():
                 yield from self._switched(fact)
             case ContentsRefused() | InstructionsRead() | ToolsChanged() | Compacted():
                 yield fact_notice(fact, self._step if fact.turn == self.turn else 0)
@@ -270,7 +268,10 @@ class Projection:
         if fact.origin is not None and fact.origin.answering != self._answering and (said := answered_by(fact.origin)):
             yield schema.AgentThoughtChunk.of(f"\n\n({said})\n", f"turn-{fact.turn}-answering-{self._step}")
 
-    def _switched(self, fact: ModelSwitched) -> Iterator[schema.Update]:
+    def _switched(self, fact: ModelSwitched | SessionChanged) -> Iterator[schema.Update]:
+        if isinstance(fact, SessionChanged):
+            yield from self._blind(self.turn, fact.model, self._kinds if fact.model != self._chosen else set())
+            return
         if (call := switch_id(fact.turn)) in self._known:
             self._known.discard(call)
             yield schema.ToolCallUpdate(tool_call_id=call, status="failed" if fact.approved is False else "completed")
