@@ -1,8 +1,9 @@
 """The provider's prompt cache: how much of what could come from it did, and why the rest did not.
 
 Rule: a fold over a session's facts with their times. All that a request before had could be there for the next one,
-after a rewinding what the last one of the turn had that was gone back to; what was not is a miss, and its cause is what
-happened in between. A server that tells nothing of a cache has no misses.
+after a rewinding or in a fork what the last one of the turn had that is gone on from; what was not is a miss, and its
+cause is what happened in between. A server that tells nothing of a cache has no misses. What a fork begins with was
+counted where it happened.
 
 Facts ignored: BatchStarted, BudgetChanged, BudgetReserved, CallDecided, CallEnded, CallStarted, FaultsAllowed,
 InstructionsRead, ModeChanged, ModelRetried, ModelSwitched, ReplyCut, RuleRevoked, SessionDeleted, TurnEnded,
@@ -15,6 +16,7 @@ from supervisor.journal.facts import (
     Compacted,
     ContentsRefused,
     Fact,
+    ForkPoint,
     OptionChosen,
     Replied,
     ReplyOrigin,
@@ -72,6 +74,10 @@ class PromptCache:
     def apply(self, fact: Fact, at: float) -> None:
         """Take one more fact into account, recorded at `at`, in seconds since 1970."""
         match fact:
+            case SessionOpened(fork=ForkPoint(turn=turn)):
+                self.possible = self.reused = self.misses = 0
+                self._before, self.last_miss, self.step = self._sent.get(turn, 0), "", ""
+                self._set_up(fact)
             case SessionOpened() | SessionChanged():
                 self._set_up(fact)
             case OptionChosen(option="effort"):

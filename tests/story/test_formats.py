@@ -263,16 +263,18 @@ def test_a_session_goes_on_with_a_model_of_another_format_and_comes_back(
 def test_what_a_fork_begins_with_is_looked_for_where_the_other_session_has_it(
     servers: Mapping[str, ScriptServer], daemon: DaemonProcess, root: Path
 ) -> None:
-    servers["responses"].add(*[responses_reply("Done.")] * 3)
+    usage = {"input_tokens": 5000, "input_tokens_details": {"cached_tokens": 4992}, "output_tokens": 1}
+    servers["responses"].add(*[responses_reply("Done.", usage=usage)] * 3)
     with daemon, daemon.client() as client:
         session = client.new_session(root, model="responses/m")
         client.prompt(session, "One.")
         for _ in range(2):  # the second one of the first
-            session = client.request("session/fork", {"sessionId": session, "cwd": str(root), "mcpServers": []})[
-                "sessionId"
-            ]
+            forked = client.request("session/fork", {"sessionId": session, "cwd": str(root), "mcpServers": []})
+            session = forked["sessionId"]
             client.prompt(session, "Two.")
+        possible = [each["cachePossible"] for each in client.status()["sessions"] if each["sessionId"] == session]
     bodies = [request.body for request in asked(servers["responses"])]
+    assert possible == [5000]
     assert len({body["prompt_cache_key"] for body in bodies}) == 1
     assert [body["input"][: len(bodies[0]["input"])] for body in bodies] == [bodies[0]["input"]] * 3
 

@@ -209,7 +209,7 @@ class SessionRegistry:
         profile = await self.resources.with_available_tools(profile, opened_at.person)
         lines = (entry.fact.text for entry in earlier.story if isinstance(entry.fact, TurnStarted))
         subscribers = Subscribers(self._nursery, earlier.id, projection, next(lines, ""))
-        for entry in earlier.entries:
+        for entry in earlier.story:
             subscribers.cache.apply(entry.fact, entry.at)
         await settle_earlier(earlier, self.resources, profile, subscribers.show)
         session = self._start(subscribers, profile, model, opened_at, earlier, attended=attended, substituted=why)

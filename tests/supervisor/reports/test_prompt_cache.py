@@ -7,6 +7,7 @@ import msgspec
 from supervisor.journal.facts import (
     ContentsRefused,
     Fact,
+    ForkPoint,
     OptionChosen,
     Replied,
     ReplyOrigin,
@@ -135,6 +136,19 @@ def test_what_a_rewinding_took_away_could_not_be_reused() -> None:
     later = msgspec.structs.replace(replied(4000, 5005, 90), turn=2)
     cache = folded(FIRST, (later, 10.0), (Rewound(1), 11.0), (replied(900, 5005), 12.0))
     assert (cache.possible, cache.reused, cache.misses) == (5010 * 2, 5005 * 2, 0)
+
+
+def test_a_fork_could_reuse_what_its_turn_had_and_counts_for_itself() -> None:
+    later = msgspec.structs.replace(replied(4000, 5005, 90), turn=2)
+    forked = SessionOpened("p", "m", Context("/"), (), "", "", fork=ForkPoint("s", 1, 9))
+    before = OPENED, FIRST, (later, 10.0), (forked, 11.0)
+    hit = folded(*before, (replied(900, 5005), 12.0))
+    assert (hit.possible, hit.reused, hit.misses) == (5010, 5005, 0)
+    missed = folded(*before, (replied(900, 5), 999.0))
+    assert (
+        missed.last_miss
+        == "900 tokens were not in the provider's cache: 16 minutes had passed, and it is kept for five"
+    )
 
 
 def test_a_short_prompt_is_not_kept() -> None:
