@@ -110,8 +110,8 @@ class Transcript(SaidMessages):
         self.ids: set[str] = set()
         """Every call's id, so that none is used twice."""
         self._awaited, self._results, self._inputs = list[str](), dict[str, Block](), dict[str, Any]()
-        self._cut = ""  # what people have read of a reply that never came to its end
-        self._meanwhile = Meanwhile()
+        self._cut, self._meanwhile = "", Meanwhile()  # what people have read of a reply that never came to its end
+        self._setup: tuple[object, ...] = ()
         for fact in facts:
             self.apply(fact)
 
@@ -125,10 +125,8 @@ class Transcript(SaidMessages):
                 self._answer_lost_calls()
                 self.turn, self.open_turn, self.replies, self.resumed, self.results = fact.turn, fact, 0, 0, 0
                 self.rejected, self.questioned, self.refused, self._cut = 0, False, 0, ""
-                self.suspended, self.loops = None, LoopCounter()
-                self.detour.since = 0.0
-                self._leave_detour()
-                self.will_run = {}
+                self.suspended, self.loops, self.will_run = None, LoopCounter(), {}
+                self._leave_detour(0.0)
                 asked = [schema_block(fact.answer_schema)] if fact.answer_schema is not None else []
                 self.say("user", [*self.instructions.take(), *self._meanwhile.take(), *self._said(fact), *asked])
             case TurnResumed() | TurnSuspended() | TurnQuestioned() | ModelSwitched() | ContentsRefused():
@@ -186,11 +184,14 @@ class Transcript(SaidMessages):
             self.instructions.apply(fact)
             self._say_instructions()
         elif isinstance(fact, SessionChanged):
-            self.unavailable, self.measured, self.detour.model = {}, None, ""
+            same = self._setup == (fact.profile, fact.model, fact.context, fact.tools) and not self.detour.model
+            self.unavailable, self.measured, self.detour.model = {}, self.measured if same else None, ""
             if self.suspended is not None and self.suspended.kind == "limit":  # it was that of another model
                 self.suspended = msgspec.structs.replace(self.suspended, until=_PAST)
         else:
             self._meanwhile.mode = fact.mode
+        if isinstance(fact, SessionChanged | SessionOpened):
+            self._setup = fact.profile, fact.model, fact.context, fact.tools
 
     def _turn_goes_on(
         self, fact: TurnResumed | TurnSuspended | TurnQuestioned | ModelSwitched | ContentsRefused
@@ -202,8 +203,7 @@ class Transcript(SaidMessages):
                 self.measured = None
             case TurnSuspended():
                 self.suspended, self.resumed = fact, 0  # the process that recorded it was well
-                self.detour.since = fact.since
-                self._leave_detour()
+                self._leave_detour(fact.since)
             case TurnResumed(by=by):
                 self.suspended, self.resumed = None, self.resumed + 1
                 self._tell_cut()
@@ -215,8 +215,9 @@ class Transcript(SaidMessages):
                 self.detour.allowed = self.detour.allowed if approved is None else approved
                 self.detour.model, self.measured = "" if approved is False else model, None
 
-    def _leave_detour(self) -> None:
+    def _leave_detour(self, since: float) -> None:
         """Return to the session's own model, which counts tokens otherwise than another."""
+        self.detour.since = since
         if self.detour.model:
             self.detour.model, self.measured = "", None
 
@@ -301,8 +302,7 @@ class Transcript(SaidMessages):
         self._cut = ""
         self.step += 1
         self.replies += 1
-        self.resumed = 0
-        self.detour.since = 0.0
+        self.resumed, self.detour.since = 0, 0.0
         for name, count in fact.usage.items():
             self.usage[name] = self.usage.get(name, 0) + count
         if fact.stop_reason == "refusal":

@@ -11,8 +11,9 @@ from supervisor.agent.transcript import Transcript
 from supervisor.agent.turn import SuspendedTurn
 from supervisor.config.config_keys import WaitingConfig
 from supervisor.errors import ConfigError, ModelError
-from supervisor.journal.facts import Fact, ModelSwitched, Replied, TurnEnded, TurnStarted, TurnSuspended
+from supervisor.journal.facts import Fact, ModelSwitched, Replied, SessionChanged, TurnEnded, TurnStarted, TurnSuspended
 from tests.each_row import each_row
+from workers.wire.messages import Context
 
 NOW: Final = 1000.0
 
@@ -89,6 +90,15 @@ def test_what_another_model_has_counted_is_no_measure_for_the_own() -> None:
     told = Replied(1, 0, [{"type": "text", "text": "yes"}], "end_turn", {"input_tokens": 900, "output_tokens": 9})
     back: list[Fact] = [TurnEnded(1, "ok", "yes"), TurnStarted(2, "more")]
     for facts, measured in (([told, *back], True), ([SWITCHED, told], True), ([SWITCHED, told, *back], False)):
+        assert (choice(*facts).transcript.measured is not None) is measured
+
+
+def test_what_was_counted_stays_a_measure_where_the_same_model_is_chosen_again() -> None:
+    told = Replied(1, 0, [{"type": "text", "text": "yes"}], "end_turn", {"input_tokens": 900, "output_tokens": 9})
+    own, other = (SessionChanged("p", name, Context("/"), ()) for name in ("own", "other"))
+    rows: list[tuple[list[Fact], bool]]
+    rows = [([own, told, own], True), ([own, told, other], False), ([own, SWITCHED, told, own], False)]
+    for facts, measured in rows:
         assert (choice(*facts).transcript.measured is not None) is measured
 
 
