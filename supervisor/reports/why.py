@@ -30,6 +30,7 @@ from supervisor.journal.facts import (
 )
 from supervisor.journal.index import session_named, utc
 from supervisor.journal.journal import Journal, JournalEntry
+from supervisor.journal.lineage import inherited
 from supervisor.journal.suspended import suspended_in
 from supervisor.reports.call_record import Judged, Why
 from supervisor.reports.prompt_cache import PromptCache
@@ -76,22 +77,31 @@ def explain(
         entries = session_named(journal, session)
         if not any(_is_about(entry, call) for entry in entries):
             raise ConfigError(f"No call {call!r} in the session {entries[0].session}.")
-        return call_record_of(entries, call, holds)
+        return call_record_of(entries, call, holds, inherited(journal, entries))
     last = {entry.session: entry for entry in journal.mentioning(call) if _is_about(entry, call)}
     if not last:
         raise ConfigError(f"No call {call!r}. `strongroom history SESSION` shows the calls of a session.")
     if len(last) > 1:
         raise ConfigError(_several(call, list(last.values())))
-    return call_record_of(journal.of_session(next(iter(last))), call, holds)
+    entries = journal.of_session(next(iter(last)))
+    return call_record_of(entries, call, holds, inherited(journal, entries))
 
 
 def call_record_of(
-    entries: Sequence[JournalEntry], call: str, holds: Callable[[str], bool] = lambda _pack: True
+    entries: Sequence[JournalEntry],
+    call: str,
+    holds: Callable[[str], bool] = lambda _pack: True,
+    before: Sequence[JournalEntry] = (),
 ) -> Why:
-    """Fold a session into what is known of one of its calls; of the last, where old sessions used an id twice."""
+    """Fold a session into what is known of one of its calls; of the last, where old sessions used an id twice.
+
+    `before` are the entries that it begins with, where it was forked.
+    """
     using: SessionOpened | SessionChanged | None = None
     line = ""
     known, seen, cache = Why(call, entries[0].session), SeenText(), PromptCache()
+    for entry in before:
+        cache.apply(entry.fact, entry.at)
     for entry in entries:
         seen.apply(entry.fact)
         cache.apply(entry.fact, entry.at)

@@ -22,7 +22,9 @@ from pydantic import TypeAdapter
 
 from supervisor.acp import extensions
 from supervisor.journal.facts import ContentsRefused, Replied
+from supervisor.journal.journal import open_journal
 from supervisor.reports.history import history
+from supervisor.reports.why import explain
 from tests.chat_server import ChatServer, chat_reply
 from tests.daemon_process import DaemonProcess, Lines
 from tests.gemini_server import GeminiServer
@@ -263,8 +265,9 @@ def test_a_session_goes_on_with_a_model_of_another_format_and_comes_back(
 def test_what_a_fork_begins_with_is_looked_for_where_the_other_session_has_it(
     servers: Mapping[str, ScriptServer], daemon: DaemonProcess, root: Path
 ) -> None:
-    usage = {"input_tokens": 5000, "input_tokens_details": {"cached_tokens": 4992}, "output_tokens": 1}
-    servers["responses"].add(*[responses_reply("Done.", usage=usage)] * 3)
+    usage = {"input_tokens": 5000, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 1}
+    done, calling = responses_reply("Done.", usage=usage), responses_reply("", CALLS[:1], usage=usage, ids=["a-call"])
+    servers["responses"].add(done, done, calling, done)
     with daemon, daemon.client() as client:
         session = client.new_session(root, model="responses/m")
         client.prompt(session, "One.")
@@ -274,9 +277,11 @@ def test_what_a_fork_begins_with_is_looked_for_where_the_other_session_has_it(
             client.prompt(session, "Two.")
         possible = [each["cachePossible"] for each in client.status()["sessions"] if each["sessionId"] == session]
     bodies = [request.body for request in asked(servers["responses"])]
-    assert possible == [5000]
+    assert possible == [10_000]
+    with open_journal(daemon.home / "journal.db") as journal:
+        assert "; 5000 more could have: " in explain(journal, "a-call").cache
     assert len({body["prompt_cache_key"] for body in bodies}) == 1
-    assert [body["input"][: len(bodies[0]["input"])] for body in bodies] == [bodies[0]["input"]] * 3
+    assert [body["input"][: len(bodies[0]["input"])] for body in bodies] == [bodies[0]["input"]] * 4
 
 
 def test_what_a_rewinding_took_away_is_no_miss_of_the_cache(
