@@ -7,6 +7,7 @@ wherever its budget is looked at (`others_spending`), of a batch when its first 
 
 import math
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -23,6 +24,8 @@ from supervisor.journal.journal import Journal, JournalEntry
 
 _LOOK: Final = 0.5
 """Seconds between looks at what other processes have settled, where that is waited for."""
+_LONGEST_DAY: Final = 30 * 3600
+"""Seconds that no day has, whatever is done to the clocks in it."""
 
 
 @dataclass
@@ -43,10 +46,10 @@ class SharedAmount:
 
 @dataclass(frozen=True)
 class Reservation:
-    """What one request may use, and of which budgets it was taken."""
+    """What one request may use, and for which batch; "" for none."""
 
     amount: Amount
-    shared: tuple[SharedAmount, ...]
+    run: str
 
 
 @dataclass
@@ -72,7 +75,7 @@ class Ledger:
     """Says whether another process has a session."""
 
     def __post_init__(self) -> None:
-        self._day = self._day_ends = 0.0
+        self._day = self._day_ends = self._latest = 0.0
         self._today = SharedAmount()
         self._batches: dict[str, SharedAmount] = {}
         self._settled = trio.lowlevel.ParkingLot()
@@ -96,12 +99,17 @@ class Ledger:
         return self.batch_budgets.get(run, self.config.batch) if run else None
 
     def today(self) -> SharedAmount:
-        """Return what this day has used, by the person's clock; of other processes, what `read_others` has found."""
+        """Return what this day has used, by the person's clock; of other processes, what `read_others` has found.
+
+        A request that is under way at midnight counts for both days: nobody knows which of them its server bills.
+        """
         now = self.clock()
         if not self._day <= now < self._day_ends:
-            self._day, self._day_ends, self._today = midnight_before(now), midnight_after(now), SharedAmount()
+            self._day, self._day_ends = midnight_before(now), midnight_after(now)
+            self._today = SharedAmount(self._today.promised, self._today.promised)
             if self._others is not None:
-                self._others.begin_day()
+                self._others.begin_day(self.runs_elsewhere, again=self._day <= self._latest)
+            self._latest = max(self._latest, self._day)
         return self._today
 
     def run_here(self, session: str, run: str) -> None:
@@ -136,25 +144,24 @@ class Ledger:
 
     def take(self, amount: Amount, run: str) -> Reservation:
         """Reserve an amount."""
-        shared = (self.today(), *((self.batch(run),) if run else ()))
-        for each in shared:
+        for each in self._shared(run):
             each.used, each.promised = each.used.plus(amount), each.promised.plus(amount)
-        return Reservation(amount, shared)
+        return Reservation(amount, run)
 
     def settle(self, reservation: Reservation, used: Amount) -> None:
         """Put what was used in the place of what was reserved."""
-        today = self.today()
-        for each in reservation.shared:
+        for each in self._shared(reservation.run):
             each.used = each.used.minus(reservation.amount).plus(used)
             each.promised = each.promised.minus(reservation.amount)
-        if today not in reservation.shared:  # it was reserved before midnight
-            today.used = today.used.plus(used)
         self._settled.unpark_all()
 
     def add(self, used: Amount, run: str) -> None:
         """Count what was used without a reservation."""
-        for each in (self.today(), *((self.batch(run),) if run else ())):
+        for each in self._shared(run):
             each.used = each.used.plus(used)
+
+    def _shared(self, run: str) -> list[SharedAmount]:
+        return [self.today(), self.batch(run)] if run else [self.today()]
 
     async def until_settled(self) -> None:
         """Wait until one of the requests that run has ended; those of other processes are looked at now and then."""
@@ -169,14 +176,21 @@ def batch_run(origin: str) -> str:
 
 
 def midnight_before(now: float) -> float:
-    """Return when the day of a time began on this machine's clock."""
-    return time.mktime((*time.localtime(now)[:3], 0, 0, 0, 0, 0, -1))
+    """Return when the day of a time began on this machine's clock: its first second, also where that comes twice."""
+    second = int(now)
+    seconds = range(second - _LONGEST_DAY, second + 1)
+    return float(seconds[bisect_left(seconds, _date(second), key=_date)])
 
 
 def midnight_after(now: float) -> float:
     """Return when it ends."""
-    year, month, day = time.localtime(now)[:3]
-    return time.mktime((year, month, day + 1, 0, 0, 0, 0, 0, -1))
+    second = int(now)
+    seconds = range(second, second + _LONGEST_DAY)
+    return float(seconds[bisect_right(seconds, _date(second), key=_date)])
+
+
+def _date(second: int) -> tuple[int, int, int]:
+    return time.localtime(second)[:3]
 
 
 def _used_in(entries: Iterable[JournalEntry]) -> Amount:

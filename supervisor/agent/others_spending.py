@@ -27,14 +27,21 @@ class OthersSpending:
         """The row up to which it has been read."""
         self._here: dict[str, int] = {}
         """The row after which a session runs here."""
-        self.begin_day()
-
-    def begin_day(self) -> None:
-        """Forget what was used: another day has begun."""
         self.used = NOTHING
         self._sessions: dict[str, Spending] = {}
         self._reserved: dict[str, Amount] = {}
         """What is only reserved of it, by session."""
+
+    def begin_day(self, runs: Callable[[str], bool], *, again: bool) -> None:
+        """Forget what was used, but for what is under way in sessions that run: another day has begun.
+
+        Where it has begun `again`, as the clock went back, all is read anew, what was used here as well.
+        """
+        if again:
+            self._last, self._here = 0, dict.fromkeys(self._here, self._journal.last())
+        self._reserved = {} if again else {each: what for each, what in self._reserved.items() if runs(each)}
+        self._sessions = {each: self._sessions[each] for each in self._reserved}
+        self.used = self.promised(runs)
 
     def run_here(self, session: str) -> None:
         """Leave a session out from here on."""

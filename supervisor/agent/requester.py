@@ -15,7 +15,7 @@ import trio
 
 from supervisor.agent.accepted_reply import accepted
 from supervisor.agent.allowance import Allowance
-from supervisor.agent.amount import cost_of, used_by
+from supervisor.agent.amount import NOTHING, cost_of, used_by
 from supervisor.agent.compactor import CompactionWish, Compactor
 from supervisor.agent.content_refusals import RefusalSearch
 from supervisor.agent.fallbacks import Failure
@@ -32,7 +32,7 @@ from supervisor.agent.transcript import Transcript
 from supervisor.agent.turn import Event, SuspendedTurn
 from supervisor.config.model_keys import Price
 from supervisor.errors import ModelError
-from supervisor.journal.facts import Compacted, ContentsRefused, ModelRetried, Replied, TurnSuspended
+from supervisor.journal.facts import BudgetReserved, Compacted, ContentsRefused, ModelRetried, Replied, TurnSuspended
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.tools.router import Router
 
@@ -167,6 +167,8 @@ class Requester:
     ) -> AsyncIterator[tuple[PaidRequest | None, ModelRequest]]:
         """Reserve what a request may use where a budget counts; it counts in full unless the block settles it."""
         if not self.allowance.scopes():
+            if self.allowance.spending.reserved != NOTHING:  # for one whose end nobody saw: it is not this one's
+                await self.record(BudgetReserved(self.transcript.turn, 0, 0))
             yield None, request
             return
         paid, request = await self._reserved(model, request, measured)

@@ -1,12 +1,15 @@
 """What other processes of a home have used counts once, wherever this process, a session or the day begins."""
 
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import msgspec
+import pytest
 
 from supervisor.agent.amount import Amount
-from supervisor.agent.ledger import Ledger
+from supervisor.agent.ledger import Ledger, midnight_after
 from supervisor.config.config_keys import BudgetConfig, BudgetsConfig
 from supervisor.journal.facts import BudgetReserved, Replied, TurnStarted
 from supervisor.journal.journal import Journal
@@ -70,3 +73,54 @@ def test_a_batch_counts_what_was_used_before_its_first_session_runs_here(journal
     ledger.run_here("ours", "r")
     journal.append("ours", opened, BudgetReserved(1, 100, 0))
     assert ledger.batch("r").used == Amount(1000)
+
+
+def test_what_is_under_way_at_midnight_counts_for_both_days(journal: Journal, tmp_path: Path) -> None:
+    now = [time.time()]
+    ledger = Ledger(journal, lambda: now[0], BudgetsConfig(day=BudgetConfig(tokens=50_000)))
+    with Leases.open(tmp_path) as ours, Leases.open(tmp_path) as theirs:
+        ledger.runs_elsewhere = ours.held_elsewhere
+        assert theirs.acquire("theirs")
+        journal.append("theirs", RESERVED, TurnStarted(2, "go"), RESERVED)
+        ended, runs = ledger.take(Amount(500), ""), ledger.take(Amount(1000), "")
+        ledger.settle(ended, Amount(300))
+        assert used_of(ledger) == (81_300, 41_000)
+        now[0] = midnight_after(now[0])
+        assert used_of(ledger) == (41_000, 41_000)
+        ledger.settle(runs, Amount(900))
+        assert used_of(ledger) == (40_900, 40_000)
+
+
+def test_a_day_that_begins_again_as_the_clock_goes_back_has_used_what_it_had(journal: Journal) -> None:
+    now = [today := time.time()]
+    ledger = Ledger(journal, lambda: now[0], BudgetsConfig(day=BudgetConfig(tokens=50_000)))
+    ledger.run_here("ours", "")
+    journal.append("ours", RESERVED, Replied(1, 1, [], "end_turn", {"input_tokens": 300, "output_tokens": 200}))
+    ledger.settle(ledger.take(Amount(40_000), ""), Amount(500))
+    for moment, used in ((today, 500), (midnight_after(today), 0), (today, 500), (today + 1, 500)):
+        now[0] = moment
+        assert used_of(ledger) == (used, 0)
+
+
+@pytest.fixture(
+    params=["CST5CDT,M3.2.0/0,M11.1.0/1", "EET-2EEST,M4.5.5/0,M10.5.4/24", "<-01>1<+00>,M3.5.0/0,M10.5.0/1"],
+    ids=["midnight twice", "no midnight", "midnight twice in Europe"],
+)
+def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The rules of Havana, Cairo and the Azores, as the clock of this machine."""
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", request.param)
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("zone")
+def test_a_day_is_one_day_also_where_clocks_are_changed_at_midnight() -> None:
+    now = [0.0]
+    ledger, begun = Ledger(clock=lambda: now[0]), 0
+    for hour in range(24 * 366):
+        now[0] = 1_767_225_600 + hour * 3600.0 + 1800
+        begun += ledger.today().used == Amount()
+        ledger.add(Amount(1), "")
+    assert begun == 366 + 1  # of the first or the last there is a part
