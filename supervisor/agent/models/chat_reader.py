@@ -213,15 +213,19 @@ def _pieces(content: object) -> Iterator[tuple[str, str]]:
 
 
 def _counted(usage: Mapping[str, Any]) -> Usage:
-    """Return token counts by the Messages API's names."""
+    """Return token counts by the Messages API's names.
+
+    Of the total, all is output that was no prompt: what xAI and Gemini count of a reply lacks its thinking.
+    """
     reads = _within(usage, "prompt_tokens_details", ["cached_tokens"])
     reads += [usage.get(name) for name in ("prompt_cache_hit_tokens", "cached_tokens")]
     read = _count(reads)
     written = _count(_within(usage, "prompt_tokens_details", ["cache_write_tokens", "cache_creation_tokens"]))
     reasoning = _count(_within(usage, "completion_tokens_details", ["reasoning_tokens"]))
+    prompt, total = (_count([usage.get(name)]) for name in ("prompt_tokens", "total_tokens"))
     counted = {
-        "input_tokens": max(_count([usage.get("prompt_tokens")]) - read - written, 0),
-        "output_tokens": _count([usage.get("completion_tokens")]),
+        "input_tokens": max(prompt - read - written, 0),
+        "output_tokens": max(_count([usage.get("completion_tokens")]), total - prompt if prompt else 0),
     }
     if any(type(each) is int for each in reads):  # none is told as well
         counted["cache_read_input_tokens"] = read

@@ -132,6 +132,8 @@ class GeminiReader:
                 case {"text": str(text)} if not part.get("thought"):
                     _append_text(content, text)
         stop = _STOPS.get(self._reason.upper(), self._reason.lower()) or ("tool_use" if calls else "end_turn")
+        if not self.complete:
+            self._usage.pop("output_tokens", None)  # as many as had been written before it ended
         return Reply(content, stop, self._usage, calls, ReplyOrigin("", "", FORMAT_NAME, self._parts))
 
     def _take(self, told: dict[str, Any]) -> None:

@@ -70,6 +70,7 @@ class MessagesReader:
             case {"type": "message_start", "message": dict(message)}:
                 self.started = True
                 self._count(message)
+                self._usage.pop("output_tokens", None)  # as many as have been written by then
             case {"type": "message_delta", "delta": dict(delta)}:
                 reason = delta.get("stop_reason")
                 self._stop_reason = reason if isinstance(reason, str) else self._stop_reason

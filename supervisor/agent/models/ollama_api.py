@@ -78,7 +78,7 @@ def planned_request(
         ModelError: the conversation does not fit the model ("context_full"), or the model has no tool use.
     """
     if request.tools and not shown.can("tools"):
-        raise ModelError("invalid_request", f"The model {model} does not support tools.")
+        raise ModelError("invalid_request", f"The model {model} does not support tools.", billed=False)
     told, counted = messages(request, provider, sees=shown.can("vision"))
     tools = [_declared(tool) for tool in request.tools]
     options = request.options

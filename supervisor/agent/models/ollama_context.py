@@ -121,6 +121,7 @@ def plan(
             "context_full",
             f"the conversation has about {tight} tokens and the model's context {window}, which the server would fill "
             "by leaving out its beginning. It was not sent.",
+            billed=False,
         )
     had = counted.context if counted else 0
     context = min(max(_step(max(need + wanted, tight + _LEAST_REPLY)), floor, had), window)

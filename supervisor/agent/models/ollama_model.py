@@ -88,7 +88,8 @@ class OllamaModel:
             reply = await self._remote.reply(sent, show)
             check_uncut(reply.usage.get("input_tokens", 0), sent.planned)
         except ModelError as error:
-            raise ModelError(error.kind, self._advised(error.kind, str(error))) from error
+            words = self._advised(error.kind, str(error))
+            raise ModelError(error.kind, words, billed=error.billed, retry_after=error.retry_after) from error
         assert reply.origin is not None
         item = {**reply.origin.items[0], CONTEXT: sent.planned.context}  # another process asks for no less either
         return msgspec.structs.replace(reply, origin=msgspec.structs.replace(reply.origin, items=[item]))

@@ -286,6 +286,15 @@ COUNTS: Final[dict[str, tuple[dict[str, Any], dict[str, int]]]] = {
         },
         {"input_tokens": 20, "output_tokens": 20, "cache_read_input_tokens": 30, "cache_creation_input_tokens": 50},
     ),
+    "xAI, and Gemini's Chat Completions": (
+        {
+            "prompt_tokens": 100,
+            "completion_tokens": 20,
+            "total_tokens": 180,
+            "completion_tokens_details": {"reasoning_tokens": 60},
+        },
+        {"input_tokens": 100, "output_tokens": 80, "reasoning_tokens": 60},
+    ),
     "nothing was cached": (
         {"prompt_tokens": 100, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 0}},
         {"input_tokens": 100, "output_tokens": 20, "cache_read_input_tokens": 0},

@@ -190,9 +190,13 @@ async def test_a_refused_prompt_is_a_refusal() -> None:
 
 
 async def test_a_reply_that_has_said_why_it_ended_is_whole_without_its_cost() -> None:
-    answers = [{"sse": chunk([{"text": "all"}], finish="STOP", usage=None), **more} for more in ({}, {"then": "hang"})]
+    told = {"promptTokenCount": 100, "candidatesTokenCount": 1}
+    ended = chunk([{"text": "a"}], usage=told) + chunk([{"text": "ll"}], finish="STOP", usage=None)
+    answers = [{"sse": ended, **more} for more in ({}, {"then": "hang"})]
     async with asking(answers, rest_timeout=0.05) as asked:
-        assert [(await asked.reply()).text for _ in answers] == ["all", "all"]
+        for _ in answers:
+            answer = await asked.reply()
+            assert (answer.text, answer.usage) == ("all", {"input_tokens": 100, "cache_read_input_tokens": 0})
     assert asked.retries == []
 
 

@@ -132,7 +132,9 @@ async def test_an_error_with_a_status_that_says_all_is_well_is_told_in_its_words
 
 @pytest.mark.parametrize("more", [{}, {"then": "reset"}, {"then": "hang"}], ids=["end", "reset", "silence"])
 async def test_a_reply_that_has_said_why_it_stopped_needs_no_more(more: dict[str, str]) -> None:
-    unended = start() + text_block(0, "all of it") + end().partition("event: message_stop")[0]
+    unended = (
+        start({**USAGE, "output_tokens": 1}) + text_block(0, "all of it") + end().partition("event: message_stop")[0]
+    )
     answer, asked = await replied([{"sse": unended, **more}], rest_timeout=0.05)
     assert (answer.text, answer.stop_reason, asked.retries) == ("all of it", "end_turn", [])
     assert answer.usage["output_tokens"] == USAGE["output_tokens"]

@@ -233,7 +233,7 @@ async def test_a_server_that_knows_no_levels_of_thinking_is_told_to_think() -> N
 async def test_a_conversation_that_does_not_fit_is_refused_before_it_is_sent() -> None:
     async with asking([reply("ok")], window=16_384) as asked:
         failure = await asked.error(request(user("word " * 12_000)))
-    assert failure.kind == "context_full"
+    assert (failure.kind, failure.billed) == ("context_full", False)
     assert "It was not sent. Send less at once" in str(failure)
     assert asked.server.requests == []
 
@@ -324,6 +324,14 @@ async def test_an_error_in_place_of_what_the_model_is_keeps_its_words(told: Any)
     assert failure.kind == "api_error"
     assert "no room" in str(failure)
     assert not asked.server.requests
+
+
+async def test_a_limit_is_told_with_its_time_and_is_not_billed() -> None:
+    limited = error(429, "weekly limit")
+    limited["headers"] |= {"retry-after": "3600"}
+    async with asking([limited]) as asked:
+        failure = await asked.error()
+    assert (failure.kind, failure.retry_after, failure.billed) == ("rate_limited", 3600.0, False)
 
 
 async def test_a_model_that_is_not_there_can_be_pulled() -> None:
