@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from supervisor.agent.models.model_cost import COUNTED
-from supervisor.config.model_keys import LongPromptPrice, Price
+from supervisor.config.model_keys import LongPromptPrice, Price, rate_of
 from supervisor.journal.facts import Compacted, Replied
 
 UNIT: Final = 10**12
@@ -49,7 +49,7 @@ class TokenPrice(msgspec.Struct, frozen=True):
     def of(cls, price: Price) -> "TokenPrice":
         """Return that of a model's price."""
         rates: list[Price | LongPromptPrice] = [price, *([price.long_prompt] if price.long_prompt else [])]
-        inputs = [_per_token(kind) for each in rates for kind in (each.input, each.cache_write, each.cache_read)]
+        inputs = [_per_token(rate_of(each, kind)) for each in rates for kind in COUNTED.values() if kind != "output"]
         return cls(max(inputs), max(_per_token(each.output) for each in rates))
 
 
@@ -70,7 +70,7 @@ def used_by(replied: Replied | Compacted, reserved: Amount = NOTHING) -> Amount:
 def cost_of(usage: Mapping[str, int], price: Price) -> int:
     """Return what a reply costs, in `UNIT`ths of the currency."""
     rates = price.at(tokens_in(usage) - usage.get("output_tokens", 0))
-    return sum(usage.get(name, 0) * _per_token(getattr(rates, kind)) for name, kind in COUNTED.items())
+    return sum(usage.get(name, 0) * _per_token(rate_of(rates, kind)) for name, kind in COUNTED.items())
 
 
 def _per_token(price: float) -> int:

@@ -17,7 +17,7 @@ from supervisor.agent.models.providers import known_providers
 from supervisor.agent.models.server import server_at
 from supervisor.agent.models.server_limits import NOTHING_LEARNED
 from supervisor.agent.models.server_listing import ServerListing, server_listings
-from supervisor.config.model_keys import Price
+from supervisor.config.model_keys import Price, rate_of
 from supervisor.config.settings import Settings
 from supervisor.display.columns import table, wrapped
 from supervisor.display.escape import visible
@@ -164,7 +164,8 @@ def _row(model: AvailableModel, provider: ProviderModels) -> tuple[str, ...]:
     told = ", ".join(abilities(facts)).replace("thinking", f"thinking{efforts}")
     cost, cached = "-", "-"
     if (price := facts.prices) is not None:
-        cost, cached = f"{_money(price.input, price)}/{_money(price.output, price)}", _money(price.cache_read, price)
+        cost = f"{_money(price.input, price)}/{_money(price.output, price)}"
+        cached = _money(rate_of(price, "cache_read"), price)
         if (dear := price.long_prompt) is not None:
             told += f"; prompts above {dear.tokens:,} tokens cost {dear.input:g}/{dear.output:g}"
     if not model.listed and any(each.listed for each in provider.models):

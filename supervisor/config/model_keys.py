@@ -3,7 +3,7 @@
 Rule: as `config_keys.py`. The catalogue of models holds prices in the same form, so that there is one way to say them.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -14,6 +14,8 @@ ToolUseForm = Literal["native", "text"]
 """How a model calls tools: as its API has it, or in its text."""
 
 _PerMillion = Annotated[float, Meta(ge=0, le=1_000_000)]
+_UNTOLD: Final = {"cache_read": 1.0, "cache_write": 1.25}
+"""The price of cached tokens, as a share of that of input, where nobody says it."""
 
 
 class LongPromptPrice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -23,20 +25,21 @@ class LongPromptPrice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Above so many of the prompt, cached ones included."""
     input: _PerMillion
     output: _PerMillion
-    cache_read: _PerMillion = 0.0
-    cache_write: _PerMillion = 0.0
+    cache_read: _PerMillion | None = None
+    cache_write: _PerMillion | None = None
 
 
 class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a million tokens of a model cost, where you pay another price than the catalogue's.
 
-    The same can stand as `prices` in `[models.NAME]`, which wins.
+    The same can stand as `prices` in `[models.NAME]`, which wins. What it does not say of cached tokens is in
+    proportion as in the catalogue.
     """
 
     input: Annotated[_PerMillion, Meta(examples=[1.0])]
     output: Annotated[_PerMillion, Meta(examples=[5.0])]
-    cache_read: _PerMillion = 0.0
-    cache_write: _PerMillion = 0.0
+    cache_read: Annotated[_PerMillion | None, Meta(examples=[0.1])] = None
+    cache_write: Annotated[_PerMillion | None, Meta(examples=[1.25])] = None
     currency: Annotated[str, Meta(min_length=1, max_length=8)] = "USD"
     long_prompt: Annotated[
         LongPromptPrice | None,
@@ -49,6 +52,30 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def at(self, prompt: int) -> "Price | LongPromptPrice":
         """Return what holds for a request with so many tokens in its prompt."""
         return self.long_prompt if self.long_prompt is not None and prompt > self.long_prompt.tokens else self
+
+    def completed(self, usual: "Price | None") -> "Price":
+        """Return it with what it does not say of cached tokens, in proportion to the `usual` one if that is known."""
+        long_prompt = None if self.long_prompt is None else _completed(self.long_prompt, usual)
+        return msgspec.structs.replace(_completed(self, usual), long_prompt=long_prompt)
+
+
+_Rates = TypeVar("_Rates", Price, LongPromptPrice)
+
+
+def rate_of(rates: Price | LongPromptPrice, kind: str) -> float:
+    """Return the price of "input", "output", "cache_read" or "cache_write".
+
+    Where it is not known of cached tokens, it is more rather than less: that of input, or what Claude's cache costs.
+    """
+    told: float | None = getattr(rates, kind)
+    return rates.input * _UNTOLD[kind] if told is None else told
+
+
+def _completed(rates: _Rates, usual: Price | None) -> _Rates:
+    known: Price | LongPromptPrice = usual if usual is not None and usual.input else rates
+    share = rates.input / known.input if known.input else 1.0
+    untold = [kind for kind in _UNTOLD if getattr(rates, kind) is None]
+    return msgspec.structs.replace(rates, **{kind: round(rate_of(known, kind) * share, 6) for kind in untold})
 
 
 class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

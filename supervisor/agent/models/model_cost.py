@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from supervisor.config.model_keys import Price
+from supervisor.config.model_keys import Price, rate_of
 
 COUNTED: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -27,4 +27,4 @@ def cost(price: Price, usage: Mapping[str, int]) -> float:
     """Return what one request has cost, in the price's currency."""
     prompt = sum(usage.get(name, 0) for name in COUNTED if name != _REPLY)
     rates = price.at(prompt)
-    return sum(usage.get(name, 0) * float(getattr(rates, field)) for name, field in COUNTED.items()) / _MILLION
+    return sum(usage.get(name, 0) * rate_of(rates, field) for name, field in COUNTED.items()) / _MILLION

@@ -75,6 +75,7 @@ def model_facts(name: str, settings: Settings, learned: ServerLimits = NOTHING_L
     """Return what holds of a model, as far as it is known; `learned` is what its server says."""
     key = key_of(name, settings)
     entry = entry_of(key)
+    usual = entry.prices if entry is not None else None
     told = f"catalogue of {entry.checked}" if entry is not None else ""
     if entry is None and (entry := namesake_of(key.partition("/")[2])) is not None:
         told = f"catalogue of {entry.checked}, as {entry.begins}"
@@ -90,7 +91,8 @@ def model_facts(name: str, settings: Settings, learned: ServerLimits = NOTHING_L
     window = figure("window", own.window, learned.window, entry and entry.window, _WINDOW)
     longest = figure("max_tokens", own.max_tokens, learned.max_tokens, entry and entry.max_tokens, _LONGEST)
     longest = min(longest, window)
-    prices = figure("prices", own.prices, None, entry and entry.prices, None)
+    configured = own.prices and own.prices.completed(usual)
+    prices = figure("prices", configured, None, entry and entry.prices, None)
     if prices is None:
         del sources["prices"]
     known = entry or _UNLISTED

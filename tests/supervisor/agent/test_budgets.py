@@ -269,5 +269,6 @@ def test_how_long_a_reply_may_be(scope: BudgetScope, most: int, output: int) -> 
 def test_money_is_counted_exactly() -> None:
     usage = {"input_tokens": 3, "output_tokens": 7, "cache_read_input_tokens": 11, "cache_creation_input_tokens": 13}
     assert cost_of(usage, PRICE) == 3 * 1_000_000 + 7 * 5_000_000 + 11 * 100_000 + 13 * 1_250_000
+    assert cost_of(usage, Price(1.0, 5.0)) == 3 * 1_000_000 + 7 * 5_000_000 + 11 * 1_000_000 + 13 * 1_250_000
     assert tokens_in(usage) == 34
     assert TokenPrice.of(PRICE) == TokenPrice(1_250_000, 5_000_000)

@@ -8,6 +8,7 @@ import pytest
 
 from supervisor.agent.models.model_catalog import CatalogEntry, entries, entry_of, namesake_of
 from supervisor.config.config_keys import DEFAULT_MODEL
+from supervisor.config.model_keys import rate_of
 from tests.each_row import each_row
 
 OURS: Final = "Strongroom"
@@ -38,8 +39,9 @@ def test_each_price_is_one(entry: CatalogEntry) -> None:
     if price is None:
         assert entry.source == OURS
         return
-    assert 0 <= price.cache_read <= price.input <= price.output
-    assert price.cache_write == 0 or price.cache_write >= price.input
+    assert price == price.completed(None)
+    assert 0 <= rate_of(price, "cache_read") <= price.input <= price.output
+    assert rate_of(price, "cache_write") == 0 or rate_of(price, "cache_write") >= price.input
     if price.long_prompt is not None:
         assert price.long_prompt.tokens < entry.window
         for rate in ("input", "output", "cache_read", "cache_write"):

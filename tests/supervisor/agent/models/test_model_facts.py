@@ -11,7 +11,7 @@ from supervisor.agent.models.model_facts import key_of, model_facts
 from supervisor.agent.models.remote_model import RemoteModel
 from supervisor.agent.models.server_limits import LearningModel, ServerLimits
 from supervisor.config.config_keys import Config, ProviderConfig
-from supervisor.config.model_keys import ModelConfig, Price
+from supervisor.config.model_keys import LongPromptPrice, ModelConfig, Price
 from supervisor.config.settings import Settings
 
 GATEWAY: Final = {"gateway": ProviderConfig("http://127.0.0.1:1", "messages")}
@@ -73,12 +73,27 @@ def test_another_server_s_model_of_a_known_name_has_its_abilities_and_no_price()
 
 
 def test_a_price_may_stand_in_either_place() -> None:
-    dear, cheap = Price(9.0, 9.0), Price(1.0, 1.0)
+    dear, cheap = Price(9.0, 9.0, 0.9, 9.0), Price(1.0, 1.0, 0.1, 1.0)
     for config in ({"prices": {"claude-x": dear}}, {"models": {"claude-x": ModelConfig(prices=dear)}}):
         facts = model_facts("anthropic/claude-x", settings(**config))
         assert (facts.prices, facts.sources["prices"]) == (dear, "configuration")
     both = settings(prices={"claude-x": dear}, models={"claude-x": ModelConfig(prices=cheap)})
     assert model_facts("claude-x", both).prices == cheap
+
+
+OWN: Final = Price(0.05, 0.2, long_prompt=LongPromptPrice(9, 1.0, 1.0, 0.3))
+
+
+@pytest.mark.parametrize(
+    ("name", "cached"),
+    [("claude-haiku-5-5", ((0.005, 0.0625), (0.3, 1.25))), ("gateway/claude-haiku-5-5", ((0.05, 0.0625), (0.3, 1.25)))],
+    ids=["the catalogue's", "unknown"],
+)
+def test_cached_tokens_have_a_price_also_where_the_operator_says_none(name: str, cached: object) -> None:
+    own = model_facts(name, settings(prices={name: OWN})).prices
+    assert own is not None
+    assert own.long_prompt is not None
+    assert tuple((each.cache_read, each.cache_write) for each in (own, own.long_prompt)) == cached
 
 
 def test_a_model_behind_http_may_learn_and_others_do_not() -> None:

@@ -318,7 +318,7 @@ def test_each_reply_costs_what_its_own_prompt_makes_it_cost() -> None:
     )
     for fact in facts:
         projection.apply(fact)
-    assert projection.usage.cost == pytest.approx((100 + 10 * 10 + 50 * 2 + 10 * 20) / 1e6)
+    assert projection.usage.cost == pytest.approx((100 + 10 * 10 + (50 + 51) * 2 + 10 * 20) / 1e6)
     (usage,) = projection.of_usage()
     assert isinstance(usage, UsageUpdate)
     assert (usage.used, usage.size, usage.cost) == (111, 2048, Cost(amount=0.0005, currency="EUR"))
