@@ -220,7 +220,7 @@ class Requester:
                 await self.record(paid.reserved)
             if self.allowance.stands():
                 shorter = msgspec.structs.replace(request.options, max_tokens=output)
-                return paid, msgspec.structs.replace(request, options=shorter)
+                return paid, msgspec.structs.replace(request, options=shorter, counted=True)
             paid.give_back()
 
     def _progress(self, event: Progress, paid: PaidRequest | None = None) -> None:

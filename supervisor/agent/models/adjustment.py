@@ -6,10 +6,14 @@ that it does not take it (`remote_model.py`).
 
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 Json = dict[str, Any]
 """A request's body, or a message in it."""
+
+_LONGEST: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+_USUAL: Final = 4096
+"""Tokens of the longest reply of many a model."""
 
 
 class Adjustment(NamedTuple):
@@ -21,11 +25,19 @@ class Adjustment(NamedTuple):
     """Returns a body, changed; the same object where there is nothing to change."""
     lasting: bool = True
     """Whether other conversations are sent so, too."""
+    unbounded: bool = False
+    """Whether replies may then be longer than what a budget has reserved for them."""
 
 
-def row(refusal: str, adjusted: Callable[[Json], Json], *, lasting: bool = True) -> Adjustment:
+def row(refusal: str, adjusted: Callable[[Json], Json], *, lasting: bool = True, unbounded: bool = False) -> Adjustment:
     """Return the adjustment for a refusal that reads so, in large or small letters."""
-    return Adjustment(re.compile(refusal, re.IGNORECASE), adjusted, lasting)
+    return Adjustment(re.compile(refusal, re.IGNORECASE), adjusted, lasting, unbounded)
+
+
+def of_usual_length(body: Json) -> Json:
+    """Return a body whose reply is no longer than the longest of many a model."""
+    shorter = {name: _USUAL for name in _LONGEST if body.get(name, 0) > _USUAL}
+    return {**body, **shorter} if shorter else body
 
 
 def without(name: str, body: Json) -> Json:

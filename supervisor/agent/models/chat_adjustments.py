@@ -10,13 +10,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from supervisor.agent.models.adjustment import Json, row, without
+from supervisor.agent.models.adjustment import Json, of_usual_length, row, without
 from supervisor.agent.models.chat_reader import RETURNED
 
 _CALLS: Final = "(The tools are called.)"
 """Stands where a reply calls tools and says nothing, and the server wants a text."""
 _SEEN: Final = "(The results are here.)"
 """Stands between results and what the person says."""
+_TOO_LONG: Final = r"max_(completion_)?tokens|maximum context length|in the completion"
 
 
 def _without_longest(body: Json) -> Json:
@@ -107,7 +108,8 @@ ADJUSTMENTS: Final = (
     # OpenAI's reasoning models
     row(r"max_completion_tokens", _renamed_longest),
     # more than the model has, or than its context has room for; full contexts are refused again
-    row(r"max_(completion_)?tokens|maximum context length|in the completion", _without_longest),
+    row(_TOO_LONG, _without_longest, unbounded=True),
+    row(_TOO_LONG, of_usual_length),
     # OpenAI's reasoning models
     row(r"\btemperature\b", partial(without, "temperature")),
     # models with fewer efforts, and with none

@@ -62,6 +62,8 @@ class ModelRequest(msgspec.Struct, frozen=True):
     """The indices of the messages that hold any, in their content or in that of a tool's result."""
     left_out: int = 0
     """How many of them it has words for, because there is no room any more or they are not kept."""
+    counted: bool = False
+    """Whether a budget counts its reply, which is then never longer than it was asked for."""
     session: str = ""
     """That in which its conversation began, for servers that keep by it what requests begin with."""
     made: MadeMessages | None = None

@@ -177,7 +177,9 @@ class RemoteModel:
         self, requests: Requests, client: HttpClient, request: ModelRequest, show: Callable[[Progress], None]
     ) -> Reply:
         """Make the request once, and again at once in the form that the server takes, which is then remembered."""
-        plain, made = self.wire.body(request, self._model, self.provider), self._adjustments
+        plain = self.wire.body(request, self._model, self.provider)
+        rows = [each for each in self.wire.adjustments if not (request.counted and each.unbounded)]
+        made = [each for each in self._adjustments if each in rows]
         while True:
             body = plain
             for each in made:
@@ -185,24 +187,14 @@ class RemoteModel:
             try:
                 reply = await self._ask(requests, client, body, show)
             except RefusedError as refused:
-                found = self._adjustment(refused, body, made) if refused.status in _UNACCEPTABLE else None
+                left = [each for each in rows if each not in made and refused.status in _UNACCEPTABLE]
+                found = _adjustment(refused, body, left)
                 if found is None:
                     raise
-                made = [each for each in self.wire.adjustments if each in made or each is found]
+                made = [each for each in rows if each in made or each is found]
             else:
                 self._adjustments = [each for each in made if each.lasting]
                 return reply
-
-    def _adjustment(self, refused: RefusedError, body: dict[str, Any], made: Sequence[Adjustment]) -> Adjustment | None:
-        """Return what the server may take in place of what it has refused."""
-        return next(
-            (
-                each
-                for each in self.wire.adjustments
-                if each not in made and each.refusal.search(refused.text) and each.adjusted(body) is not body
-            ),
-            None,
-        )
 
     async def _ask(
         self, requests: Requests, client: HttpClient, body: dict[str, Any], show: Callable[[Progress], None]
@@ -307,3 +299,8 @@ class RemoteModel:
             return f"{sentence} It asks to wait {failure.retry_after:.0f} seconds before the next try."
         tries = f"Tried {attempt} times." if attempt > 1 else ""
         return " ".join(part for part in (sentence, tries, HINTS.get(failure.kind, "")) if part)
+
+
+def _adjustment(refused: RefusedError, body: dict[str, Any], rows: Sequence[Adjustment]) -> Adjustment | None:
+    """Return what the server may take in place of what it has refused."""
+    return next((each for each in rows if each.refusal.search(refused.text) and each.adjusted(body) is not body), None)

@@ -6,7 +6,7 @@ Rule: as in `chat_adjustments.py`: pure, a row each, of public reports.
 from functools import partial
 from typing import Final
 
-from supervisor.agent.models.adjustment import Json, row, without
+from supervisor.agent.models.adjustment import Json, of_usual_length, row, without
 
 
 def _of_reasoning(name: str, body: Json) -> Json:
@@ -50,7 +50,8 @@ ADJUSTMENTS: Final = (
     row(r"\breasoning\b", partial(without, "reasoning")),
     # models that reason
     row(r"\btemperature\b", partial(without, "temperature")),
-    row(r"max_output_tokens", partial(without, "max_output_tokens")),
+    row(r"max_output_tokens", partial(without, "max_output_tokens"), unbounded=True),
+    row(r"max_output_tokens", of_usual_length),
     # other servers
     row(r"\bstrict\b", _without_strict),
     row(r"\bstore\b", partial(without, "store")),

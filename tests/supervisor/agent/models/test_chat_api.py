@@ -428,6 +428,19 @@ async def test_all_that_a_server_refuses_is_left_out_one_after_the_other() -> No
     assert len(asked.server.requests) < 15
 
 
+async def test_a_reply_that_a_budget_counts_keeps_its_limit_also_where_others_have_lost_it() -> None:
+    longest, counted = [], msgspec.structs.replace(HISTORY, counted=True)
+
+    def judge(body: dict[str, Any]) -> str | None:
+        longest.append(body.get("max_tokens"))
+        return "max_tokens is too large" if (longest[-1] or 0) > 5000 else None
+
+    async with asking_format(FORMAT, ChatServer(judge=judge), DONE, DONE, DONE) as asked:
+        for each in (HISTORY, counted, counted):
+            assert (await asked.reply(each)).text == "done"
+    assert longest == [8192, None, 8192, 4096, 4096]
+
+
 async def test_a_refusal_of_what_was_not_sent_is_told() -> None:
     async with asking_format(FORMAT, ChatServer(judge=lambda _: "temperature and reasoning_effort: no")) as asked:
         error = await asked.error()

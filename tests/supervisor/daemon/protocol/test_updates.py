@@ -321,4 +321,4 @@ def test_each_reply_costs_what_its_own_prompt_makes_it_cost() -> None:
     assert projection.usage.cost == pytest.approx((100 + 10 * 10 + (50 + 51) * 2 + 10 * 20) / 1e6)
     (usage,) = projection.of_usage()
     assert isinstance(usage, UsageUpdate)
-    assert (usage.used, usage.size, usage.cost) == (111, 2048, Cost(amount=0.0005, currency="EUR"))
+    assert (usage.used, usage.size, usage.cost) == (111, 2048, Cost(amount=0.000602, currency="EUR"))
