@@ -20,8 +20,8 @@ SUSPENDED_AT: Final = 5
 """How often it has had it when the turn is suspended."""
 
 _NOTICE: Final = (
-    "This is the third time that this call had exactly this result, and nothing was changed in between. Repeating it "
-    "will not help: do something else, or say what is in the way."
+    "This is the third time that this call had exactly this result, and no change of any file was seen in between. "
+    "Repeating it will not help: do something else, or say what is in the way."
 )
 _SHOWN: Final = 200
 """Characters of the arguments, and of the result, that a person is told."""

@@ -15,7 +15,7 @@ import trio
 from supervisor.agent.fallbacks import Failure, ModelChoice, least_bad
 from supervisor.agent.final_answer import final_answer
 from supervisor.agent.models.model import Model, Reply, ToolUse
-from supervisor.agent.others_changes import changed_by_others
+from supervisor.agent.others_changes import changed_by_others, root_changed
 from supervisor.agent.requester import Requester
 from supervisor.agent.transcript import Transcript
 from supervisor.agent.turn import Event, State, SuspendedTurn, Turn, TurnCallContext
@@ -37,7 +37,7 @@ _REJECTIONS: Final = 3
 """Calls of a turn that a person rejects before they are asked whether it goes on."""
 _STOPPED_BY_PERSON: Final = "The person stopped the turn, after they had rejected several of its calls."
 
-_LOOP: Final = "The model goes round in circles: {}. Nothing was changed in between. /go lets it go on."
+_LOOP: Final = "The model goes round in circles: {}. No change of any file was seen in between. /go lets it go on."
 
 _ENDINGS: Final = {
     "refusal": ("refusal", "The model declined to answer. Ask in another way; this exchange is not shown to it again."),
@@ -195,9 +195,9 @@ class TurnSteps:
         for call in calls:
             self.partial_output.begin(call.call)
             ended = self.partial_output.completed(await router.run(call, context))
-            await self.record(await self._looked_around(call, context.bounded(call, ended)))
+            await self.record(await self._looked_around(router, call, context.bounded(call, ended)))
 
-    async def _looked_around(self, call: CallStarted, ended: CallEnded) -> CallEnded:
+    async def _looked_around(self, router: Router, call: CallStarted, ended: CallEnded) -> CallEnded:
         """Return a call's end; where it repeats itself, with whether others have changed anything meanwhile."""
         known, asked = self.transcript, self.requester
         first = known.loops.repeats(known.step, call, known.decided.get(call.call), ended)
@@ -205,5 +205,6 @@ class TurnSteps:
             return ended
         look = partial(changed_by_others, asked.writer.journal.path, asked.session, first)
         with trio.CancelScope(shield=True):  # the call has ended, and its outcome is told
-            changed = await trio.to_thread.run_sync(look)
+            committed, since = await trio.to_thread.run_sync(look)
+            changed = committed or await root_changed(router.pools, since)
         return msgspec.structs.replace(ended, changed_by_others=changed)

@@ -99,7 +99,7 @@ class Router:
         """Returns the outcome of a call that is not run."""
         self._profile = profile
         self._services = services
-        self._pools = pools
+        self.pools = pools
         self._budget = flow_budget(services.web)
         self.intake = ContentIntake(pools, services.contents, session)
         """Takes images and documents into the session."""
@@ -123,7 +123,7 @@ class Router:
         """Start the first worker of the categories that nearly every session needs, while the person still types."""
         for category in dict.fromkeys(offer.category for offer in self.offers.values()):
             if category and CATEGORIES[category].warm:
-                self._pools.pool(category)
+                self.pools.pool(category)
 
     def judge(
         self,
@@ -218,7 +218,7 @@ class Router:
         if call.tool not in self.offers:
             return ""
         category = self.offers[call.tool].category
-        return call_policy.view(self._profile, call.tool, lambda: self._pools.pool(category).workers.view)
+        return call_policy.view(self._profile, call.tool, lambda: self.pools.pool(category).workers.view)
 
     async def run(self, call: CallStarted, context: CallContext) -> CallEnded:
         """Run one call as it was decided. Cancelling kills the worker that runs it."""
@@ -239,7 +239,7 @@ class Router:
             return msgspec.structs.replace(ended, seconds=round(time.monotonic() - began, 6))
         content: str | bytes = ""
         try:
-            answer = await self._pools.pool(offer.category).call(
+            answer = await self.pools.pool(offer.category).call(
                 offer.name, raw_arguments(call), effect=False, output=lambda text: context.output(call.call, text)
             )
             if isinstance(answer, Done) and answer.data:
@@ -248,7 +248,7 @@ class Router:
                 content = answer.content if isinstance(answer, Done) else ""
                 ended = outcomes.worker_answered(call, answer)
         except (WorkerError, FrameTooLarge) as error:
-            ended = no_answer(call, error, self._pools, offer.category)
+            ended = no_answer(call, error, self.pools, offer.category)
         ended = outcomes.with_persons_part(call, await self._with_sources(call, ended, content))
         return msgspec.structs.replace(ended, seconds=round(time.monotonic() - began, 6))
 
@@ -292,7 +292,7 @@ class Router:
 
     def _no_worker(self, tool: str) -> WorkerUnavailable | None:
         """Return why no worker could run a tool now; None where one could."""
-        if (gone := self._pools.root.gone) is not None:
+        if (gone := self.pools.root.gone) is not None:
             return gone
         why = self.availability.why(tool)
         return WorkerUnavailable(why) if why else None

@@ -1,5 +1,6 @@
 """Loops are noticed exactly: told of at the third time, suspended at the fifth, and never where anything is new."""
 
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -198,6 +199,13 @@ class Meanwhile:
         return await self.model.reply(request, show)
 
 
+def change_later(file: Path) -> None:
+    """Change a file so that its time says so: the kernel's clock of files goes in steps."""
+    began = time.time()
+    while file.stat().st_ctime <= began:
+        file.write_text("more")
+
+
 WRITES: Final = {"calls": [call("write_file", path="b.txt", content="new")]}
 LISTS: Final = {"calls": [call("list_files", pattern="*")]}
 
@@ -219,6 +227,24 @@ async def test_what_another_session_changes_on_the_root_counts_as_a_change(
     assert kinds(facts).count("CallEnded") == times
     assert sum(isinstance(fact, CallEnded) and fact.changed_by_others for fact in facts) == (times > TIMES)
     assert Transcript(facts).loops.found == session.conversation.transcript.loops.found != ""
+
+
+@pytest.mark.parametrize(("at", "times"), [(1, TIMES), (3, TIMES + 2), (5, TIMES + 4)])
+async def test_what_another_program_changes_beneath_the_root_counts_as_a_change(
+    bench: Bench, tmp_path: Path, at: int, times: int
+) -> None:
+    log = bench.root / "deep" / "log"
+
+    async def write() -> None:
+        change_later(log)
+
+    log.parent.mkdir()
+    log.write_text("some")
+    session = bench.session(Meanwhile(scripted(tmp_path, *[READ] * 15, YES), at, write))
+    await suspended(bench, session)
+    facts = bench.facts(session)
+    assert kinds(facts).count("CallEnded") == times
+    assert sum(isinstance(fact, CallEnded) and fact.changed_by_others for fact in facts) == (times > TIMES)
 
 
 async def test_it_stays_suspended_after_a_crash_and_nothing_is_recorded(bench: Bench, tmp_path: Path) -> None:

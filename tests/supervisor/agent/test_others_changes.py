@@ -29,7 +29,7 @@ def test_another_session_has_changed_it(journal: Journal, place: str, decided: C
     ended = CallEnded(1, "first", "look", True, "same")
     journal.append("other", opened("/elsewhere"), COMMITS, SessionChanged("vault", "m", Context(place), ()))
     journal.append("own", opened("/work/notes"), ended)
-    assert not changed_by_others(journal.path, "own", "first")  # what came before is none of it
+    assert not changed_by_others(journal.path, "own", "first")[0]  # what came before is none of it
     journal.append("own", COMMITS)
     journal.append("other", decided)
-    assert changed_by_others(journal.path, "own", "first") is changed
+    assert changed_by_others(journal.path, "own", "first")[0] is changed

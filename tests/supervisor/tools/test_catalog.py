@@ -24,7 +24,7 @@ def test_tools_are_offered_in_the_order_asked_for_and_no_others() -> None:
 
 def test_a_worker_greets_with_what_its_category_has() -> None:
     names = {name for category in CATEGORIES for name in category_tools(category)}
-    called_by_us = {"undo", "rewind", "settle", "convert_media", "rank_files"}
+    called_by_us = {"undo", "rewind", "settle", "convert_media", "rank_files", "changed_since"}
     assert names - called_by_us == set(offered_tools()) - set(supervised_tools())
 
 

@@ -164,7 +164,7 @@ async def test_a_failing_worker_is_an_outcome_that_says_what_is_known_of_its_eff
     faulty: Callable[..., Router], fault: Fault
 ) -> None:
     calls = faulty(fault.steps)
-    pool = calls._pools.pool("files")
+    pool = calls.pools.pool("files")
     patient = pool.spec
     unknown, untouched = "It may have had its effect or not: look before you repeat it.", "Nothing of it was committed."
     for tool, kind, said in (
@@ -272,5 +272,5 @@ async def test_an_answer_that_is_not_the_json_it_claims_to_be_is_internal(bench:
             return Liar()
 
     calls: Any = Router(vault(bench.root), bench.pools, None)
-    calls._pools = Liars()
+    calls.pools = Liars()
     assert (await outcome(calls, "list_files", '{"pattern": "*"}')).kind == "internal"
