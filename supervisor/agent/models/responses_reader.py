@@ -227,15 +227,16 @@ def _called(item: dict[str, Any]) -> tuple[ToolUse, dict[str, Any], dict[str, An
 
 def _counted(usage: Mapping[str, Any]) -> Usage:
     """Return token counts by the Messages API's names."""
-    read = _count(usage, "input_tokens_details", "cached_tokens")
+    read, written = (_count(usage, "input_tokens_details", name) for name in ("cached_tokens", "cache_write_tokens"))
     counted = {
-        "input_tokens": max(_count({"": usage}, "", "input_tokens") - read, 0),
+        "input_tokens": max(_count({"": usage}, "", "input_tokens") - read - written, 0),
         "output_tokens": _count({"": usage}, "", "output_tokens"),
     }
     if isinstance(details := usage.get("input_tokens_details"), Mapping) and "cached_tokens" in details:
         counted["cache_read_input_tokens"] = read  # none is told as well
     reasoning = _count(usage, "output_tokens_details", "reasoning_tokens")
-    return counted | ({"reasoning_tokens": reasoning} if reasoning else {})
+    more = {"cache_creation_input_tokens": written, "reasoning_tokens": reasoning}
+    return counted | {name: count for name, count in more.items() if count}
 
 
 def _count(usage: Mapping[str, Any], holder: str, name: str) -> int:

@@ -173,14 +173,15 @@ def test_a_call_whose_item_is_not_said_to_be_done_has_its_pieces() -> None:
 def test_tokens_are_counted_by_one_name() -> None:
     usage = {
         "input_tokens": 100,
-        "input_tokens_details": {"cached_tokens": 60},
+        "input_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 30},
         "output_tokens": 20,
         "output_tokens_details": {"reasoning_tokens": 7},
     }
     assert replied(responses_reply("x", usage=usage)).usage == {
-        "input_tokens": 40,
+        "input_tokens": 10,
         "output_tokens": 20,
         "cache_read_input_tokens": 60,
+        "cache_creation_input_tokens": 30,
         "reasoning_tokens": 7,
     }
 
