@@ -6,12 +6,22 @@ them, it was counted elsewhere.
 
 Facts ignored: BatchStarted, CallDecided, CallStarted, ContentsRefused, FaultsAllowed, InstructionsRead, ModeChanged,
 ModelRetried, ModelSwitched, OptionChosen, ReplyCut, Rewound, RuleRevoked, SessionChanged, SessionDeleted,
-SessionOpened, ToolsChanged, TurnEnded, TurnQuestioned, TurnResumed, TurnSuspended, Unreadable.
+SessionOpened, ToolsChanged, TurnQuestioned, TurnResumed, Unreadable.
 """
 
 from supervisor.agent.amount import NOTHING, Amount, used_by
 from supervisor.config.config_keys import BudgetConfig
-from supervisor.journal.facts import BudgetChanged, BudgetReserved, CallEnded, Compacted, Fact, Replied, TurnStarted
+from supervisor.journal.facts import (
+    BudgetChanged,
+    BudgetReserved,
+    CallEnded,
+    Compacted,
+    Fact,
+    Replied,
+    TurnEnded,
+    TurnStarted,
+    TurnSuspended,
+)
 
 
 class Spending:
@@ -42,6 +52,8 @@ class Spending:
             case Replied() | Compacted():
                 self._add(used_by(fact, self._reserved).minus(self._reserved))
                 self._reserved = NOTHING
+            case TurnEnded() | TurnSuspended():
+                self._reserved = NOTHING  # what it was for has got lost: it counts in full
             case CallEnded(turn=turn, seconds=seconds) if turn:
                 self._add(Amount(ms=round(seconds * 1000)))
             case BudgetChanged(of=of, tokens=tokens, cost=money, seconds=seconds):

@@ -34,7 +34,7 @@ holds the lock for longer is no commit. All sessions stand still meanwhile."""
 
 _COMMITS: Final = (b'{"fact":"CallD', b'{"fact":"Sessi')
 """How the facts begin that say what was decided about effects, and on which roots."""
-_SPENDING: Final = (b'{"fact":"TurnS', b'{"fact":"Budge', b'{"fact":"Repli', b'{"fact":"CallE', b'{"fact":"Compa')
+_SPENDING: Final = tuple(b'{"fact":"' + each for each in (b"TurnS", b"TurnE", b"Budge", b"Repli", b"CallE", b"Compa"))
 """How those begin that say what was used."""
 _OPENINGS: Final = """WHERE f.seq IN (
         WITH RECURSIVE sessions(id) AS (
@@ -127,11 +127,9 @@ class Journal(JournalFile):
             last: the last row.
             after: the row before the first.
         """
-        where = (
-            "WHERE f.seq > ? AND f.seq <= ? AND f.at >= ? AND substr(f.body, 1, 14) IN (?, ?, ?, ?, ?) ORDER BY f.seq"
-        )
+        where = "WHERE f.seq > ? AND f.seq <= ? AND f.at >= ? AND substr(f.body, 1, 14) IN (?, ?, ?, ?, ?, ?)"
         return self._entries(
-            where,
+            where + " ORDER BY f.seq",
             (after, last, since, *_SPENDING),
             lambda row: after < row.seq <= last and row.at >= since and row.body[:14] in _SPENDING,
         )

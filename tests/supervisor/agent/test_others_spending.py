@@ -11,7 +11,7 @@ import pytest
 from supervisor.agent.amount import Amount
 from supervisor.agent.ledger import Ledger, midnight_after
 from supervisor.config.config_keys import BudgetConfig, BudgetsConfig
-from supervisor.journal.facts import BudgetReserved, Replied, TurnStarted
+from supervisor.journal.facts import BudgetReserved, Fact, Replied, TurnEnded, TurnStarted, TurnSuspended
 from supervisor.journal.journal import Journal
 from supervisor.session.leases import Leases
 from tests.supervisor.bench import begun, vault
@@ -53,6 +53,12 @@ def test_a_reservation_of_a_dead_process_counts_and_is_not_waited_for(journal: J
             journal.append("theirs", TurnStarted(1, "go"), RESERVED)
             assert used_of(ledger) == (40_000, 40_000)
         assert used_of(ledger) == (40_000, 0)
+
+
+@pytest.mark.parametrize("end", [TurnEnded(1, "cancelled", ""), TurnSuspended(1, "budget", "so")])
+def test_a_request_that_got_lost_is_not_waited_for_once_its_turn_goes_no_further(journal: Journal, end: Fact) -> None:
+    journal.append("theirs", TurnStarted(1, "go"), RESERVED, end)
+    assert used_of(daily(journal)) == (40_000, 0)
 
 
 def test_a_session_that_another_process_takes_up_is_counted_as_its(journal: Journal) -> None:
