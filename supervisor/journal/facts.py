@@ -1,8 +1,7 @@
 """Facts, the rows of the journal: each a thing that happened and cannot un-happen.
 
-Rule: a fact is written before what it allows (a call starts, an answer is shown) and never changed. Everything
-that a conversation needs to go on stands in its facts, so that a fold over them (`supervisor.agent.transcript`)
-is the conversation. Fields are only ever added, with a default; old journals stay readable.
+Rule: a fact is written before what it allows (a call starts, an answer is shown) and never changed. A conversation is
+a fold over its facts (`supervisor.agent.transcript`). Fields are added, with a default; old journals stay readable.
 """
 
 import re
@@ -127,10 +126,11 @@ class SessionDeleted(_Fact, frozen=True):
 
 
 class BatchStarted(_Fact, frozen=True):
-    """A batch began to write `output` (an absolute path); `run` names it in its sessions' origin."""
+    """A batch began to write `output` (an absolute path), or got another budget; `run` is in its sessions' origin."""
 
     run: str
     output: str
+    budget: dict[str, float] | None = None
 
 
 class FaultsAllowed(_Fact, frozen=True):

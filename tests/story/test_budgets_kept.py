@@ -116,7 +116,7 @@ def test_a_batch_stops_at_its_budget_and_goes_on_with_more(strongroom: Strongroo
         statuses = [each["status"] for each in strongroom.results]
         assert {"ok", "suspended"} == set(statuses)
         assert {each["error"]["kind"] for each in strongroom.results if each["status"] == "suspended"} == {"budget"}
-        assert strongroom.run(*batch, "--resume", "--budget-tokens", "16000").code == 1
+        assert strongroom.run(*batch, "--resume").code == 1
         assert server.billed <= 16_000
         assert strongroom.run(*batch, "--resume", "--budget-tokens", "900000").code == 0
     assert sorted(each["id"] for each in strongroom.results) == list(range(12))

@@ -9,6 +9,7 @@ RuleRevoked, SessionChanged, SessionDeleted, ToolsChanged, TurnQuestioned, TurnR
 
 import secrets
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from supervisor.clients.batch.batch_plan import Plan, Use
 from supervisor.clients.batch.items import Item
@@ -17,10 +18,28 @@ from supervisor.journal.facts import BatchStarted, SessionOpened, TurnEnded, Tur
 from supervisor.journal.journal import Journal, JournalEntry
 
 
+class BatchRun(NamedTuple):
+    """A batch that may go on."""
+
+    run: str
+    sessions: Mapping[str, str]
+    """Its sessions so far, by origin."""
+    budget: dict[str, float] | None
+    """In place of the configured one."""
+
+
 def begin(
-    journal: Journal, output: str, items: Sequence[Item], planned: Plan, *, resume: bool
-) -> tuple[str, Mapping[str, str]]:
-    """Return the run that writes to `output`, a new one or the one to resume, and its sessions by origin.
+    journal: Journal,
+    output: str,
+    items: Sequence[Item],
+    planned: Plan,
+    budget: dict[str, float] | None = None,
+    *,
+    resume: bool,
+) -> BatchRun:
+    """Return the batch that writes to `output`, a new one or the one to resume.
+
+    What its `budget` is said to be now goes before what it was.
 
     Raises:
         ConfigError: an item that was started has changed.
@@ -28,13 +47,22 @@ def begin(
     run, sessions = _earlier(journal, output) if resume else ("", {})
     if not run:
         run = secrets.token_hex(8)
-        journal.append(f"batch-{run}", BatchStarted(run, output))
-        return run, {}
+        journal.append(_name(run), BatchStarted(run, output, budget))
+        return BatchRun(run, {}, budget)
     for item in items:
         origin = origin_of(run, item)
         if origin in sessions:
             _check_same(item, planned[str(item.id)], journal.of_session(sessions[origin]))
-    return run, sessions
+    told = [entry.fact.budget for entry in journal.of_session(_name(run)) if isinstance(entry.fact, BatchStarted)]
+    before = next((each for each in reversed(told) if each is not None), None)
+    if budget is not None and (budget := {**(before or {}), **budget}) != before:
+        journal.append(_name(run), BatchStarted(run, output, budget))
+    return BatchRun(run, sessions, before if budget is None else budget)
+
+
+def _name(run: str) -> str:
+    """Return what a run's own facts stand under."""
+    return f"batch-{run}"
 
 
 def origin_of(run: str, item: Item) -> str:

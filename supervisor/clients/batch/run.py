@@ -79,8 +79,10 @@ def run_batch(
             open_items = [item for item in items if str(item.id) not in file.statuses]
             try:
                 with open_journal(settings.journal) as journal:
-                    name, sessions = begin(journal, place, open_items, planned, resume=resume)
-                    batch = _Batch(connected.link, journal, file, planned, name, sessions, done, budget)
+                    started = begin(journal, place, open_items, planned, budget, resume=resume)
+                    batch = _Batch(
+                        connected.link, journal, file, planned, started.run, started.sessions, done, started.budget
+                    )
                     batch.run(open_items, concurrency)
             except DaemonLost as error:
                 if output is None:
