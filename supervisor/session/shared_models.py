@@ -124,7 +124,8 @@ class SharedModels:
         """Let all models of a server have the same window, and leave longer waits to the conversations."""
         from supervisor.agent.models.remote_model import RemoteModel
 
-        model = getattr(model, "inner", model)  # of one whose tools are text
+        while (inner := getattr(model, "inner", None)) is not None:  # of one whose tools are text, or of Ollama's
+            model = inner
         if isinstance(model, RemoteModel):
             model.window = self._windows.setdefault((model.base_url, model.api_key), RequestWindow())
             model.retries = replace(model.retries, patience=min(model.retries.patience, _PATIENCE_S))

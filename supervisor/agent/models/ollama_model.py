@@ -43,9 +43,9 @@ class OllamaModel:
     def __init__(
         self, name: str, api_key: str, base_url: str, *, limit: ContextLimit = NO_LIMIT, **options: Any
     ) -> None:
-        self._remote = RemoteModel(name, api_key, base_url, FORMAT, **options)
+        self.inner = RemoteModel(name, api_key, base_url, FORMAT, **options)
         self._asker = RemoteModel(name, api_key, base_url, ShowFormat(), **options)
-        self._served_as = self._remote.served_as or name
+        self._served_as = self.inner.served_as or name
         self._limit = limit
         self._asking = trio.Lock()
         self._shown: ShownModel | None = None
@@ -57,10 +57,10 @@ class OllamaModel:
     @property
     def name(self) -> str:
         """What the person chose, as in `--model`."""
-        return self._remote.name
+        return self.inner.name
 
     def __repr__(self) -> str:
-        return repr(self._remote)
+        return repr(self.inner)
 
     async def warm(self) -> None:
         """Import the library now; the server is not asked before the first reply.
@@ -68,11 +68,11 @@ class OllamaModel:
         Raises:
             ModelError: the library cannot be imported, or its client cannot be made.
         """
-        await self._remote.warm()
+        await self.inner.warm()
 
     async def aclose(self) -> None:
         """Close the connections. The next reply would open new ones."""
-        await self._remote.aclose()
+        await self.inner.aclose()
         await self._asker.aclose()
 
     async def reply(self, request: ModelRequest, show: Callable[[Progress], None]) -> Reply:
@@ -83,9 +83,9 @@ class OllamaModel:
         """
         try:
             shown = await self._model(show)
-            sent = planned_request(request, self._served_as, self._remote.provider, shown, self._context)
+            sent = planned_request(request, self._served_as, self.inner.provider, shown, self._context)
             self._context = max(self._context, sent.planned.context)
-            reply = await self._remote.reply(sent, show)
+            reply = await self.inner.reply(sent, show)
             check_uncut(reply.usage.get("input_tokens", 0), sent.planned)
         except ModelError as error:
             words = self._advised(error.kind, str(error))

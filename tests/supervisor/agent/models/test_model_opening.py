@@ -63,3 +63,16 @@ async def test_sessions_go_by_what_was_learned(resources: SessionResources) -> N
         while resources.models.facts("own/m").window != 8_192:
             await trio.lowlevel.checkpoint()
     assert resources.models.facts("own/m").sources["window"] == "server"
+
+
+@pytest.mark.parametrize("provider", ["own", "ollama"])
+async def test_all_models_of_a_server_share_its_window_and_leave_longer_waits_to_conversations(
+    resources: SessionResources, provider: str
+) -> None:
+    as_text = {f"{provider}/t": ModelConfig(tools="text")}
+    resources.use_settings(settings("http://127.0.0.1:1", models=as_text))
+    one, other = (resources.models.open(f"{provider}/{name}") for name in "mt")
+    assert isinstance(other, TextToolsModel)
+    ways: list[Any] = [getattr(each, "inner", each) for each in (one, other.inner)]
+    assert ways[0].window is ways[1].window
+    assert {each.retries.patience for each in ways} == {5.0}

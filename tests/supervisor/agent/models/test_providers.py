@@ -87,6 +87,6 @@ def test_every_provider_is_asked_through_the_operators_proxy_and_by_their_certif
     network = NetworkConfig("http://proxy.example.org:3128", "company.pem")
     keys = dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OLLAMA_API_KEY"), "a-key")
     model: Any = open_model(name, Settings(Config(network=network), tmp_path / "config.toml", tmp_path, keys))
-    model = getattr(model, "_remote", model)  # Ollama's has two
+    model = getattr(model, "inner", model)  # Ollama's has two
     assert (model.proxy, model.ca_file) == ("http://proxy.example.org:3128", str(tmp_path / "company.pem"))
     assert (model.api_key, model.served_as) == ("a-key", name.rpartition("/")[2])
