@@ -5,10 +5,12 @@ the root, for what other programs have changed (`changed_since.py`).
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Final
 
 import msgspec
+import trio
 
 from supervisor.agent.loop_counter import may_have_changed
 from supervisor.errors import WorkerError
@@ -19,6 +21,8 @@ from supervisor.tools.catalog import unoffered
 from workers.wire import messages
 
 _CHANGED: Final = "changed_since"
+_LOOK_S: Final = 5.0
+"""Seconds that the look at a root takes at most; a worker looks at 500,000 inodes in them."""
 
 
 async def root_changed(pools: Pools, since: float) -> bool:
@@ -27,11 +31,10 @@ async def root_changed(pools: Pools, since: float) -> bool:
     Where no worker says so, or not in time, it is not known to have changed.
     """
     offer, arguments = unoffered(_CHANGED), msgspec.json.encode({"since": since})
-    try:
+    with suppress(WorkerError), trio.move_on_after(_LOOK_S):
         answer = await pools.pool(offer.category).call(_CHANGED, arguments, effect=False)
-    except WorkerError:
-        return False
-    return isinstance(answer, messages.Done) and answer.content == "yes"
+        return isinstance(answer, messages.Done) and answer.content == "yes"
+    return False
 
 
 def changed_by_others(path: Path, session: str, call: str) -> tuple[bool, float]:
