@@ -93,6 +93,8 @@ class GeminiReader:
         self._texts: list[str] = []
         """Pieces of the last part, where that is a text without a signature."""
         self._usage: Usage = {}
+        self._counted = False
+        """What it cost was told with its last part, or after it."""
         self._reason = ""
         self.started = False
         """The server has sent something of this API."""
@@ -132,7 +134,7 @@ class GeminiReader:
                 case {"text": str(text)} if not part.get("thought"):
                     _append_text(content, text)
         stop = _STOPS.get(self._reason.upper(), self._reason.lower()) or ("tool_use" if calls else "end_turn")
-        if not self.complete:
+        if not self._counted:
             self._usage.pop("output_tokens", None)  # as many as had been written before it ended
         return Reply(content, stop, self._usage, calls, ReplyOrigin("", "", FORMAT_NAME, self._parts))
 
@@ -143,6 +145,7 @@ class GeminiReader:
             case None | []:
                 pass
             case [dict(first), *_]:
+                self._counted = False
                 self._candidate(first)
             case _:
                 raise ModelError("bad_response", "an answer's candidates are no list of objects")
@@ -150,7 +153,7 @@ class GeminiReader:
             case {"promptFeedback": {"blockReason": str(reason)}} if reason and not self._parts:
                 self._reason = "PROHIBITED_CONTENT"
             case {"usageMetadata": dict(usage)}:
-                self._usage = _counted(usage)
+                self._usage, self._counted = _counted(usage), bool(self._reason)
         self.started = self.started or not told.keys().isdisjoint(("candidates", "usageMetadata", "promptFeedback"))
 
     def _candidate(self, candidate: dict[str, Any]) -> None:
