@@ -2,9 +2,11 @@
 
 Rule: such a process is one of its own, with its own descriptors, environment, directory and end, and does what the same
 arguments to a new Python would do. It is forked from a Python that has imported the modules and done nothing else; what
-is saved is the imports. Where Python itself is the point, or its options, take `subprocess.Popen`.
+is saved is the imports. A template of workers is forked by its daemon, whose child it is. Where Python itself is the
+point, or its options, or what a process has in memory, take `subprocess.Popen`, or `raw_worker.py` for a template.
 """
 
+import gc
 import json
 import logging
 import os
@@ -16,11 +18,11 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from io import FileIO
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from tests.supervisor.command import CODE, Strongroom
 
@@ -31,6 +33,9 @@ _OUT_OF_THE_WAY: Final = 500
 
 _MODULES: Final = (
     "anthropic",
+    "httpcore2",
+    "supervisor.agent.receipts.evidence",
+    "supervisor.agent.receipts.run_line",
     "supervisor.cli.main",
     "supervisor.agent.models.messages_api",
     "supervisor.clients.batch.run",
@@ -40,6 +45,8 @@ _MODULES: Final = (
     "supervisor.daemon.program",
     "supervisor.doctor.checks",
     "tests.workers.shell.conftest",
+    "workers.supervised.read_skill",
+    "workers.supervised.recall",
 )
 
 _PROGRAM: Final = """
@@ -186,12 +193,57 @@ def close() -> None:
         _forking.cache_clear()
 
 
+class _ForkedTemplate(subprocess.Popen[bytes]):
+    """The template of a process that was forked, and forks it: what a template imports is there."""
+
+    def __init__(self, command: tuple[str, ...], prepare: Callable[[], None], stdin: int) -> None:
+        self._prepare = prepare
+        self._stdin = stdin
+        super().__init__(command)
+
+    def _execute_child(self, *_given: Any) -> None:
+        self.pid = os.fork()
+        if self.pid:
+            self._child_created = True
+            return
+        try:
+            self._prepare()
+            _as_if_new((), os.open(os.devnull, os.O_RDWR), self._stdin)
+            _open_standard_streams()
+            os.environ.clear()
+            gc.disable()
+            sys.argv = list(map(str, self.args))  # type: ignore[arg-type]
+            runpy.run_module("workers.__main__", run_name="__main__")
+        finally:
+            os._exit(1)
+
+
+def _fork_templates() -> None:
+    """Let this process fork the templates that it starts."""
+    from supervisor.pool import template_process
+
+    spawn = vars(template_process)["spawn"]
+
+    def forked(
+        command: tuple[str, ...], descriptors: Sequence[int], prepare: Callable[[], None], ends: tuple[int, int]
+    ) -> "subprocess.Popen[bytes]":
+        if command != template_process.worker_command():
+            return cast("subprocess.Popen[bytes]", spawn(command, descriptors, prepare, ends))
+        return _ForkedTemplate(command, prepare, ends[0])
+
+    vars(template_process)["spawn"] = forked
+
+
 def serve(descriptor: int) -> str:
     """Fork as asked for until the other end has closed; return, in a child alone, the program to run."""
     import fcntl
-    import gc
 
     from tests.huge_pages import collapse
+    from workers.catalog import CATEGORIES
+    from workers.confine.template import _make_ready
+
+    _make_ready(CATEGORIES)
+    _fork_templates()
 
     own = socket.socket(fileno=fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _OUT_OF_THE_WAY))
     os.close(descriptor)
