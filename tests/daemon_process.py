@@ -26,13 +26,14 @@ from pathlib import Path
 from supervisor.config.fault_plan import RunningFaultPlan, read_plan
 from supervisor.config.settings import load
 from supervisor.daemon.program import run
+from supervisor.system.process_end import run_to_exit
 
 def ready() -> None:
     os.write(int(sys.argv[1]), b"listening")
     os.close(int(sys.argv[1]))
 
 plan = RunningFaultPlan(read_plan(Path(sys.argv[2]))) if sys.argv[2:] else None
-sys.exit(run(load(), None, 0, ready, plan))
+run_to_exit(lambda: run(load(), None, 0, ready, plan))
 """
 
 
