@@ -23,7 +23,7 @@ from workers.wire import frames, messages
 
 TEMPLATES: dict[tuple[str | int, ...], WorkerTemplate] = {}
 """The last few, by their command and the umask that their workers have; they end with this process."""
-_TEMPLATES_AT_MOST = 4
+_TEMPLATES_AT_MOST = 16
 PATIENCE_S = 60.0
 
 

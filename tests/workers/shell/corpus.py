@@ -103,6 +103,7 @@ class Scene:
         }
         self._files = self.expand(head["fixture"]["files"])
         self._repository = place / "repository"
+        self._made: list[tuple[str, int, int]] = []
         self.root.mkdir(parents=True)
         self._make_repository()
 
@@ -122,7 +123,27 @@ class Scene:
         return value
 
     def reset(self) -> None:
-        """Make everything as the fixture says."""
+        """Make everything as the fixture says, unless nothing has changed since."""
+        if self._made != self._look():
+            self._make()
+            self._made = self._look()
+        _remove(Path("/tmp/agent-pwned"))
+        self.listener.seen()
+
+    def _look(self) -> list[tuple[str, int, int]]:
+        """Return what changes with everything that is there: the names, what they are of, and the times of changes."""
+        found, pending = [], [str(each) for each in (self.root, self.out, self.home) if each.exists()]
+        while pending:
+            folder = pending.pop()
+            found.append((folder, *_identity(os.lstat(folder))))
+            for each in os.scandir(folder):
+                if each.is_dir(follow_symlinks=False):
+                    pending.append(each.path)
+                else:
+                    found.append((each.path, *_identity(each.stat(follow_symlinks=False))))
+        return sorted(found)
+
+    def _make(self) -> None:
         for folder in (self.out, self.home):
             _remove(folder)
         for each in list(self.root.iterdir()):
@@ -131,8 +152,6 @@ class Scene:
         for path, text in self._files.items():
             if not Path(path).is_relative_to(self.root):
                 write(Path(path), text)
-        _remove(Path("/tmp/agent-pwned"))
-        self.listener.seen()
 
     def outside(self) -> tuple[Snapshot, Snapshot]:
         """Return all that no command may change, with the times of every change."""
@@ -167,6 +186,10 @@ def _arguments(part: Any) -> list[Any]:
         case {"$repeat_arg": [text, length, count]}:
             return [text * length] * count
     return [part]
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_ino, status.st_ctime_ns
 
 
 def _remove(path: Path) -> None:

@@ -3,6 +3,7 @@
 import os
 import resource
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,13 +23,15 @@ def names(root: Path) -> set[str]:
     return {str(path.relative_to(root)) for path in root.rglob("*")}
 
 
-@pytest.fixture
+@contextmanager
 def disk_full() -> Iterator[None]:
     """No file of this process may hold anything; Python ignores the signal that would come with it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_directories_that_are_missing_are_made_beneath_those_that_are_there(context: ToolContext, root: Path) -> None:
@@ -38,13 +41,12 @@ def test_directories_that_are_missing_are_made_beneath_those_that_are_there(cont
 
 
 @pytest.mark.parametrize("there", [(), ("a",), ("a", "a/b")], ids=["none", "one", "two"])
-@pytest.mark.usefixtures("disk_full")
 def test_directories_that_were_made_for_nothing_are_removed(
     context: ToolContext, root: Path, there: tuple[str, ...]
 ) -> None:
     for name in there:
         (root / name).mkdir()
-    with refused("resource_limit"):
+    with disk_full(), refused("resource_limit"):
         write(context, "a/b/c/x")
     assert names(root) == set(there)
 
