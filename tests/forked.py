@@ -2,8 +2,8 @@
 
 Rule: such a process is one of its own, with its own descriptors, environment, directory and end, and does what the same
 arguments to a new Python would do. It is forked from a Python that has imported the modules and done nothing else; what
-is saved is the imports. A template of workers is forked by its daemon, whose child it is. Where Python itself is the
-point, or its options, or what a process has in memory, take `subprocess.Popen`, or `raw_worker.py` for a template.
+is saved is the imports. Workers and their templates are forked by whoever would start them. Where Python itself is the
+point, or its options, or what a process has in memory, take `subprocess.Popen`, or `raw_worker.py` for a worker.
 """
 
 import gc
@@ -18,11 +18,11 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from io import FileIO
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from tests.supervisor.command import CODE, Strongroom
 
@@ -88,12 +88,7 @@ class Forked(subprocess.Popen[bytes]):
         self.pid = _forking().begin(self._program, self._arguments, env, os.fspath(cwd), descriptors)
         self._handle = os.pidfd_open(self.pid)
         self._child_created = True
-        for theirs, ours in ((child_in, parent_in), (child_out, parent_out), (child_error, parent_error)):
-            if ours >= 0:
-                os.close(theirs)
-        if (null := getattr(self, "_devnull", -1)) >= 0:
-            os.close(null)
-        self._closed_child_pipe_fds = True
+        _close_ends(self, ((child_in, parent_in), (child_out, parent_out), (child_error, parent_error)))
 
     def _try_wait(self, flags: int) -> tuple[int, int]:
         if self._handle < 0:
@@ -116,6 +111,16 @@ class Forked(subprocess.Popen[bytes]):
             finally:
                 self._waitpid_lock.release()  # type: ignore[attr-defined]
         return self.returncode
+
+
+def _close_ends(process: "subprocess.Popen[bytes]", ends: Iterable[tuple[int, int]]) -> None:
+    """Close what the child has by now; `ends` are its own and, where there is a pipe, ours."""
+    for theirs, ours in ends:
+        if ours >= 0:
+            os.close(theirs)
+    if (null := getattr(process, "_devnull", -1)) >= 0:
+        os.close(null)
+    vars(process)["_closed_child_pipe_fds"] = True
 
 
 class ForkedStrongroom(Strongroom):
@@ -193,22 +198,20 @@ def close() -> None:
         _forking.cache_clear()
 
 
-class _ForkedTemplate(subprocess.Popen[bytes]):
-    """The template of a process that was forked, and forks it: what a template imports is there."""
+class _ForkedPython(subprocess.Popen[bytes]):
+    """A template or worker of a process that was forked, and forks it: what it imports is there."""
 
-    def __init__(self, command: tuple[str, ...], prepare: Callable[[], None], stdin: int) -> None:
-        self._prepare = prepare
-        self._stdin = stdin
-        super().__init__(command)
-
-    def _execute_child(self, *_given: Any) -> None:
+    def _execute_child(self, *given: Any) -> None:
+        _args, _executable, prepare, _close, pass_fds = given[:5]
+        child_in, parent_in, parent_out, child_out, parent_error, child_error = given[10:16]
         self.pid = os.fork()
         if self.pid:
             self._child_created = True
+            _close_ends(self, ((child_in, parent_in), (child_out, parent_out), (child_error, parent_error)))
             return
         try:
-            self._prepare()
-            _as_if_new((), os.open(os.devnull, os.O_RDWR), self._stdin)
+            prepare()
+            _as_if_new((child_in, child_out, child_error), pass_fds)
             _open_standard_streams()
             os.environ.clear()
             gc.disable()
@@ -218,20 +221,23 @@ class _ForkedTemplate(subprocess.Popen[bytes]):
             os._exit(1)
 
 
-def _fork_templates() -> None:
-    """Let this process fork the templates that it starts."""
-    from supervisor.pool import template_process
+def _fork_workers() -> None:
+    """Let this process fork the templates and workers that it starts."""
+    from supervisor.pool import child_process, template_process, worker_process
 
-    spawn = vars(template_process)["spawn"]
-
-    def forked(
-        command: tuple[str, ...], descriptors: Sequence[int], prepare: Callable[[], None], ends: tuple[int, int]
+    def spawn(
+        command: tuple[str, ...],
+        descriptors: Sequence[int],
+        prepare: Callable[[], None],
+        ends: tuple[int, int] = (subprocess.PIPE, subprocess.PIPE),
     ) -> "subprocess.Popen[bytes]":
         if command != template_process.worker_command():
-            return cast("subprocess.Popen[bytes]", spawn(command, descriptors, prepare, ends))
-        return _ForkedTemplate(command, prepare, ends[0])
+            return child_process.spawn(command, descriptors, prepare, ends)
+        given: dict[str, Any] = {"stdin": ends[0], "stdout": ends[1], "stderr": ends[1], "pass_fds": descriptors}
+        return _ForkedPython(command, bufsize=0, preexec_fn=prepare, **given)
 
-    vars(template_process)["spawn"] = forked
+    for module in (template_process, worker_process):
+        vars(module)["spawn"] = spawn
 
 
 def serve(descriptor: int) -> str:
@@ -243,7 +249,7 @@ def serve(descriptor: int) -> str:
     from workers.confine.template import _make_ready
 
     _make_ready(CATEGORIES)
-    _fork_templates()
+    _fork_workers()
 
     own = socket.socket(fileno=fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _OUT_OF_THE_WAY))
     os.close(descriptor)
@@ -329,7 +335,8 @@ def fork_daemons() -> None:
         code = 1
         try:
             os.close(writer)
-            _as_if_new(descriptors, errors, reader)
+            null = os.open(os.devnull, os.O_RDWR)
+            _as_if_new((reader, null, 2 if errors is None else errors), descriptors)
             os.environ.update(variables)
             command = list(spawning._command())
             module, *words = command[command.index("-m") + 1 :] if "-m" in command else ["supervisor.daemon"]
@@ -346,7 +353,7 @@ def fork_daemons() -> None:
     vars(spawning)["_spawn"] = spawn
 
 
-def _as_if_new(descriptors: tuple[int, ...], errors: int | None, stdin: int) -> None:
+def _as_if_new(standard: tuple[int, int, int], descriptors: Sequence[int]) -> None:
     """Have of the process that forked this one what a started program would have of it."""
     signal.set_wakeup_fd(-1)
     for number in signal.valid_signals():
@@ -356,9 +363,8 @@ def _as_if_new(descriptors: tuple[int, ...], errors: int | None, stdin: int) -> 
     logging.getLogger("strongroom").setLevel(logging.NOTSET)
     os.setsid()
     os.chdir("/")
-    null = os.open(os.devnull, os.O_RDWR)
-    for standard, each in enumerate((stdin, null, 2 if errors is None else errors)):
-        os.dup2(each, standard)
+    for place, each in enumerate(standard):
+        os.dup2(each, place)
     for each in map(int, os.listdir("/proc/self/fd")):
         if each > 2 and each not in descriptors:
             with suppress(OSError):
