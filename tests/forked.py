@@ -25,6 +25,7 @@ from io import FileIO
 from typing import Any, Final
 
 from tests.supervisor.command import CODE, Strongroom
+from workers import __main__ as workers
 
 _HEADER_BYTES: Final = 8
 _MOST_DESCRIPTORS: Final = 16
@@ -34,28 +35,39 @@ _OUT_OF_THE_WAY: Final = 500
 _MODULES: Final = (
     "anthropic",
     "httpcore2",
+    "supervisor.agent.models.messages_api",
     "supervisor.agent.receipts.evidence",
     "supervisor.agent.receipts.run_line",
     "supervisor.cli.main",
-    "supervisor.agent.models.messages_api",
     "supervisor.clients.batch.run",
     "supervisor.clients.call",
     "supervisor.clients.console.markdown_display",
+    "supervisor.clients.console.plain",
+    "supervisor.clients.console.start_console",
     "supervisor.clients.console.terminal",
+    "supervisor.clients.single_prompt",
     "supervisor.daemon.program",
     "supervisor.doctor.checks",
+    "supervisor.doctor.workers",
+    "supervisor.reports.history",
+    "supervisor.reports.verification",
     "tests.workers.shell.conftest",
+    "workers.restore.private_tree",
     "workers.supervised.read_skill",
     "workers.supervised.recall",
 )
 
 _PROGRAM: Final = """
-import importlib, sys
+import importlib, socket, sys
 sys.path.insert(0, sys.argv.pop(1))
+import workers.__main__
+from workers.confine.template import _make_ready
+_make_ready(workers.__main__.CATEGORIES)
+of_workers = frozenset(sys.modules)
 for name in sys.argv[2:]:
     importlib.import_module(name)
 from tests.forked import serve
-exec(serve(int(sys.argv[1])), {"__name__": "__main__"})
+exec(serve(int(sys.argv[1]), of_workers), {"__name__": "__main__"})
 """
 """Ends as its program ends, with all that Python does then: in a child `serve` returns what to run."""
 
@@ -199,7 +211,10 @@ def close() -> None:
 
 
 class _ForkedPython(subprocess.Popen[bytes]):
-    """A template or worker of a process that was forked, and forks it: what it imports is there."""
+    """A template or worker of a process that was forked, and forks it: what it imports is there, and nothing else."""
+
+    of_workers: frozenset[str] = frozenset()
+    """The modules that a template has imported."""
 
     def _execute_child(self, *given: Any) -> None:
         _args, _executable, prepare, _close, pass_fds = given[:5]
@@ -215,14 +230,16 @@ class _ForkedPython(subprocess.Popen[bytes]):
             _open_standard_streams()
             os.environ.clear()
             gc.disable()
+            others = {name: sys.modules.pop(name) for name in [*sys.modules] if name not in self.of_workers}
             sys.argv = list(map(str, self.args))  # type: ignore[arg-type]
-            runpy.run_module("workers.__main__", run_name="__main__")
+            workers.main()
+            del others
         finally:
             os._exit(1)
 
 
-def _fork_workers() -> None:
-    """Let this process fork the templates and workers that it starts."""
+def _fork_workers(of_workers: frozenset[str]) -> None:
+    """Let this process fork the templates and workers that it starts, which have these modules."""
     from supervisor.pool import child_process, template_process, worker_process
 
     def spawn(
@@ -236,21 +253,21 @@ def _fork_workers() -> None:
         given: dict[str, Any] = {"stdin": ends[0], "stdout": ends[1], "stderr": ends[1], "pass_fds": descriptors}
         return _ForkedPython(command, bufsize=0, preexec_fn=prepare, **given)
 
+    _ForkedPython.of_workers = of_workers
     for module in (template_process, worker_process):
         vars(module)["spawn"] = spawn
 
 
-def serve(descriptor: int) -> str:
-    """Fork as asked for until the other end has closed; return, in a child alone, the program to run."""
+def serve(descriptor: int, of_workers: frozenset[str]) -> str:
+    """Fork as asked for until the other end has closed; return, in a child alone, the program to run.
+
+    What workers have imported is `of_workers`.
+    """
     import fcntl
 
     from tests.huge_pages import collapse
-    from workers.catalog import CATEGORIES
-    from workers.confine.template import _make_ready
 
-    _make_ready(CATEGORIES)
-    _fork_workers()
-
+    _fork_workers(of_workers)
     own = socket.socket(fileno=fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _OUT_OF_THE_WAY))
     os.close(descriptor)
     gc.freeze()

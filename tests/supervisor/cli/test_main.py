@@ -200,9 +200,9 @@ def test_a_wrong_configuration_is_no_bother_while_one_types(strongroom: Strongro
 
 
 @LOOKS_IN
-def test_no_worker_inherits_the_environment(strongroom: Strongroom, root: Path) -> None:
-    strongroom.environment["ANTHROPIC_API_KEY"] = "sk-ant-secret"
-    with strongroom.start("call", "--stdin", "--root", "root") as process:
+def test_no_worker_inherits_the_environment(home: Path, root: Path) -> None:
+    started = Strongroom(home, root.parent, ANTHROPIC_API_KEY="sk-ant-secret")  # what is forked has its parent's
+    with started.start("call", "--stdin", "--root", "root") as process:
         answer_to(process, QUESTION)
         found = workers(process.pid)
         environments = [Path(f"/proc/{pid}/environ").read_bytes() for pid in found]

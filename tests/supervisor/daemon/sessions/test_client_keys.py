@@ -31,7 +31,9 @@ def daemon(
     folder = tmp_path_factory.mktemp("keys")
     (folder / "root").mkdir()
     names = {"ANTHROPIC_API_KEY": OWN, "ANTHROPIC_BASE_URL": servers[0].url}
-    with DaemonProcess(folder / "home", folder, **names) as daemon:
+    daemon = DaemonProcess(folder / "home", folder, **names)
+    daemon.prelude = "import sys\n"  # a process of its own: what is forked has the environment of its parent
+    with daemon:
         yield daemon
 
 
