@@ -1,11 +1,12 @@
 """Streams of events without a socket: bytes in, JSON objects out.
 
 Rule: nothing that a server sends may surprise us: bytes may be cut anywhere, and what is larger or nested deeper than
-any reply is a ModelError "bad_response".
+any reply is a ModelError "bad_response". Half a character, as gateways leave that cut a text in two, costs no reply.
 
 Formats: https://html.spec.whatwg.org/multipage/server-sent-events.html, and https://github.com/ndjson/ndjson-spec
 """
 
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,6 +19,11 @@ MAX_STREAM: Final = 64 * 1024 * 1024
 
 MAX_DEPTH: Final = 64
 """Levels of nesting in what a server sends. It becomes history, and writing that as JSON recurses."""
+
+_ESCAPE: Final = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.", re.DOTALL
+)
+"""A character of two halves, or (the group) a half one; or any other escaped one."""
 
 
 @dataclass(frozen=True)
@@ -124,12 +130,23 @@ def json_object(event: Event) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(event.data)
     except (ValueError, RecursionError) as error:
-        raise ModelError("bad_response", f"an event is not JSON ({error})") from error
+        found = _with_whole_characters(event.data)
+        if found is None:
+            raise ModelError("bad_response", f"an event is not JSON ({error})") from error
     if not isinstance(found, dict):
         raise ModelError("bad_response", "an event is not a JSON object")
     if len(event.data) > 2 * MAX_DEPTH and nests_too_deep(found):
         raise ModelError("bad_response", "an event is nested too deep")
     return found
+
+
+def _with_whole_characters(data: bytes) -> object:
+    """Return JSON that has nothing wrong but half characters, with U+FFFD in place of each; None for any other."""
+    whole = _ESCAPE.sub(lambda found: r"\ufffd" if found[1] else found[0], data.decode("utf-8", "replace"))
+    try:
+        return msgspec.json.decode(whole)
+    except (ValueError, RecursionError):
+        return None
 
 
 def parsed_object(raw: str) -> dict[str, Any]:
