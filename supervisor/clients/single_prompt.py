@@ -238,6 +238,8 @@ def _told(result: Result, denied: Sequence[str], output: OutputFormat, printers:
     if output == "text":
         if result.answer:
             printers.put(result.answer)
+        elif result.status == "ok":
+            printers.warn("note: the model's answer is empty")
     else:
         printers.put(_json({"type": "result", **whole} if output == "stream-json" else whole))
     if result.error is not None and output == "text":

@@ -176,6 +176,12 @@ def test_a_change_that_would_be_asked_about_is_denied_and_named(fresh: Strongroo
     )
 
 
+def test_an_empty_answer_is_told_of(guest: Guest) -> None:
+    guest.play([reply("")])
+    done = guest.run("-p", "say nothing", "--model", "claude-test")
+    assert (done.code, done.out, done.err.strip()) == (0, "", "note: the model's answer is empty")
+
+
 def test_a_turn_that_fails_says_why_and_the_code_tells(guest: Guest) -> None:
     (guest.folder / "vault").mkdir()
     refused = error(401, "no", "authentication_error")
