@@ -28,6 +28,10 @@ class Adjustment(NamedTuple):
     unbounded: bool = False
     """Whether replies may then be longer than what a budget has reserved for them."""
 
+    def helps(self, refused: str, body: Json) -> bool:
+        """Say whether a body that was refused in these words may be taken, once it is adjusted."""
+        return self.refusal.search(refused) is not None and self.adjusted(body) is not body
+
 
 def row(refusal: str, adjusted: Callable[[Json], Json], *, lasting: bool = True, unbounded: bool = False) -> Adjustment:
     """Return the adjustment for a refusal that reads so, in large or small letters."""

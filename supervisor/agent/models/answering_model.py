@@ -7,6 +7,9 @@ not make it another: claude-haiku-4-5 and claude-haiku-4-5-20251001, llama3 and 
 import re
 from typing import Final
 
+import msgspec
+
+from supervisor.agent.models.model import Reply
 from supervisor.journal.facts import ReplyOrigin
 
 _NAMED: Final = re.compile(rb'"(?:model|modelVersion)"\s*:\s*"([^"\\]{1,200})"')
@@ -34,6 +37,12 @@ class AnsweringModel:
         """Return the name of the model, if it is another than the one that was asked; else ""."""
         mine, its = _core(asked), _core(self._name)
         return "" if not its or mine.startswith(its) or its.startswith(mine) else self._name
+
+    def signed(self, reply: Reply, provider: str, asked: str) -> Reply:
+        """Return a reply of a provider with who wrote it."""
+        sent = reply.origin or ReplyOrigin("", "")
+        origin = msgspec.structs.replace(sent, provider=provider, model=asked, answering=self.other_than(asked))
+        return msgspec.structs.replace(reply, origin=origin)
 
 
 def answered_by(origin: ReplyOrigin) -> str:

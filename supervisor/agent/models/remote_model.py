@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import trio
 
-from supervisor.agent.models.adjustment import Adjustment
 from supervisor.agent.models.answering_model import AnsweringModel
 from supervisor.agent.models.joined_pieces import JoinedPieces
 from supervisor.agent.models.model import ModelRequest, Progress, Reply, Retrying
@@ -41,10 +40,11 @@ from supervisor.agent.models.server_errors import error_body, kind_of_refusal, w
 from supervisor.agent.models.server_limits import NOTHING_LEARNED, ServerLimits
 from supervisor.agent.models.wire_format import Decoder, ReplyReader, WireFormat
 from supervisor.errors import ConfigError, ModelError
-from supervisor.journal.facts import ReplyOrigin
 
 if TYPE_CHECKING:
     import httpx2
+
+    from supervisor.agent.models.adjustment import Adjustment
 
 DEFAULT_RETRIES: Final = RetryPolicy()
 _UNACCEPTABLE: Final = frozenset({400, 404, 422})
@@ -188,7 +188,7 @@ class RemoteModel:
                 reply = await self._ask(requests, client, body, show)
             except RefusedError as refused:
                 left = [each for each in rows if each not in made and refused.status in _UNACCEPTABLE]
-                found = _adjustment(refused, body, left)
+                found = next((each for each in left if each.helps(refused.text, body)), None)
                 if found is None:
                     raise
                 made = [each for each in rows if each in made or each is found]
@@ -214,7 +214,7 @@ class RemoteModel:
         if limit.cancelled_caught:
             raise ModelError("bad_response", f"the answer has not ended after {self.answer_timeout:.0f} seconds")
         if reader.complete or reader.stopped:
-            return self._signed(reader.reply(), answering)
+            return answering.signed(reader.reply(), self.provider, self._model)
         content_type = answer.headers.get("content-type", "of no type")
         if reader.started or content_type.startswith(self.wire.content_type):
             raise ModelError("stream_truncated", "the answer ends before it is complete")
@@ -256,12 +256,6 @@ class RemoteModel:
                 async for _ in chunks:
                     pass
 
-    def _signed(self, reply: Reply, answering: AnsweringModel) -> Reply:
-        """Return a reply with who wrote it."""
-        sent, other = reply.origin or ReplyOrigin("", ""), answering.other_than(self._model)
-        origin = msgspec.structs.replace(sent, provider=self.provider, model=self._model, answering=other)
-        return msgspec.structs.replace(reply, origin=origin)
-
     def _failure(self, requests: Requests, error: Exception) -> RequestFailure:
         """Say what an exception of `_attempt` means, and take the key out of all that it says."""
         take_keys_out(error, *self._secrets)
@@ -299,8 +293,3 @@ class RemoteModel:
             return f"{sentence} It asks to wait {failure.retry_after:.0f} seconds before the next try."
         tries = f"Tried {attempt} times." if attempt > 1 else ""
         return " ".join(part for part in (sentence, tries, HINTS.get(failure.kind, "")) if part)
-
-
-def _adjustment(refused: RefusedError, body: dict[str, Any], rows: Sequence[Adjustment]) -> Adjustment | None:
-    """Return what the server may take in place of what it has refused."""
-    return next((each for each in rows if each.refusal.search(refused.text) and each.adjusted(body) is not body), None)
