@@ -364,6 +364,7 @@ def test_a_line_of_the_console_brings_what_it_names(strongroom: Strongroom, serv
     strongroom.environment |= {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "k"}
     server.add(reply("Red and blue."))
     done = strongroom.run("console", "--root", "root", "--model", MODEL, stdin="What is in @a.png?\n")
+    assert strongroom.run("daemon", "--stop").code == 0
     assert (done.code, done.out) == (0, "Red and blue.\n")
     blocks = server.requests[-1].body["messages"][0]["content"]
     assert [each["type"] for each in blocks] == ["image", "text"]
