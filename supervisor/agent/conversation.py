@@ -10,7 +10,6 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +17,7 @@ import trio
 
 from supervisor.agent.allowance import Allowance
 from supervisor.agent.compactor import CompactionWish
+from supervisor.agent.fact_recorder import FactRecorder
 from supervisor.agent.fallbacks import Fallbacks, ModelChoice
 from supervisor.agent.ledger import Ledger
 from supervisor.agent.models.model import Model, ModelOptions, ToolUse
@@ -97,6 +97,8 @@ class Conversation:
         self._partial_output = PartialOutput()
         self.allowance = Allowance(self.ledger, self.transcript.spending, self.batch, self.session)
         self.ledger.run_here(self.session, self.batch)
+        recorder = FactRecorder(self.session, self.writer, self._take, self.show)
+        self._record, self._record_at_once = recorder.record, recorder.record_at_once
         told = self.show, self._record, self._record_at_once
         asking, began_in = (self.allowance, self.options, self.sees), self.began_in or self.session
         self._requester = Requester(self.session, self.writer, self.transcript, *told, *asking, self.window, began_in)
@@ -285,22 +287,9 @@ class Conversation:
             await off_loop(turn.results, give_back)
         return end
 
-    async def _record(self, *facts: Fact) -> None:
-        """Make facts durable, then take them into account, then show them."""
-        if facts:
-            await self.writer.append(self.session, *facts, then=partial(self._tell, facts))
-
-    def _record_at_once(self, *facts: Fact) -> None:
-        """Do the same without letting anything else happen meanwhile; all sessions wait for it."""
-        if facts:
-            self.writer.journal.append(self.session, *facts)
-            self._tell(facts)
-
-    def _tell(self, facts: Sequence[Fact]) -> None:
-        for fact in facts:
-            self.transcript.apply(fact)
-            self.allowance.count(fact)
-            if isinstance(fact, Replied | ReplyCut):
-                self._requester.shown.forget()
-        for fact in facts:
-            self.show(fact)
+    def _take(self, fact: Fact) -> None:
+        """Take a fact into account that is durable by now."""
+        self.transcript.apply(fact)
+        self.allowance.count(fact)
+        if isinstance(fact, Replied | ReplyCut):
+            self._requester.shown.forget()

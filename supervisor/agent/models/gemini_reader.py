@@ -1,8 +1,7 @@
 """Gemini's answers without a socket: bytes and events in, one Reply out.
 
 Rule: nothing that a server sends may surprise us. Each part is kept as far as the API knows it, with its signature, to
-go back so; an answer is complete when it has ended and said why. Errors come as events, or as bare JSON in
-place of them.
+go back so; an answer is complete when it has ended and said why. Errors come as events, or as JSON in their place.
 
 Sources: https://ai.google.dev/api/generate-content, https://ai.google.dev/gemini-api/docs/thought-signatures
 """
