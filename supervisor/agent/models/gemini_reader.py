@@ -152,7 +152,7 @@ class GeminiReader:
             case {"promptFeedback": {"blockReason": str(reason)}} if reason and not self._parts:
                 self._reason = "PROHIBITED_CONTENT"
             case {"usageMetadata": dict(usage)}:
-                self._usage, self._counted = _counted(usage), bool(self._reason)
+                self._usage, self._counted = _counted(usage), True
         self.started = self.started or not told.keys().isdisjoint(("candidates", "usageMetadata", "promptFeedback"))
 
     def _candidate(self, candidate: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ from workers.tool import ToolContext
 CHANGES: Final[dict[str, tuple[Callable[[Path], object], str]]] = {
     "written deep below": (lambda root: (root / "a/b/file").write_text("x"), "yes"),
     "removed": (lambda root: (root / "a/b/file").unlink(), "yes"),
+    "removed at the top": (lambda root: (root / "link").unlink(), "yes"),
     "renamed": (lambda root: (root / "a/b").rename(root / "c"), "yes"),
     "its mode alone": (lambda root: (root / "a/b/file").chmod(0o600), "yes"),
     "with the old time written back": (lambda root: os.utime(root / "a/b/file", (1, 1)), "yes"),

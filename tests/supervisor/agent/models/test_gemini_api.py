@@ -191,8 +191,9 @@ async def test_a_refused_prompt_is_a_refusal() -> None:
 
 async def test_a_reply_that_has_said_why_it_ended_is_whole_without_its_cost() -> None:
     told = {"promptTokenCount": 100, "candidatesTokenCount": 1}
-    ended = chunk([{"text": "a"}], usage=told) + chunk([{"text": "ll"}], finish="STOP", usage=None)
-    answers = [{"sse": ended, **more} for more in ({}, {"then": "hang"})]
+    begins = (chunk([{"text": "a"}], usage=told), chunk([{"text": "a"}], finish="STOP", usage=told))
+    whole = [each + chunk([{"text": "ll"}], finish="STOP", usage=None) for each in begins]
+    answers = [{"sse": each, **more} for each in whole for more in ({}, {"then": "hang"})]
     async with asking(answers, rest_timeout=0.05) as asked:
         for _ in answers:
             answer = await asked.reply()
