@@ -12,8 +12,10 @@ import trio.lowlevel
 from supervisor.agent.allowance import USEFUL, BudgetScope, granted
 from supervisor.agent.amount import UNIT, Amount, TokenPrice, cost_of, tokens_in
 from supervisor.agent.ledger import Ledger, midnight_after, midnight_before
+from supervisor.agent.models.chat_api import FORMAT as CHAT
 from supervisor.agent.models.messages_api import messages_model
 from supervisor.agent.models.model import Model
+from supervisor.agent.models.remote_model import RemoteModel
 from supervisor.agent.models.retry import RetryPolicy
 from supervisor.agent.turn import SuspendedTurn
 from supervisor.config.config_keys import BudgetConfig, BudgetsConfig
@@ -21,7 +23,8 @@ from supervisor.config.model_keys import Price
 from supervisor.journal.facts import BudgetChanged, BudgetReserved, Replied, TurnSuspended
 from supervisor.journal.journal_writer import JournalWriter
 from supervisor.session.session import Session
-from tests.messages_server import MessagesServer, error, reply
+from tests.chat_server import ChatServer, chat_reply
+from tests.messages_server import USAGE, MessagesServer, error, reply
 from tests.metered_server import MeteredServer
 from tests.supervisor.bench import Bench, begun, kinds, vault
 from tests.supervisor.command import HANG_GUARD
@@ -164,18 +167,23 @@ async def test_a_request_that_was_refused_counts_nothing(bench: Bench) -> None:
 
 async def test_a_request_that_was_cancelled_counts_in_full_also_for_the_next_process(bench: Bench) -> None:
     ledger = with_budgets(bench, day=BudgetConfig(tokens=100_000))
-    with trio.fail_after(HANG_GUARD), MessagesServer([{"sse": "", "then": "hang"}]) as server:
-        async with aclosing(messages_model("m", KEY, server.url)) as model, trio.open_nursery() as nursery:
+    with trio.fail_after(HANG_GUARD), MessagesServer([{"sse": "", "then": "hang"}, reply("yes")]) as server:
+        async with aclosing(messages_model("m", KEY, server.url)) as model:
             session = of(bench, model, ledger)
-            nursery.start_soon(session.conversation.run_turn, "go")
-            while not server.requests:
-                await trio.lowlevel.checkpoint()
-            nursery.cancel_scope.cancel()
-    reserved = [fact for fact in bench.facts(session) if isinstance(fact, BudgetReserved)]
-    assert len(reserved) == 1
-    assert reserved[0].tokens > 8192
-    for each in (ledger, with_budgets(bench, day=BudgetConfig(tokens=100_000))):
-        assert used_of(each).tokens == reserved[0].tokens
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(session.conversation.run_turn, "go")
+                while not server.requests:
+                    await trio.lowlevel.checkpoint()
+                nursery.cancel_scope.cancel()
+            reserved = [fact for fact in bench.facts(session) if isinstance(fact, BudgetReserved)]
+            assert len(reserved) == 1
+            assert reserved[0].tokens > 8192
+            for each in (ledger, with_budgets(bench, day=BudgetConfig(tokens=100_000))):
+                assert used_of(each).tokens == reserved[0].tokens
+            ledger.config = BudgetsConfig()
+            await session.conversation.run_turn("go")
+    told = sum(USAGE.values())  # of another request, which no budget counts
+    assert used_of(with_budgets(bench, day=BudgetConfig(tokens=100_000))).tokens == reserved[0].tokens + told
 
 
 async def test_the_longest_reply_is_what_the_budget_still_holds(bench: Bench) -> None:
@@ -188,6 +196,17 @@ async def test_the_longest_reply_is_what_the_budget_still_holds(bench: Bench) ->
     most = [body["max_tokens"] for body in server.bodies]
     assert most[0] == 8192
     assert USEFUL <= most[1] < 8192
+
+
+async def test_a_reply_that_a_budget_counts_is_not_asked_for_without_a_limit(bench: Bench) -> None:
+    def judge(body: Any) -> str | None:
+        return "max_tokens is too large" if body.get("max_tokens", 0) > 5000 else None
+
+    with trio.fail_after(HANG_GUARD), ChatServer([chat_reply("yes")], judge=judge) as server:
+        async with aclosing(RemoteModel("m", KEY, server.url, CHAT)) as model:
+            session = of(bench, model, with_budgets(bench, turn=BudgetConfig(tokens=100_000)))
+            assert (await session.conversation.run_turn("go")).status == "ok"
+    assert [body["max_tokens"] for body in server.bodies] == [8192, 4096]
 
 
 async def test_without_a_budget_nothing_is_reserved(bench: Bench, tmp_path: Path) -> None:
