@@ -165,7 +165,8 @@ async def test_a_request_that_was_refused_counts_nothing(bench: Bench) -> None:
     assert ledger.today().used == Amount()
 
 
-async def test_a_request_that_was_cancelled_counts_in_full_also_for_the_next_process(bench: Bench) -> None:
+@pytest.mark.parametrize("stays_open", [False, True], ids=["cancelled", "left as by a crash"])
+async def test_a_request_that_was_cut_counts_in_full_also_for_the_next_process(bench: Bench, stays_open: bool) -> None:
     ledger = with_budgets(bench, day=BudgetConfig(tokens=100_000))
     with trio.fail_after(HANG_GUARD), MessagesServer([{"sse": "", "then": "hang"}, reply("yes")]) as server:
         async with aclosing(messages_model("m", KEY, server.url)) as model:
@@ -174,6 +175,8 @@ async def test_a_request_that_was_cancelled_counts_in_full_also_for_the_next_pro
                 nursery.start_soon(session.conversation.run_turn, "go")
                 while not server.requests:
                     await trio.lowlevel.checkpoint()
+                if stays_open:
+                    session.conversation.leave_open()
                 nursery.cancel_scope.cancel()
             reserved = [fact for fact in bench.facts(session) if isinstance(fact, BudgetReserved)]
             assert len(reserved) == 1
@@ -181,7 +184,7 @@ async def test_a_request_that_was_cancelled_counts_in_full_also_for_the_next_pro
             for each in (ledger, with_budgets(bench, day=BudgetConfig(tokens=100_000))):
                 assert used_of(each).tokens == reserved[0].tokens
             ledger.config = BudgetsConfig()
-            await session.conversation.run_turn("go")
+            await (session.conversation.resume() if stays_open else session.conversation.run_turn("go"))
     told = sum(USAGE.values())  # of another request, which no budget counts
     assert used_of(with_budgets(bench, day=BudgetConfig(tokens=100_000))).tokens == reserved[0].tokens + told
 
