@@ -235,6 +235,6 @@ def install_with_listener(program: tuple[Instruction, ...] | bytes) -> int:
 
 def _install(program: tuple[Instruction, ...] | bytes, flags: int) -> int:
     code = program if isinstance(program, bytes) else packed(program)
-    buffer = ctypes.create_string_buffer(code, len(code))
-    header = struct.pack("@HP", len(code) // _INSTRUCTION.size, ctypes.addressof(buffer))
+    start = ctypes.cast(ctypes.c_char_p(code), ctypes.c_void_p).value or 0
+    header = struct.pack("@HP", len(code) // _INSTRUCTION.size, start)
     return kernel.syscall("seccomp", kernel.SECCOMP, _SET_MODE_FILTER, flags, header)

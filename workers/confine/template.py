@@ -2,7 +2,8 @@
 
 Rule: it knows of no root. It is told nothing but to fork; a worker's descriptors pass through it unread, and are closed
 before the next one's come. It has one thread. What it forks is its parent's child, not its own, and is where a process
-that was spawned would be by the time that its pid is told: its death is bound, and its session is its own.
+that was spawned would be by the time that its pid is told: its death is bound, and its session is its own. What all
+workers give up, and none needs before that, it has given up for them.
 
     supervisor ---- a byte, and the worker's descriptors ----> template ---- CLONE_PARENT ----> worker
                <------------------------- the worker's pid ------------------------------------
@@ -13,10 +14,12 @@ from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Final
 
+import msgspec
+
 from workers import kernel
 from workers.catalog import Category
 from workers.confine import seccomp
-from workers.confine.privileges import PR_SET_DUMPABLE, undumpable
+from workers.confine.privileges import PR_SET_DUMPABLE, empty_bounding_set, undumpable
 from workers.tree.obeyed_names import name_table
 
 _FIRST: Final = 3
@@ -36,6 +39,7 @@ def fork_workers(bind_death: Callable[[], None], categories: Mapping[str, Catego
     import socket
 
     undumpable()
+    empty_bounding_set()
     connection, fork = socket.socket(fileno=0), kernel.sibling_fork()
     for forked in count(1):
         message, descriptors, _flags, _address = socket.recv_fds(connection, 1, _MOST)
@@ -66,6 +70,7 @@ def _make_ready(categories: Mapping[str, Category]) -> None:
             seccomp.code(confinement.calls(writable=writable), kernel.MACHINE)
         for name in category.late:
             __import__(name)
+        msgspec.msgpack.Decoder(category.inputs)  # what it finds out about a type, it keeps with the type
 
 
 def _import_threading() -> None:
