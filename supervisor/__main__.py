@@ -51,13 +51,12 @@ def _begin_daemon(arguments: list[str]) -> object:
     if word not in ("call", "console", "prompt") or not _NO_COMMAND.isdisjoint(words):
         return None
     from supervisor.clients.connection.spawn import begin_early
-    from supervisor.system.left_out import left_out
+    from supervisor.system.left_out import import_msgspec
     from supervisor.system.standard_streams import occupy_standard_descriptors
 
     occupy_standard_descriptors()
     early = begin_early(private=word != "console")
-    with left_out("typing_extensions"):  # as in `pool.template_process`
-        import msgspec  # noqa: F401 - for all that speaks with a daemon
+    import_msgspec()
     return early
 
 

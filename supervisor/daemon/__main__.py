@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from supervisor.system.left_out import left_out
+from supervisor.system.left_out import import_msgspec
 from supervisor.system.process_end import run_to_exit
 
 if TYPE_CHECKING:
@@ -27,8 +27,7 @@ def main() -> int:
         os._exit(0)  # before anything of weight is imported: a fork of nothing but Python
     gc.disable()  # imports leave no garbage: to look for it takes a tenth of their time. `program` enables it
     template = _template() if how == "private" else None
-    with left_out("typing_extensions"):  # as in `pool.template_process`
-        import msgspec  # noqa: F401 - for all the others
+    import_msgspec()
     from supervisor.daemon.program import run_background, run_private
 
     if not (level := os.read(_STDIN, _LINE)):
