@@ -28,10 +28,11 @@ _LOOK_S: Final = 5.0
 async def root_changed(pools: Pools, since: float) -> bool:
     """Say whether anything beneath the root was changed after a moment, by whatever program.
 
-    Where no worker says so, or not in time, it is not known to have changed.
+    Where no worker says so, or not in time, it is not known to have changed; nor where the caller is cancelled, who has
+    a call's end to record before anything else.
     """
     offer, arguments = unoffered(_CHANGED), msgspec.json.encode({"since": since})
-    with suppress(WorkerError), trio.move_on_after(_LOOK_S):
+    with suppress(WorkerError, trio.Cancelled), trio.move_on_after(_LOOK_S):
         answer = await pools.pool(offer.category).call(_CHANGED, arguments, effect=False)
         return isinstance(answer, messages.Done) and answer.content == "yes"
     return False

@@ -206,5 +206,5 @@ class TurnSteps:
         look = partial(changed_by_others, asked.writer.journal.path, asked.session, first)
         with trio.CancelScope(shield=True):  # the call has ended, and its outcome is told
             committed, since = await trio.to_thread.run_sync(look)
-            changed = committed or await root_changed(router.pools, since)
+        changed = committed or await root_changed(router.pools, since)
         return msgspec.structs.replace(ended, changed_by_others=changed)
