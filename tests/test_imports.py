@@ -104,6 +104,7 @@ PREPARED: Final = {
     "workers.media.documents",
     "workers.media.images",
     "workers.shell.package_index",
+    "workers.shell.pip_entry",
     "workers.web.http_client",
     "workers.web.transport",
     "workers.web.content",

@@ -33,6 +33,6 @@ def prepare(start: messages.Start, inputs: ShellInputs) -> "Prepared":
     from workers.shell.sandbox.setup import prepared
 
     if inputs.registries.caches:
-        from workers.shell import package_index  # noqa: F401 - a locked worker can import nothing
+        from workers.shell import package_index, pip_entry  # noqa: F401 - a locked worker can import nothing
 
     return prepared(start, inputs)

@@ -1,24 +1,19 @@
 """Files that a command has left in caches of package managers, and that may be kept.
 
 Rule: nothing is trusted to be small, a file, or what it is called: a file that is named by its digest must have it. Of
-pip's cache the wheels are taken out, by the names that they give themselves.
+pip's cache the wheels are taken out (`pip_entry`).
 """
 
-import encodings.cp437  # noqa: F401 - of names in wheels, which a locked worker cannot import
 import hashlib
-import io
 import os
 import re
 import stat
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-import msgspec
-
-from workers.shell.cache_table import LINKS, is_kept
+from workers.shell.cache_table import is_kept
 from workers.tree.root import closing
 
 _LARGEST: Final = 2**28
@@ -26,11 +21,7 @@ _LARGEST: Final = 2**28
 _NAMES: Final = 100_000
 _TOGETHER: Final = 2**32
 """Bytes that are read, of what is kept and of what is not."""
-_METADATA: Final = 2**20
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_PIPS: Final = b"cc=4,"
-"""How an entry of pip's cache of responses begins (CacheControl's format 4, msgpack)."""
-
 
 _DIGESTS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -75,7 +66,10 @@ def filled(names: Sequence[str], upper: int, shown: str = "") -> Iterator[Cached
                     return
                 with open(opened, "rb", closefd=False) as reading:
                     content = reading.read()
-                path, content = _wheel(content) if wheels else (path, content)
+                if wheels:
+                    from workers.shell.pip_entry import wheel_in  # which has been prepared
+
+                    path, content = wheel_in(content)
                 if path.endswith("/index.db"):
                     from workers.shell.package_index import merged  # which has been prepared
 
@@ -98,32 +92,3 @@ def _is_named_rightly(name: str, path: str, content: bytes) -> bool:
         return name != "npm"
     algorithm, *digits = found.groups()
     return hashlib.new(algorithm or "sha512", content).hexdigest() == "".join(digits)
-
-
-def _wheel(entry: bytes) -> tuple[str, bytes]:
-    """Return a wheel that pip has fetched, and where it is kept; nothing of any other entry."""
-    content = entry
-    if entry.startswith(_PIPS):
-        with suppress(msgspec.DecodeError, KeyError, TypeError):
-            content = msgspec.msgpack.decode(entry[len(_PIPS) :])["response"]["body"] or b""
-    if not isinstance(content, bytes) or not content.startswith(b"PK\x03\x04"):
-        return "", b""
-    with suppress(zipfile.BadZipFile, KeyError, ValueError, OSError, NotImplementedError, RuntimeError):
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            name = _wheel_name(archive)
-        if is_kept("pypi", f"{LINKS}/{name}"):
-            return f"{LINKS}/{name}", content
-    return "", b""
-
-
-def _wheel_name(archive: zipfile.ZipFile) -> str:
-    """Return the file name of a wheel as PEP 427 makes it of what it says of itself."""
-    [info] = {each.partition("/")[0] for each in archive.namelist() if each.endswith(".dist-info/WHEEL")}
-    with archive.open(f"{info}/WHEEL") as file:
-        lines = file.read(_METADATA).decode().splitlines()
-    fields = [line.partition(":")[::2] for line in lines]
-    tags = [value.strip().split("-") for key, value in fields if key == "Tag"]
-    build = [value.strip() for key, value in fields if key == "Build"]
-    columns = (".".join(dict.fromkeys(column)) for column in zip(*tags, strict=True))
-    name = "-".join((info.removesuffix(".dist-info"), *build, *columns))
-    return f"{name}.whl" if re.fullmatch(r"[A-Za-z0-9_.!+-]+", name) else ""

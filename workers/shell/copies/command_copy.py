@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -250,7 +249,8 @@ def _make_files(places: CopyPlaces, layout: Layout) -> None:
     }
     for path, content in files.items():
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        Path(path).write_bytes(content)
+        with open(path, "wb") as file:
+            file.write(content)
 
 
 def _measured(root: int, most_mb: int) -> TreeCopy:
