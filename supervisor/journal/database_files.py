@@ -95,6 +95,21 @@ class Files:
         if index and index.log_is_needed:
             self._largest[_LOG] = max(self._largest[_LOG], index.log_size)
 
+    @property
+    def log_size(self) -> int:
+        """Bytes of the log at the last check."""
+        return self._largest[_LOG]
+
+    def write_to_log(self, data: bytes, at: int) -> None:
+        """Write behind the end of the log.
+
+        Raises:
+            OSError: as of any write.
+        """
+        descriptor = _descriptor_of(self._opened[_LOG])
+        if descriptor is not None:
+            os.pwrite(descriptor, data, at)
+
     def check(self) -> None:
         """See that everything still stands at its name, and is no shorter than it was.
 

@@ -16,6 +16,7 @@ from supervisor.errors import JournalError
 from supervisor.journal.database import as_journal_error, encoded, is_busy, not_unicode
 from supervisor.journal.database_files import INDEX, Files
 from supervisor.journal.facts import Fact
+from supervisor.journal.log_space import LogSpace
 from supervisor.journal.rows import ANCHOR, chain
 
 _STILL_BUSY_S: Final = 0.25
@@ -35,6 +36,7 @@ class JournalFile:
     def __init__(self, connection: sqlite3.Connection, path: Path, files: Files, busy_s: float) -> None:
         self._connection = connection
         self._files = files
+        self._space = LogSpace(files)
         self._busy_s = self._waits_s = busy_s
         self._writing = threading.Lock()
         """Held from `begin` to the end of `commit`."""
@@ -65,6 +67,7 @@ class JournalFile:
                 self._files.check_is_whole(INDEX)
                 connection.execute("BEGIN IMMEDIATE")
                 self._files.check()
+                self._space.make()
                 last = connection.execute("SELECT seq, digest FROM facts ORDER BY seq DESC LIMIT 1").fetchone()
                 seq, digest = last or (0, ANCHOR)
                 digest = digest if isinstance(digest, bytes) else b""  # which a damaged row may lack

@@ -322,7 +322,7 @@ def test_garbage_after_the_last_page_is_no_part_of_the_journal(path: Path) -> No
 def test_a_damaged_log_beside_the_file_costs_no_more_than_its_own_rows(path: Path) -> None:
     killed_after(path, 40, of=50)
     log = path.with_name(path.name + "-wal")
-    data = log.read_bytes()
+    data = log.read_bytes().rstrip(b"\0")  # without the space behind it
     log.write_bytes(data[: len(data) * 2 // 3] + garbage(len(data) // 3))
     found = verdict(path)
     assert found.problem == ""

@@ -1,7 +1,7 @@
 """The journal when the process, or the whole machine, stops just before any of its writes.
 
 Rows F180 and F181 of tests/corpus/frames.json: a process that is killed leaves all its writes to the kernel; a machine
-that loses power keeps what was synced, and of the rest any sectors.
+that loses power keeps what was synced, and of the rest any sectors. Space is made in the log as it is in a longer one.
 """
 
 import os
@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
+from supervisor.journal import log_space
 from supervisor.journal.facts import TurnStarted
 from supervisor.journal.journal import open_journal
 from tests.supervisor.tracing import Traced, Write
@@ -22,6 +23,14 @@ pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="reads th
 
 APPENDS: Final = 3
 SECTOR: Final = 512
+AHEAD: Final = 2**14
+
+
+@pytest.fixture(autouse=True)
+def early_space(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the log have space from its first append on, and little of it."""
+    monkeypatch.setattr(log_space, "_SHORT", 0)
+    monkeypatch.setattr(log_space, "_AHEAD", AHEAD)
 
 
 def traced(path: Path) -> Traced:
@@ -91,7 +100,7 @@ def moments(path: Path) -> Iterator[Moment]:
     """Yield the disk before each write of one undisturbed process."""
     files: dict[str, File] = {}
     unlinked: list[str] = []
-    acknowledged = 0
+    acknowledged = spaces = 0
     process = traced(path)
     for write in process.writes():
         copies = {name: File(file.synced, list(file.asked)) for name, file in files.items()}
@@ -114,6 +123,8 @@ def moments(path: Path) -> Iterator[Moment]:
             file.asked.clear()
         else:
             files.setdefault(name, File()).asked.append(write)
+            spaces += write.data == bytes(AHEAD)
+    assert spaces > 1
     assert process.output().count("\n") == acknowledged == APPENDS
     yield Moment(files, acknowledged)
 
