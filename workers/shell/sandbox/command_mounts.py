@@ -5,7 +5,9 @@ Rule: all of it is made anew for each command and gone with its last process. Ho
 """
 
 import os
+import stat
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from workers.confine import landlock, mounts, namespaces
@@ -95,7 +97,7 @@ def _shared(layout: Layout) -> list[tuple[str, str, int]]:
 def _covered(toolchains: Sequence[str]) -> list[str]:
     """Return those that lie where a command's own places are mounted; they are shown there once more."""
     return [
-        path for path in sorted(toolchains) if os.path.lexists(path) and any(within(path, at) for _, at, _ in SHARED)
+        path for path in sorted(toolchains) if any(within(path, at) for _, at, _ in SHARED) and os.path.lexists(path)
     ]
 
 
@@ -110,19 +112,23 @@ def rules(layout: Layout, access: int, full_access: int) -> list[Beneath]:
     Raises:
         OSError: a directory that must be there is not.
     """
-    everywhere = (
-        *((("/", _READ | landlock.EXECUTE),) if layout.machine else ()),
-        *((path, _READ | landlock.EXECUTE) for path in (*SYSTEM, *layout.toolchains) if os.path.exists(path)),
+    found = [("/", _READ | landlock.EXECUTE)] if layout.machine else []
+    found += [
         ("/etc", _READ),
         ("/proc", _READ),
         ("/dev", landlock.READ_DIR),
         *((device, _USE) for device in _DEVICES),
         *((seen_as, full_access) for _, seen_as, _ in _shared(layout)),
         (layout.root, access),
-    )
-    return [_beneath(path, wanted) for path, wanted in everywhere]
+    ]
+    opened = [_beneath(path, wanted) for path, wanted in found]
+    for path in (*SYSTEM, *layout.toolchains):
+        with suppress(OSError):  # not every machine has each
+            opened.append(_beneath(path, _READ | landlock.EXECUTE))
+    return opened
 
 
 def _beneath(path: str, access: int) -> Beneath:
     descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    return Beneath(descriptor, access if os.path.isdir(path) else access & landlock.OF_FILES)
+    is_directory = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+    return Beneath(descriptor, access if is_directory else access & landlock.OF_FILES)
