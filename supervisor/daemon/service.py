@@ -28,6 +28,7 @@ from supervisor.daemon.process.lock import Lock
 from supervisor.daemon.process.sd_notify import Notifier
 from supervisor.daemon.protocol.connection import Connection, turn_away
 from supervisor.daemon.running_configuration import RunningConfiguration
+from supervisor.daemon.sessions.deletion import forget_deleted
 from supervisor.daemon.sessions.idle import IdleCloser
 from supervisor.daemon.sessions.journal_reader import JournalReader
 from supervisor.daemon.sessions.recovery import forget_undecided, resume_interrupted
@@ -158,6 +159,7 @@ class Service:
                 _log.info("listening at %s", path)
                 nursery.start_soon(_guarded, resume_interrupted, context.registry)
                 nursery.start_soon(_guarded, forget_undecided, context.registry)
+                nursery.start_soon(_guarded, forget_deleted, context.registry)
                 while True:
                     async with trio.open_nursery() as accepting:
                         accepting.start_soon(self._accept, place.socket, context, nursery)

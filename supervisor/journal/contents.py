@@ -173,18 +173,18 @@ class ContentStore:
                 self._tidy()
 
     def sizes(self) -> dict[str, int]:
-        """Return the bytes of what each session alone has named, by its plain id."""
+        """Return the bytes of what each session alone has named, by its plain id; 0 where others name all of it, too."""
         named: dict[str, list[str]] = {}
         with suppress(OSError):
             for name in os.listdir(self.directory):
                 digest, _, session = name.partition(".")
                 if session and _DIGEST.fullmatch(digest):
                     named.setdefault(digest, []).append(session)
-        found: dict[str, int] = {}
+        found = dict.fromkeys((each for sessions in named.values() for each in sessions), 0)
         for digest, sessions in named.items():
             if len(sessions) == 1:
                 with suppress(OSError):
-                    found[sessions[0]] = found.get(sessions[0], 0) + self.path(digest).lstat().st_size
+                    found[sessions[0]] += self.path(digest).lstat().st_size
         return found
 
     def tidy(self) -> None:

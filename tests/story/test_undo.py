@@ -11,11 +11,11 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from supervisor.acp import extensions
-from supervisor.journal.facts import CallDecided, CallEnded
+from supervisor.journal.facts import CallDecided, CallEnded, SessionDeleted
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.forked import ForkedStrongroom
 from tests.supervisor.command import Strongroom, wait_until
-from tests.supervisor.histories import call
+from tests.supervisor.histories import call, opening_fact
 
 Tree = dict[str, tuple[int, bytes | str]]
 
@@ -182,7 +182,7 @@ def test_a_daemon_that_is_killed_when_an_undo_is_decided_does_it_once(
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_pack_of_a_call_that_nobody_decided_about_goes_with_the_next_daemon(
+def test_a_pack_of_a_call_that_nobody_decided_about_or_of_a_deleted_session_goes_with_the_next_daemon(
     daemon: DaemonProcess, strongroom: Strongroom, root: Path, when: str
 ) -> None:
     daemon.patch = DYING.format(when=when, undo=False)
@@ -191,6 +191,8 @@ def test_a_pack_of_a_call_that_nobody_decided_about_goes_with_the_next_daemon(
     assert (lost.code, daemon.wait()) == (1, -9)
     (pack,) = (daemon.home / "kept").glob("[!.]*.*")
     os.utime(pack, (0, pack.stat().st_mtime - 3600))
+    daemon.record("cut", opening_fact(root), SessionDeleted())
+    (other := pack.with_name("cut.c.1")).touch()
     daemon.patch = ""
     daemon.start()
     removed = when == "before"
@@ -198,6 +200,7 @@ def test_a_pack_of_a_call_that_nobody_decided_about_goes_with_the_next_daemon(
         wait_until(
             lambda: (
                 client.status()
+                and not other.exists()
                 and (not pack.exists() if removed else stat.S_IMODE(pack.stat().st_mode) == stat.S_IRUSR)
             )
         )

@@ -2,7 +2,8 @@
 
 Rule: no listing shows a deleted session, and what is kept for it goes, but the journal forgets nothing. Whoever deletes
 one has it alone, here and among processes: a pack that a commit under way, or cut off, may need is never removed. Of
-old ones only those go that a person has seen, and each is judged anew: what somebody may go on with stays.
+old ones only those go that a person has seen, and each is judged anew: what somebody may go on with stays. What was
+kept for one whose deletion was cut off, with its process, goes with the next.
 """
 
 import logging
@@ -67,6 +68,7 @@ async def prune(registry: SessionRegistry, before: float, agreed: Sequence[str] 
     Raises:
         JournalError: the journal cannot be read or written; those before are deleted.
     """
+    await forget_deleted(registry)
     wanted = None if agreed is None else frozenset(agreed)
     found = await registry.reader.index(
         lambda index: [
@@ -97,8 +99,13 @@ async def _hide(registry: SessionRegistry, session: str) -> None:
     Raises:
         JournalError: it cannot be recorded; all is as it was.
     """
+    await registry.resources.writer.append(session, SessionDeleted())
+    await _forget(registry, session)
+
+
+async def _forget(registry: SessionRegistry, session: str) -> None:
+    """Remove what is kept for a deleted session."""
     resources = registry.resources
-    await resources.writer.append(session, SessionDeleted())
     if resources.services.rule_store is not None:
         with suppress(ConfigError):  # then they stay listed, and count in no session
             resources.services.rule_store.end(session)
@@ -109,13 +116,30 @@ async def _hide(registry: SessionRegistry, session: str) -> None:
         await trio.to_thread.run_sync(resources.packs.forget, session)
 
 
+async def forget_deleted(registry: SessionRegistry) -> None:
+    """Remove what is still kept for deleted sessions: the process that deleted them was killed.
+
+    Raises:
+        JournalError: the journal cannot be read.
+    """
+    kept, journal = await trio.to_thread.run_sync(_sizes, registry), registry.resources.writer.journal.path
+    deleted = [
+        each.session for each in await registry.reader.index(lambda index: [each for each in index if each.deleted])
+    ]
+    left = [each for each in deleted if plain(each) in kept or file_of(journal, each).exists()]
+    for each in left:
+        await _forget(registry, each)
+    if left:
+        await trio.to_thread.run_sync(clear_deleted, journal)
+
+
 async def _known(registry: SessionRegistry, session: str) -> Summary | None:
     """Return what is known of a session now."""
     return next(iter(await registry.reader.index(lambda index: [each for each in [index.get(session)] if each])), None)
 
 
 def _sizes(registry: SessionRegistry) -> Mapping[str, int]:
-    """Return the bytes of what is kept for each session alone, by its plain id."""
+    """Return the bytes of what is kept for each session alone, by its plain id; 0 where it shares all of it."""
     contents, packs = registry.resources.contents.sizes(), registry.resources.packs.sizes()
     return {each: contents.get(each, 0) + packs.get(each, 0) for each in (*contents, *packs)}
 

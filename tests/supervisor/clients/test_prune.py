@@ -74,6 +74,7 @@ def test_old_sessions_go_with_what_is_kept_for_them_and_those_in_use_stay(
         earlier.setattr("supervisor.journal.facts.encode", lambda _fact: b"{}")
         daemon.record("damaged", TurnEnded(1, "ok", ""))
     daemon.record("new", opening_fact(root))
+    daemon.record("cut", opening_fact(root), SessionDeleted())
     for directory in (daemon.settings.packs, daemon.settings.contents):
         directory.mkdir(exist_ok=True)
     alone, shared = "a" * 64, "b" * 64
@@ -82,6 +83,14 @@ def test_old_sessions_go_with_what_is_kept_for_them_and_those_in_use_stay(
     for path in (*map(daemon.settings.packs.joinpath, packs), *map(daemon.settings.contents.joinpath, contents)):
         path.touch()
     (daemon.settings.contents / alone).write_bytes(bytes(5000))
+    left = [
+        daemon.settings.packs / "cut.c.1",
+        daemon.settings.contents / f"{shared}.cut",
+        daemon.home / "replies" / "cut",
+    ]
+    for path in left:  # by a process that was killed as it had recorded that
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
     command = ForkedStrongroom(daemon.home, daemon.folder)
     client.resume("here")
     with closing(Leases.open(daemon.home)) as others:
@@ -92,7 +101,8 @@ def test_old_sessions_go_with_what_is_kept_for_them_and_those_in_use_stay(
         assert client.request("_strongroom/prune", {"before": time.time(), "delete": []})["sessions"] == []
         assert answered(command, b"n\n")[0] == 1
         assert kept(daemon) == sorted([*packs, *contents])
-        assert not [fact for fact in daemon.facts if isinstance(fact, SessionDeleted)]
+        assert [path for path in left if path.exists()] == []
+        assert [fact for fact in daemon.facts if isinstance(fact, SessionDeleted)] == [SessionDeleted()]
         code, shown = answered(command, b"y\n")
     assert {each["session_id"]: each["stays"] for each in dry} == dict.fromkeys(OLD, "") | STAY
     assert {each["session_id"]: each["kept"] for each in dry if each["kept"]} == {"done": 5000}
