@@ -1,6 +1,6 @@
 """`strongroom init`: a vault to begin with, and a commented configuration that names it.
 
-Rule: nothing that exists is changed or added to.
+Rule: nothing that exists is changed or added to; what is made is whole, or not there.
 """
 
 import json
@@ -12,7 +12,7 @@ from supervisor.config.config_keys import VAULT
 from supervisor.config.reference import as_toml
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError, reason
-from supervisor.system.safe_files import own_directory, secure_home
+from supervisor.system.safe_files import own_directory, secure_home, write_new
 
 _NOTE: Final = "welcome.md"
 _NOTE_TEXT: Final = """\
@@ -63,7 +63,7 @@ def _vault(vault: Path) -> list[Made]:
             raise ConfigError(f"{vault} exists and is not a directory. Move it away, or choose another place.")
         return [Made(vault, "the vault", False)]
     vault.mkdir(parents=True)
-    _write(vault / _NOTE, _NOTE_TEXT, 0o666)
+    write_new(vault / _NOTE, [_NOTE_TEXT.encode()], 0o666)
     return [Made(vault, "the vault", True), Made(vault / _NOTE, "a welcome note", True)]
 
 
@@ -73,7 +73,7 @@ def _configuration(settings: Settings, vault: Path) -> Made:
     try:
         if file.parent != settings.home:
             own_directory(file.parent, "Set XDG_CONFIG_HOME to a directory of your own.")
-        _write(file, as_toml() + _chosen(vault), 0o600)
+        write_new(file, [(as_toml() + _chosen(vault)).encode()], 0o600)
     except FileExistsError:
         return Made(file, "the configuration", False)
     except OSError as error:
@@ -89,18 +89,3 @@ def _chosen(vault: Path) -> str:
     except UnicodeEncodeError:
         return ""
     return f"\n# Where you are in no directory with a `{VAULT}` of its own.\n[profiles.{VAULT}]\nroot = {name}\n"
-
-
-def _write(file: Path, text: str, mode: int) -> None:
-    """Write a file that does not exist yet; one that cannot be written whole is taken away again.
-
-    Raises:
-        OSError: it exists, or the disk does not take it.
-    """
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-    try:
-        with open(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(text)
-    except OSError:
-        file.unlink(missing_ok=True)
-        raise

@@ -1,16 +1,14 @@
 """A new file for what a person asked to have: an exported session, a proof.
 
-Rule: a file that is there already stays as it is, only its owner may read a new one, and one that was not written to
-its end is gone.
+Rule: a file that is there already stays as it is, only its owner may read a new one, and it is there once it is whole.
 """
 
-import os
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
 from supervisor.display.escape import name
 from supervisor.errors import StrongroomError
+from supervisor.system.safe_files import write_new
 
 
 def write_new_file(path: str, parts: Iterable[bytes]) -> str:
@@ -21,22 +19,10 @@ def write_new_file(path: str, parts: Iterable[bytes]) -> str:
     """
     shown = name(path)
     try:
-        target = Path(path).expanduser()
-        with open(target, "xb", opener=_for_its_owner) as file:
-            try:
-                file.writelines(parts)
-                file.flush()
-            except BaseException:
-                with suppress(OSError):
-                    target.unlink()
-                raise
+        write_new(Path(path).expanduser(), parts, 0o600)
     except FileExistsError as error:
         raise StrongroomError(f"{shown} exists already, and stays as it is. Name another file.") from error
     except (OSError, RuntimeError, ValueError) as error:  # the home of nobody; a NUL
         why = error.strerror if isinstance(error, OSError) else str(error).rstrip(".")
         raise StrongroomError(f"{shown} cannot be written: {why}.") from error
     return shown
-
-
-def _for_its_owner(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)

@@ -12,7 +12,7 @@ import fcntl
 import os
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -23,6 +23,9 @@ AT_ONCE: Final = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 """Flags of `os.open` for a name where anything may stand: nobody is waited for, and no child inherits it."""
 NO_LINK: Final = AT_ONCE | os.O_NOFOLLOW
 """The same for a file of our own, which is no link."""
+
+_NO_NAMELESS: Final = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOSYS})
+"""What file systems and kernels answer that have no files without a name."""
 
 _FLOCK: Final = struct.Struct("@hhqqi4x")
 """`struct flock` of Linux on 64 bits: type, whence, start, length, and a pid that must be 0 here."""
@@ -142,6 +145,46 @@ def replace_file(path: Path, data: bytes, *, durable: bool) -> None:
         os.replace(draft, path)
     if durable:
         sync_directory(path.parent)
+
+
+def write_new(path: Path, parts: Iterable[bytes], mode: int) -> None:
+    """Write a file that is not there yet, durably: it gets its name once it is whole, whenever we are killed.
+
+    Where the file system has no files without a name, it has its name meanwhile.
+
+    Args:
+        path: of the file.
+        parts: its content; they may be made meanwhile.
+        mode: as the umask leaves it.
+
+    Raises:
+        FileExistsError: something has that name.
+        OSError: it cannot be written; nothing is left of it.
+    """
+    directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            named, file = False, os.open(".", os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, mode, dir_fd=directory)
+        except OSError as error:
+            if error.errno not in _NO_NAMELESS:
+                raise
+            named, file = (
+                True,
+                os.open(path.name, os.O_WRONLY | os.O_EXCL | os.O_CREAT | NO_LINK, mode, dir_fd=directory),
+            )
+        with open(file, "wb") as stream:
+            try:
+                stream.writelines(parts)
+                stream.flush()
+                os.fsync(file)
+                if not named:
+                    os.link(f"/proc/self/fd/{file}", path.name, dst_dir_fd=directory, follow_symlinks=True)
+            except BaseException:
+                if named:
+                    os.unlink(path.name, dir_fd=directory)
+                raise
+    finally:
+        os.close(directory)
 
 
 @contextmanager

@@ -1,13 +1,16 @@
 """Files that somebody else may have put there: nobody is waited for."""
 
+import errno
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from supervisor.system import safe_files
-from supervisor.system.safe_files import read_bytes, replace_file
+from supervisor.system.safe_files import read_bytes, replace_file, write_new
 
 
 def test_a_file_is_read_through_links_up_to_its_limit(tmp_path: Path) -> None:
@@ -66,3 +69,40 @@ def test_what_another_program_has_just_written_is_left_as_it_is(
     with pytest.raises(FileNotFoundError):
         replace_file(file, b"ours", durable=False)
     assert file.read_bytes() == b"the other's"
+
+
+def test_a_new_file_has_its_name_once_it_is_whole_and_takes_no_other_s(tmp_path: Path) -> None:
+    file = tmp_path / "new"
+
+    def parts() -> Iterator[bytes]:
+        yield b"one, "
+        assert list(tmp_path.iterdir()) == []
+        yield b"two"
+
+    write_new(file, parts(), 0o600)
+    assert (file.read_bytes(), file.stat().st_mode & 0o777) == (b"one, two", 0o600)
+    with pytest.raises(FileExistsError):
+        write_new(file, [b"three"], 0o600)
+    assert (file.read_bytes(), list(tmp_path.iterdir())) == (b"one, two", [file])
+
+
+def test_where_no_file_is_without_a_name_nothing_is_left_of_one_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plainly = os.open
+
+    def opened(path: Any, flags: int, *more: Any, **named: Any) -> int:
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(errno.EOPNOTSUPP, "")
+        return plainly(path, flags, *more, **named)
+
+    def parts() -> Iterator[bytes]:
+        yield b"one"
+        raise OSError(errno.ENOSPC, "")
+
+    monkeypatch.setattr(os, "open", opened)
+    with pytest.raises(OSError, match="28"):
+        write_new(tmp_path / "new", parts(), 0o600)
+    assert list(tmp_path.iterdir()) == []
+    write_new(tmp_path / "new", [b"one"], 0o600)
+    assert (tmp_path / "new").read_bytes() == b"one"
