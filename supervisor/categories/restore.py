@@ -8,6 +8,9 @@ from msgspec import Meta
 from supervisor.categories.row import CategoryLimits, CategoryRow, Sections
 from workers.restore.restore_inputs import RestoreInputs
 
+SCRATCH: Final = "scratch"
+"""Beside the packs: where large undos are made ready."""
+
 
 class UndoConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How much is kept of what calls replace, so that `strongroom undo` can restore it. A megabyte is 2**20 bytes."""
@@ -49,7 +52,7 @@ ROW: Final = CategoryRow(
     config=UndoConfig,
     limits=CategoryLimits(memory_mb=1024, file_mb=1024, call_s=180.0),
     fit_limits=_fit_limits,
-    inputs=lambda _sections, locations, _traits: RestoreInputs(str(locations.packs), str(locations.packs / "scratch")),
+    inputs=lambda _sections, locations, _traits: RestoreInputs(str(locations.packs), str(locations.packs / SCRATCH)),
     works_on_packs=True,
     stands_on="It needs the root, and the directory `kept` of the home, which must be this user's alone.",
     degraded="once taken over, it can change modes and times of files elsewhere",

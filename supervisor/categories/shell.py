@@ -6,7 +6,6 @@ Rule: what commands have of a person's programs is found by `surroundings`; here
 import glob
 import os
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -23,9 +22,8 @@ from supervisor.categories.web import ca_file
 from supervisor.errors import ConfigError
 from supervisor.system.package_caches import PackageCaches
 from workers.shell.shell_inputs import ENDS_S, RegistryHints, ShellInputs
-from workers.tree.drafts import sweep_directory
 
-_COPIES: Final = "copies"
+COPIES: Final = "copies"
 """In the home: where commands run where there is no sandbox."""
 
 
@@ -175,16 +173,6 @@ def package_caches(sections: Sections, home: Path) -> PackageCaches:
     return PackageCaches(home / "caches", sections.section(ShellConfig).cache_mb * 2**20)
 
 
-def sweep_copies(home: Path) -> None:
-    """Remove the copies of commands whose worker was killed, if there are any, as far as they can be."""
-    with suppress(OSError):
-        copies = os.open(home / _COPIES, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            sweep_directory(copies)
-        finally:
-            os.close(copies)
-
-
 def _inputs(sections: Sections, locations: Locations, traits: ProfileTraits) -> ShellInputs:
     section = sections.section(ShellConfig)
     has = traits.surroundings or survey_programs(sections, locations, "", {}).surroundings
@@ -204,7 +192,7 @@ def _inputs(sections: Sections, locations: Locations, traits: ProfileTraits) -> 
         environment=has.environment,
         identity=has.identity,
         venv_problem=has.venv_problem,
-        copies=str(locations.home / _COPIES) if traits.copies else "",
+        copies=str(locations.home / COPIES) if traits.copies else "",
         copy_mb=section.copy_mb,
         max_timeout_s=most,
         registries=RegistryHints(*told(traits.registries), caches),

@@ -173,7 +173,7 @@ class ContentStore:
                 self._tidy()
 
     def sizes(self) -> dict[str, int]:
-        """Return the bytes of what each session alone has named, by its plain id; 0 where others name all of it, too."""
+        """Return the bytes of what each session alone has named, by its plain id; 0 where it shares them all."""
         named: dict[str, list[str]] = {}
         with suppress(OSError):
             for name in os.listdir(self.directory):

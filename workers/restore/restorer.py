@@ -2,7 +2,7 @@
 
 Rule: until the commit nothing of the root is touched. The layer is made outside of every root: in memory where it is
 small, since some disks take a millisecond to free each file; else in a scratch directory, locked while it is in use;
-what a killed worker left there is known by its free lock, and goes with the next undo.
+what a killed worker left there is known by its free lock, and goes with the next undo or daemon.
 """
 
 import errno

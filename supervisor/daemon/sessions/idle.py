@@ -1,6 +1,6 @@
 """Closes what is unused: sessions without clients, workers without sessions, models without either.
 
-It sweeps the home, too: old undo packs, contents that no session names, and copies of commands whose worker was killed.
+It sweeps the home, too: old undo packs, contents that no session names, and what killed commands and undos have left.
 
 Rule: what is closed is first taken out of everybody's reach, and only then waited for. Meanwhile the index of sessions
 is kept up with the journal, so that nobody waits for it who lists them; and while nobody works, the chain is compared,
@@ -8,16 +8,22 @@ and memory given back.
 """
 
 import logging
+import os
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import trio
 
-from supervisor.categories.shell import sweep_copies
+from supervisor.categories.restore import SCRATCH
+from supervisor.categories.shell import COPIES
 from supervisor.daemon.sessions.registry import SessionRegistry
 from supervisor.session.resources import OpenPools
 from supervisor.system.garbage import give_back
+from supervisor.system.safe_files import NO_LINK
+from workers.tree.drafts import sweep_directory
 
 _log: Final = logging.getLogger("strongroom.daemon")
 
@@ -55,7 +61,8 @@ class IdleCloser:
             resources = self._registry.resources
             await trio.to_thread.run_sync(resources.packs.tidy)  # fails where no thread can be started
             await trio.to_thread.run_sync(resources.contents.tidy)
-            await trio.to_thread.run_sync(sweep_copies, resources.settings.home)
+            for each in (resources.settings.home / COPIES, resources.settings.packs / SCRATCH):
+                await trio.to_thread.run_sync(_sweep_drafts, each)
             self._next_look = trio.current_time() + _KEPT
 
     async def _close_idle(self) -> None:
@@ -88,6 +95,16 @@ class IdleCloser:
             for number, each in enumerate(idle)
             if number < beyond or now - self._unused[id(each.pools)] > _POOLS_IDLE
         ]
+
+
+def _sweep_drafts(place: Path) -> None:
+    """Remove the drafts of killed workers from a directory, if it is there, as far as they can be."""
+    with suppress(OSError):
+        directory = os.open(place, os.O_DIRECTORY | NO_LINK)
+        try:
+            sweep_directory(directory)
+        finally:
+            os.close(directory)
 
 
 async def _tried(work: Callable[[], Awaitable[None]]) -> None:

@@ -69,9 +69,11 @@ def test_a_daemon_that_can_start_no_thread_goes_on(home: Path, tmp_path: Path, r
         assert client.prompt(session, "hello")["stopReason"] == "end_turn"
 
 
-async def test_copies_of_killed_workers_are_swept_and_nothing_else(registry: SessionRegistry) -> None:
-    copies = registry.resources.settings.home / "copies"
-    (copies / ".strongroom-0123456789abcdef.tmp" / "root" / "d").mkdir(parents=True)
-    (copies / "theirs").mkdir()
+async def test_what_killed_commands_and_undos_left_is_swept_and_nothing_else(registry: SessionRegistry) -> None:
+    settings = registry.resources.settings
+    places = settings.home / "copies", settings.packs / "scratch"
+    for place in places:
+        (place / ".strongroom-0123456789abcdef.tmp" / "root" / "d").mkdir(parents=True)
+        (place / "theirs").mkdir()
     await IdleCloser(registry)._sweep()
-    assert [each.name for each in copies.iterdir()] == ["theirs"]
+    assert [each.name for place in places for each in place.iterdir()] == ["theirs", "theirs"]
