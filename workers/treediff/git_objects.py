@@ -14,8 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-_PARENT: Final = re.compile(rb"parent ([0-9a-f]+)")
-_TAGGED: Final = re.compile(rb"object ([0-9a-f]+)\n")
+_NAMED: Final = rb"([0-9a-f]{40}|[0-9a-f]{64})\n"
+_COMMIT: Final = re.compile(rb"tree %s((?:parent %s)*)(?!parent )" % (_NAMED, _NAMED))
+_TAG: Final = re.compile(rb"object %s" % _NAMED)
+_ENTRY: Final = re.compile(rb"([0-7]{5,7}) ([^\0/]+)\0")
+"""How a commit and a tag begin, and an entry of a tree before the name of its object."""
 _OBJECT: Final = 2**22
 _ALL: Final = 2**24
 _LEAST: Final = 2**12
@@ -110,11 +113,9 @@ class GitObjects:
     def commit(self, name: str) -> Commit | None:
         """Return a loose commit."""
         try:
-            lines = self._object(name, b"commit").partition(b"\n\n")[0].split(b"\n")
+            return _commit(self._object(name, b"commit"))
         except TooFar:
             return None
-        tree = lines[0].removeprefix(b"tree ").decode("ascii", "replace")
-        return Commit(tree, [found[1].decode() for line in lines if (found := _PARENT.fullmatch(line))])
 
     def _tree(self, name: str) -> Mapping[bytes, tuple[bytes, str]]:
         """Return mode and object of each name in a tree, none for no tree; raises like `_any`."""
@@ -156,11 +157,12 @@ class GitObjects:
             found = self._unless_packed(each)
             if found is None:
                 continue
-            if found[0] == b"tag" and (tagged := _TAGGED.match(found[1])):
-                left.append(tagged[1].decode())
+            if found[0] == b"tag":
+                left.append(_match(_TAG, found[1])[1].decode())
             elif found[0] == b"tree":
                 yield from self._differing(tree, each)
-            elif found[0] == b"commit" and (commit := self.commit(each)) is not None:
+            elif found[0] == b"commit":
+                commit = _commit(found[1])
                 if not looked and not done.issuperset(commit.parents):
                     looked, older = True, self._ancestors(known)
                     done |= older
@@ -200,24 +202,33 @@ class GitObjects:
             for name, (mode, entry) in _tree(found[1], len(pair[1]) // 2).items():
                 if before.get(name) == (mode, entry):
                     continue
-                path = f"{above}{os.fsdecode(name)}"
-                try:
-                    number = int(mode, 8)
-                except ValueError as error:
-                    raise TooFar from error
+                path, number = f"{above}{os.fsdecode(name)}", int(mode, 8)
                 if stat.S_ISDIR(number):
                     left.append((f"{path}/", before.get(name, (b"", ""))[1], entry))
                 else:
                     yield Entry(path, number, entry)
 
 
+def _match(form: re.Pattern[bytes], content: bytes, at: int = 0) -> re.Match[bytes]:
+    """Match what an object must have there; raises TooFar where it has not, as nobody but git knows what that means."""
+    if (found := form.match(content, at)) is None:
+        raise TooFar
+    return found
+
+
+def _commit(content: bytes) -> Commit:
+    """Return what a commit says; raises like `_match`."""
+    tree, parents = _match(_COMMIT, content).group(1, 2)
+    return Commit(tree.decode(), parents.decode().replace("parent ", "").split())
+
+
 def _tree(content: bytes, size: int) -> Mapping[bytes, tuple[bytes, str]]:
-    """Return mode and object of each name in a tree; the names of objects have so many bytes."""
+    """Return mode and object of each name in a tree, whose objects' names have so many bytes; raises like `_match`."""
     found, at = {}, 0
     while at < len(content):
-        head, _, _rest = content[at : at + 4200].partition(b"\0")
-        mode, _, entry = head.partition(b" ")
-        begin = at + len(head) + 1
-        at = begin + size
-        found[entry] = (mode, content[begin:at].hex())
+        entry = _match(_ENTRY, content, at)
+        at = entry.end() + size
+        found[entry[2]] = (entry[1], content[entry.end() : at].hex())
+    if at > len(content):
+        raise TooFar
     return found

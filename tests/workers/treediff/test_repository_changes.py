@@ -76,6 +76,8 @@ PACKED = f"{MAKE}; git gc -q"
 OTHER = "printf 'tree %040d\\n\\nx' 7 | git hash-object -t commit -w --stdin --literally"
 BOMB = """t=$(git mktree < /dev/null); for i in 1 2 3 4 5; do
 t=$(for j in 1 2 3 4 5 6 7 8; do printf '040000 tree %s\\t%s\\n' $t $j; done | git mktree); done; git tag t $t"""
+LONG = "{ printf 'object %s\\n\\n' $c; head -c 16762300 /dev/zero; } | git hash-object -t tag -w --stdin --literally"
+FORGE = "git hash-object -w --stdin --literally -t"
 UNREAD = ("?",)
 HELD = (
     ("staged", MAKE, f"{EVIL}Makefile", ("Makefile",)),
@@ -102,6 +104,20 @@ HELD = (
     ("a link", MAKE, f"{MADE}; echo $c > c; ln -s ../../../c .git/refs/heads/x", UNREAD),
     ("a list that is none", MAKE, "git pack-refs --all; echo x y z >> .git/packed-refs", UNREAD),
     ("a tree of too many", MAKE, BOMB, UNREAD),
+    ("a commit at the end of what is read", MAKE, f"{MADE}; {LONG} > .git/refs/tags/x", UNREAD),
+    *(
+        (f"a {kind} that is none: {told!r}", PACKED, f"printf -- '{told}' | {FORGE} {kind} > .git/refs/tags/x", UNREAD)
+        for kind, told in (
+            ("commit", ""),
+            ("commit", "tree x\\n\\n"),
+            ("tag", "object abc\\n"),
+            ("tree", "40000 "),
+            ("tree", f"-10000 x\\0{7:020}"),
+            ("tree", f"{7:077} x\\0{7:020}"),
+            ("tree", "100644 x\\0cut"),
+            ("tree", f"100644 ../x\\0{7:020}"),
+        )
+    ),
     ("an index that is none", MAKE, "echo x > .git/index", UNREAD),
     ("a person's", f"{MAKE}; echo mine > Makefile", "git commit -qam x; git tag t", ()),
     ("what changes where it is seen", MAKE, "echo all > Makefile; git commit -qam x", ()),
