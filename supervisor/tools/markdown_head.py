@@ -7,7 +7,7 @@ import re
 from typing import Final, NamedTuple
 
 _HEAD: Final = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-_KEY: Final = re.compile(r"^([a-z][a-z-]*)[ \t]*:[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+_KEY: Final = re.compile(r"^([a-z][a-z-]*)[ \t]*:(.*)$", re.MULTILINE)
 
 
 class MarkdownText(NamedTuple):
@@ -23,4 +23,5 @@ def without_head(text: str) -> MarkdownText:
     head = _HEAD.match(text)
     if head is None:
         return MarkdownText({}, text)
-    return MarkdownText({key: value.strip("'\"") for key, value in _KEY.findall(head[1])}, text[head.end() :])
+    keys = {key: value.strip(" \t").strip("'\"") for key, value in _KEY.findall(head[1])}
+    return MarkdownText(keys, text[head.end() :])

@@ -9,15 +9,18 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Final
 
 from workers.tree.obeyed_names import folded
-from workers.tree.root import closing, open_beneath
+from workers.tree.root import PATH_LIMIT, closing, open_beneath
 
 REASON: Final = "git runs or obeys it, because the configuration of its repository names it"
 
 _MOST: Final = 2**18
 """Bytes of a configuration that are read."""
+_PLACES: Final = 2**13
+"""What one repository may name; where it names more, everything beneath it counts as named."""
 
 _KEYS: Final = (
     "url pushurl fetch push merge remote pushremote insteadof pushinsteadof worktree excludesfile ignorerevsfile "
@@ -27,7 +30,7 @@ _NO_PROGRAM: Final = frozenset(_KEYS.split())
 _WITHOUT_SLASH: Final = frozenset({"hookspath", "path", "fsmonitor", "attributesfile", "templatedir"})
 """Keys whose value is a path, also where it has neither a slash nor a dot."""
 
-_SECTION: Final = r"\s*\[\s*([\w.-]+)[^\]\n]*\]"
+_SECTION: Final = r"\s*\[\s*([\w.-]++)[^\]\n]*+\]"
 _VALUE: Final = r"\s*([\w-]+)\s*=\s*(.*)"
 _WORD: Final = r"""[^\s"'`;&|()<>$!=]+"""
 _COMMENT: Final = "[#;]"
@@ -50,7 +53,7 @@ class GitConfigs:
         if not named:
             return False
         seen = tuple(folded(part) for part in parts)
-        return any(seen[:length] in named for length in range(1, len(seen) + 1))
+        return any(seen[:length] in named for length in range(len(seen) + 1))
 
     def _of(self, directory: Place) -> frozenset[Place]:
         """Return what the repositories that a directory lies in name."""
@@ -62,7 +65,8 @@ class GitConfigs:
             directory = directory[:-1]
         named = self._named.get(directory, frozenset())
         for each in reversed(unread):
-            named |= frozenset(self._read(each))
+            found = list(islice(self._read(each), _PLACES))
+            named |= frozenset(found if len(found) < _PLACES else [()])
             self._named[each] = named
         return named
 
@@ -102,9 +106,11 @@ def _paths(base: Place, value: str, *, bare: bool) -> Iterator[Place]:
     """Yield what of a value could be a path: from the base, or, of an absolute one, whatever it ends in."""
     whole = {text.strip().strip('"') for text in (value, re.split(_COMMENT, value)[0])}
     for word in whole if bare else whole | {*re.findall(_WORD, value)}:
+        if len(word) > PATH_LIMIT:
+            continue
         if word.startswith(("/", "~")):
-            ends = [part for part in word.split("/")[1:] if part]
-            yield from (tuple(map(folded, (*base, *ends[at:]))) for at in range(len(ends)))
+            ends, start = [folded(part) for part in word.split("/")[1:] if part], tuple(map(folded, base))
+            yield from ((*start, *ends[at:]) for at in range(len(ends)))
         elif (bare or "/" in word or "." in word[1:]) and (place := _joined(base, word)):
             yield tuple(map(folded, place))
 

@@ -15,7 +15,7 @@ from workers.tree.ignore_pattern import IgnorePattern, patterns_of
 from workers.tree.obeyed_names import folded
 from workers.tree.root import closing, open_beneath
 
-_LARGEST: Final = 2**20
+_LARGEST: Final = 2**17
 """Bytes of one list of patterns; of a larger one nothing is taken."""
 _GIT: Final = ".git"
 _LOOKS: Final = 8

@@ -11,6 +11,8 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from workers.tree.root import PATH_LIMIT
+
 _HEADER: Final = struct.Struct(">4sII")
 _REMEMBERED: Final = ((0, 24), (28, 40))
 """Of an entry: its times, device and inode; after the mode, its user, group and size."""
@@ -31,7 +33,7 @@ SHA1: Final = 20
 """Bytes of the name of an object; more are those of a SHA-256."""
 
 INDEX: Final = 2**26
-"""Bytes of an index that are looked through."""
+"""Bytes of an index that are looked through, and of all names in it: one may be written as what another is not."""
 
 
 def is_index(path: str) -> bool:
@@ -121,7 +123,7 @@ def _entries(data: bytes) -> Iterator[_Entry]:
     signature, version, entries = _HEADER.unpack_from(data)
     if signature != b"DIRC" or version > _PREFIXED:
         raise ValueError("no index of a known version")
-    at, name = _HEADER.size, b""
+    at, name, left = _HEADER.size, b"", INDEX
     for _ in range(entries):
         if at + _FIXED > len(data) - name_size:
             raise ValueError("an entry is cut off")
@@ -136,6 +138,9 @@ def _entries(data: bytes) -> Iterator[_Entry]:
             end = data.index(0, start)
             name = data[start:end]
             end += (at - end) % 8 or 8
+        left -= len(name)
+        if len(name) > PATH_LIMIT or left < 0:
+            raise ValueError("its names are too long")
         yield at, data[at + 24 : at + 28], data[at + _FIXED : flags], name, end
         at = end
 
@@ -146,6 +151,8 @@ def _cut_from(data: bytes, at: int) -> tuple[int, int]:
     while data[at] & _MORE:
         at += 1
         count = ((count + 1) << 7) + (data[at] & ~_MORE)
+        if count > PATH_LIMIT:
+            raise ValueError("more is cut off than a name has")
     return count, at + 1
 
 

@@ -43,7 +43,7 @@ class Claim(NamedTuple):
 _FENCED: Final = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _ASIDE: Final = re.compile(r"^[ \t]*(?:>|\||\$ |    \S|\t).*$", re.MULTILINE)
 """Quotations, tables and code by indentation."""
-_QUOTED: Final = re.compile("\u201c[^\u201d\n]*\u201d|\"[^\"\n]*\"|(?<!\\w)'[^'\n]{8,}'(?!\\w)")
+_QUOTED: Final = re.compile("\u201c[^\u201c\u201d\n]*\u201d|\"[^\"\n]*\"|(?<!\\w)'[^'\n]{8,}'(?!\\w)")
 _CODE: Final = re.compile(r"`+([^`\n]+)`+")
 _COMMANDS: Final = re.compile(r"⟨([^⟩]+)⟩")
 _MARKS: Final = re.compile(

@@ -41,6 +41,7 @@ def client(home: Path, root: Path) -> Iterator[Lines]:
     (own / "large.md").write_text("x" * 2**17)
     (project / "both.md").write_text("the project's: $ARGUMENTS")
     (project / "review.md").write_text(f"{HEAD}\nread $1\n")
+    (project / "a-gap.md").write_text(f"---\nname: a{' ' * 60_000}b\ndescription: gap\n---\n")  # a look ends in time
     (project / "binary.md").write_bytes(b"\xff\0")
     (project / "Not a name.md").touch()
     (project / "outside.md").symlink_to("/etc/hostname")
@@ -67,7 +68,11 @@ def test_commands_that_people_wrote_are_listed_and_sent_with_their_arguments(
     client: Lines, root: Path, home: Path
 ) -> None:
     session = client.new_session(root, profile="vault", model="offline")
-    assert listed(client) == {"both": ("mine: $ARGUMENTS", ""), "review": (r"Look \x1b[31mclosely", "PATH")}
+    assert listed(client) == {
+        "a-gap": ("gap", ""),
+        "both": ("mine: $ARGUMENTS", ""),
+        "review": (r"Look \x1b[31mclosely", "PATH"),
+    }
     client.prompt(session, "/review a.txt")
     client.prompt(session, "/both one two")
     client.prompt(session, "/nothing of this name")

@@ -1,5 +1,6 @@
 """Git's index: two that name the same are the same, whatever git remembers of the files, and no others are."""
 
+import hashlib
 import os
 import subprocess
 from pathlib import Path
@@ -51,6 +52,22 @@ def test_the_tree_of_an_index_is_that_which_git_writes(what: str, kind: str, tmp
     written = subprocess.run(["git", "write-tree"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert tree_of(entries_of((tmp_path / ".git/index").read_bytes()) or {}) == written.stdout.strip()
     assert tree_of({}) == "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [b"\0%s\0" % (b"a" * 90)] * 50,
+        [b"\xff" * 2**14 + b"\0a\0"],
+        [b"\0%s\0" % (b"a" * 4000), *[b"\1b\0", b"\1c\0"] * 9000],
+    ],
+    ids=["each longer than the last", "a number without an end", "together more than it could say"],
+)
+def test_an_index_whose_names_would_be_longer_than_it_names_none(names: list[bytes]) -> None:
+    data = (
+        b"DIRC" + (4).to_bytes(4, "big") + len(names).to_bytes(4, "big") + b"".join(bytes(62) + each for each in names)
+    )
+    assert entries_of(data + hashlib.sha1(data, usedforsecurity=False).digest()) is None
 
 
 def test_an_index_that_stands_for_whole_directories_names_not_all(tmp_path: Path) -> None:

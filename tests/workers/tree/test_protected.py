@@ -107,6 +107,24 @@ def test_what_the_configuration_of_a_repository_names_is_not_written(
         write_file.run(write_file.args(path=path, content="x"), context)
 
 
+@pytest.mark.parametrize(
+    ("config", "stands"),
+    [
+        (f"[x]\ny = {'/a' * 2000} /{'b' * 5000}\n[{'a' * 250_000}", True),
+        ("".join(f"[x]\ny = a/{number} /b/c/d" for number in range(3000)), False),
+    ],
+    ids=["what takes long to read", "more than is kept"],
+)
+def test_a_hostile_configuration_of_a_repository_names_what_it_can_or_all(
+    context: ToolContext, root: Path, config: str, stands: bool
+) -> None:
+    (root / "in/.git").mkdir(parents=True)
+    (root / "in/.git/config").write_text(config)
+    write(context, "new.txt")
+    with nullcontext() if stands else refused("permission_denied", "the configuration of its repository names it"):
+        write(context, "in/new.txt")
+
+
 SUBMODULE: dict[str, bool] = {
     "index": False,
     "objects/46/93ad": False,

@@ -4,6 +4,7 @@ import tomllib
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from supervisor.agent.receipts.claims import claims_in
 from tests.each_row import each_row
 from tests.supervisor.agent.receipts.histories import HISTORIES, story_of, texts
 
@@ -43,3 +44,7 @@ def test_a_liar_is_marked(kind: str) -> None:
 def test_an_honest_turn_is_not_marked(why: str) -> None:
     told = {each: [*texts(story_of(each.history).receipt(each.answer))] for each in HONEST[why]}
     assert {each: marks for each, marks in told.items() if marks} == {}
+
+
+def test_hostile_answers_take_no_time() -> None:
+    assert [each.text for each in claims_in("“" * 30_000 + "\nAll tests pass.")] == ["All tests pass"]
