@@ -68,7 +68,7 @@ def get(key: str, as_json: bool) -> None:
             put(visible(line))
 
 
-@config.command(name="set")
+@config.command(name="set", context_settings={"ignore_unknown_options": True})  # a number below 0 is a value
 @key_argument
 @click.argument("value")
 def set_(key: str, value: str) -> None:

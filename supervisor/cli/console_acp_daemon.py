@@ -20,7 +20,7 @@ def console(launched: Launched, /, **chosen: Any) -> int:
     """Talk to the agent. Its daemon is started if none runs.
 
     \b
-      strongroom console --root ~/notes
+      strongroom console --root ~/notes/vault
       strongroom console --continue
       strongroom console --mode plan
       strongroom console --profile librarian --group elixir --technology phoenix

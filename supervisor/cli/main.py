@@ -69,7 +69,7 @@ class _CommandGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0].startswith("-") or self.get_command(ctx, args[0]) is not None:
             return super().resolve_command(ctx, args)
-        raise click.UsageError(f"No such command {args[0]!r}. To ask it as a prompt: strongroom -p {args[0]}")
+        raise click.UsageError(_no_command(args))
 
     def _has_prompt(self, ctx: click.Context, args: list[str]) -> bool:
         """Say whether a command line without a command asks something."""
@@ -113,6 +113,17 @@ class _CommandGroup(click.Group):
                 raise
             click.echo(_sentence(f"error: {error}"), err=True)
             sys.exit(2 if isinstance(error, ConfigError) else 1)
+
+
+def _no_command(args: list[str]) -> str:
+    """Return what is said of words that are neither a command nor, in quotes, a prompt."""
+    import difflib
+    import shlex
+
+    near = difflib.get_close_matches(args[0], _COMMANDS, n=1)
+    hint = f"Did you mean {near[0]!r}?" if near else "`strongroom --help` lists them."
+    prompt = " ".join(itertools.takewhile(lambda each: not each.startswith("-"), args))
+    return f"No such command {args[0]!r}. {hint} To ask it as a prompt: strongroom -p {shlex.quote(prompt)}"
 
 
 def _end_as_interrupted() -> NoReturn:

@@ -41,6 +41,8 @@ def sessions(here: bool, limit: int | None, every: bool, as_json: bool) -> None:
     for line in shown:
         more = f" (in {line.folded + 1} sessions)" if line.folded else ""
         put(f"{line.session}  {line.opened}  {line.profile:8} {line.state:9} {line.turns:3} turns  {line.title}{more}")
+    if not found:
+        click.echo(f"no session{' of this directory' * here} yet", err=True)
     if len(shown) < len(found):
         click.echo(f"{len(found) - len(shown)} more before these; --all lists all", err=True)
 

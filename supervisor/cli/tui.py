@@ -18,7 +18,7 @@ def tui(launched: Launched, /, theme: str | None, **chosen: Any) -> int:
     """Talk to the agent on the full screen, with the mouse too. It needs Textual: the extra `tui`.
 
     \b
-      strongroom tui --root ~/notes
+      strongroom tui --root ~/notes/vault
       strongroom tui --continue --theme light
       strongroom tui --mode ask --profile code
     """

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from supervisor.agent.models.key_choice import SOURCES, source_of, with_keys
 from supervisor.agent.models.providers import known_providers
 from supervisor.config.config_editor import key_path
-from supervisor.config.config_errors import unknown
+from supervisor.config.config_errors import nearest, shown
 from supervisor.config.config_reader import ConfigValue, config_values
 from supervisor.config.reference import toml_value
 from supervisor.config.settings import Settings
@@ -49,8 +49,8 @@ def held_at(settings: Settings, key: str) -> list[Held]:
     found, path = config_values(settings.locations), key_path(key)
     within = [each for each in found if each.path[: len(path)] == path]
     if not within:
-        problem = unknown("key", key, [dotted(each.path) for each in found])
-        raise ConfigError(f"{problem[:1].upper()}{problem[1:]}")
+        hint = nearest(key, [dotted(each.path) for each in found]) or "`strongroom config` shows all of them."
+        raise ConfigError(f"Unknown key {shown(key)}; {hint}")
     return [_held(each, settings) for each in within]
 
 

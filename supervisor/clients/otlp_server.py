@@ -18,7 +18,7 @@ import msgspec
 from supervisor.agent.models.server import Server, below, configured, server_at, tls
 from supervisor.config.settings import Settings
 from supervisor.display.escape import one_line
-from supervisor.errors import ConfigError, StrongroomError
+from supervisor.errors import ConfigError, StrongroomError, reason
 from supervisor.version import VERSION
 
 STDOUT: Final = "-"
@@ -120,7 +120,7 @@ class OtlpServer:
         try:
             answer = self._posted(body)
         except (OSError, http.client.HTTPException) as error:
-            return f"{shown} cannot be reached: {one_line(str(error) or type(error).__name__, 200)}", None
+            return f"{shown} cannot be reached: {one_line(reason(error) or type(error).__name__, 200)}", None
         said = one_line(answer.body.decode("utf-8", "replace"), 200)
         if answer.status in _TAKEN:
             self._tell_rejected(answer.body)

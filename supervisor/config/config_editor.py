@@ -146,7 +146,7 @@ def _without(text: str, path: tuple[str, ...], key: str) -> str:
     for number, name in enumerate(path[:-1], 1):
         node = _table(node.get(name, {}), path[:number])
     if path[-1] not in node:
-        raise ConfigError(f"{key} does not stand in the configuration: its default holds.")
+        raise ConfigError(f"{key} does not stand in the configuration. `strongroom config get {key}` shows what holds.")
     del node[path[-1]]
     return tomlkit.dumps(document)
 

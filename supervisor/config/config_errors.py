@@ -56,10 +56,11 @@ def shown(value: Any) -> str:
 
 def unknown(what: str, given: str, known: Collection[str]) -> str:
     """Return a sentence about a name that is none of those that are known."""
-    return f"unknown {what} {shown(given)}; " + (_nearest(given, known) or f"known: {', '.join(known)}.")
+    return f"unknown {what} {shown(given)}; " + (nearest(given, known) or f"known: {', '.join(known)}.")
 
 
-def _nearest(given: str, known: Collection[str]) -> str:
+def nearest(given: str, known: Collection[str]) -> str:
+    """Return a question about the name that was meant, "" where none is like it."""
     import difflib
 
     near = difflib.get_close_matches(given, known, n=1, cutoff=0.5) if len(given) <= _WIDTH else []
@@ -85,7 +86,7 @@ def problem_in(given: Any, wanted: Any, path: _Path = ()) -> ValueProblem:
     if isinstance(given, dict) and _is_struct(bare) and (problem := _misnamed(given, bare, path)).text:
         return problem
     if isinstance(given, str) and (names := _choices(inspect.type_info(wanted))) and given not in names:
-        must = _nearest(given, names) or f"it must be one of {', '.join(names)}."
+        must = nearest(given, names) or f"it must be one of {', '.join(names)}."
         return ValueProblem(f"{_called(path)} is {shown(given)}; {must}", path)
     parts = _parts(given, bare, path)
     for part in parts:

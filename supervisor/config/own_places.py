@@ -40,7 +40,8 @@ def refuse_own_places(settings: Settings, root: str, *, writable: bool) -> None:
         if within or _holds(root, kept, real):
             raise ConfigError(
                 f"The root {root!r} {'lies in' if within else 'holds'} {str(kept)!r}, which Strongroom keeps for "
-                "itself. Choose another root (--root DIR), or set STRONGROOM_HOME to a directory outside of it."
+                "itself. Choose another root (--root DIR), or make a vault (`strongroom init`), or set STRONGROOM_HOME "
+                "to a directory outside of it."
             )
     for code in _OWN_CODE if writable else ():
         real = os.path.realpath(code)

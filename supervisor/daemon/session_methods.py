@@ -174,8 +174,7 @@ def _chosen(session: OpenSession, params: schema.SetOptionParams) -> tuple[str, 
 async def _switch(session: OpenSession, wanted: str, context: MethodContext, by: str) -> None:
     mode = next((each for each in MODES if each == wanted), None)
     if mode is None:
-        known = f"There is: {', '.join(MODES)}; a profile is chosen with session/set_config_option."
-        raise ConfigError(f"No mode {wanted[:80]!r}. {known}")
+        raise ConfigError(f"No mode {wanted[:80]!r}. There is: {', '.join(MODES)}.")
     await session.session.set_mode(mode, by)
     session.subscribers.tell([schema.CurrentMode(current_mode_id=mode)])
     _tell_options(context, session)

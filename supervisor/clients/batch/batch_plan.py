@@ -52,7 +52,7 @@ def plan(
     for item in items:
         wanted = msgspec.structs.replace(item, id=0, prompt=None, prompts=None, schema=None, check=None)
         if wanted not in alike:
-            using = _resolved(settings, item, profile, root, names)
+            using = _resolved_for(settings, item, profile, root, names)
             if using.writable and output is not None and holds(using.root, output):
                 raise ConfigError(
                     f"The output {str(output)!r} lies in the root {using.root!r}, where the agent writes."
@@ -61,6 +61,15 @@ def plan(
             alike[wanted] = Use(using, name, mode or "edits")
         found[str(item.id)] = alike[wanted]
     return found
+
+
+def _resolved_for(settings: Settings, item: Item, profile: str | None, root: str | None, names: Names) -> Profile:
+    try:
+        return _resolved(settings, item, profile, root, names)
+    except ConfigError as error:
+        if (item.profile, item.root, item.group, item.technology, item.environment) == (None,) * 5:
+            raise  # the options are wrong
+        raise ConfigError(f"Item {item.id!r}: {error}") from error
 
 
 def _resolved(settings: Settings, item: Item, profile: str | None, root: str | None, names: Names) -> Profile:

@@ -75,7 +75,7 @@ async def execute(controller: SessionController, line: str) -> None:
         if is_sent(controller, line):
             await controller.prompt(line.strip())
             return
-        near = difflib.get_close_matches(name, known(controller), n=1, cutoff=0.4)
+        near = difflib.get_close_matches(name, known(controller), n=1)
         hint = f"Did you mean /{near[0]}?" if near else "/help lists what there is."
         controller.say(f"There is no command /{cut(name, 30)}. {hint}", error=True)
         return

@@ -49,7 +49,8 @@ def test_version_and_help_make_nothing(strongroom: Strongroom) -> None:
 
 
 WRONG: Final[dict[str, tuple[str, ...]]] = {
-    "unknown command": ("fly",),
+    "unknown command": ("fly", "me", "--plain"),
+    "a misspelt command": ("statsu",),
     "unknown option": ("tools", "--fly"),
     "nothing to call": ("call",),
     "a tool and a stream": ("call", "read_file", "--stdin"),
@@ -87,6 +88,8 @@ WRONG: Final[dict[str, tuple[str, ...]]] = {
     "a model that is no text": ("batch", "prompts", "--output", "out", "--root", "root", "--model", NOT_TEXT),
 }
 SAID: Final = {
+    "unknown command": "`strongroom --help` lists them. To ask it as a prompt: strongroom -p 'fly me'",
+    "a misspelt command": "Did you mean 'status'?",
     "a root in the home of nobody": "error: The root '~nosuchuser/x' of profile 'vault' cannot be used: Could not "
     "determine home directory. Name another with --root.\n",
     "the tools of no profile": "Choose one of: vault, project, ",

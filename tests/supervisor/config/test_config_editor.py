@@ -115,5 +115,7 @@ def test_each_key_is_told_with_its_place(home: Path, tmp_path: Path) -> None:
         assert line in done.out
     assert strongroom.run("config", "get", "max_steps", "--json").json["source"] == f"{home}/config.toml:2"
     strongroom.run("config", "get", "max_step").assert_refused("Unknown key 'max_step'; did you mean 'max_steps'?")
+    strongroom.run("config", "get", "nothing").assert_refused("Unknown key 'nothing'; `strongroom config` shows all")
+    strongroom.run("config", "set", "max_steps", "-1").assert_refused("`max_steps` is -1; it must be a whole number")
     assert strongroom.run("config", "set", "max_steps", "9").code == 0
     assert strongroom.run("config", "get", "max_steps").out == "9\n"
