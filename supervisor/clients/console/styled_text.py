@@ -94,7 +94,13 @@ def _lines_of(
             tone, begin = _NOTES[item.tone]
             return [[(tone, line)] for line in _sentence(f"{begin}{item.text}", columns, wrap=wrap)]
         case Document():
-            return [[("", line)] for line in visible(item.text).rstrip("\n").split("\n")]
+            texts = visible(item.text).rstrip("\n").split("\n")
+            return [[("", piece)] for text in texts for piece in (_kept_indent(text, columns) if wrap else [text])]
+
+
+def _kept_indent(text: str, columns: int) -> list[str]:
+    bare = text.lstrip(" ")
+    return wrapped(bare, columns, text[: len(text) - len(bare)], _FURTHER)
 
 
 def _thought_lines(thought: str, columns: int, *, wrap: bool) -> list[str]:

@@ -164,6 +164,11 @@ def test_no_row_of_an_answer_in_plain_lines_begins_where_a_frame_could(monkeypat
     assert "".join(row[2:] for row in rows).startswith("hello world and more yet┌ ? run_cmd│ x")
 
 
+def test_a_text_that_was_asked_for_is_broken_between_words_and_keeps_its_indent() -> None:
+    lines = [plain(line) for line in lines_of(Document("    seven words\n  restored notes"), 13, wrap=True)]
+    assert lines == ["    seven", "  words", "  restored", "  notes"]
+
+
 def test_nothing_but_a_review_begins_as_its_frame_does() -> None:
     for item in (Note("┌ ? run_cmd\n│ ls"), Document("a\n└ x" + " " * 75 + "│ y"), ShownPrompt("x\n│ y")):
         assert not {plain(line)[:1] for line in lines_of(item, 80, wrap=True)} & set("┌│└")
