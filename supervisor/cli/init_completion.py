@@ -37,7 +37,9 @@ def completion(context: click.Context, shell: str) -> None:
     """Print the completion script of a shell.
 
     \b
-      strongroom completion bash > ~/.local/share/bash-completion/completions/strongroom
+      eval "$(strongroom completion bash)"                 # in ~/.bashrc
+      eval "$(strongroom completion zsh)"                  # in ~/.zshrc, below compinit
+      strongroom completion fish > ~/.config/fish/completions/strongroom.fish
     """
     from click.shell_completion import get_completion_class
 

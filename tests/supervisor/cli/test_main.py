@@ -169,6 +169,7 @@ def test_a_completion_script_names_the_program(strongroom: Strongroom) -> None:
 
 COMPLETIONS: Final = [
     ([], "ba", "batch"),
+    ([], "--mo", "--mode"),
     (["console", "--profile"], "", "project"),
     (["call", "--profile", "project"], "list", "list_directory"),
     (["call"], "list", "list_files"),

