@@ -82,7 +82,7 @@ PROTECTION: Final[Mapping[str, Remedy]] = MappingProxyType(
 _NAMESPACES: Final = frozenset({"namespaces", "sandbox", "private_root", "places"})
 """What is made of user namespaces."""
 
-_VERSIONS: Final = "Files of two versions are mixed: pip install --force-reinstall strongroom"
+_VERSIONS: Final = "Files of two versions are mixed: pip install --force-reinstall . where its source is"
 _ENDED: Final = "It ended by itself. To see what it wrote last: strongroom -v doctor"
 
 _LEADS_BACK: Final = re.compile(

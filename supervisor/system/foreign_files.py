@@ -7,7 +7,9 @@ environment, their files merge without a word, and whichever is updated or remov
 from pathlib import Path
 from typing import Final
 
-ADVICE: Final = "Install Strongroom into an environment of its own, for example by `pipx install strongroom`."
+ADVICE: Final = (
+    "Install Strongroom into an environment of its own, for example by `pipx install .` where its source is."
+)
 """What to do about them."""
 
 _THEIRS: Final = "supervisord.py"
