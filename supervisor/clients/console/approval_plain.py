@@ -33,8 +33,8 @@ _VERBS: Final[Mapping[str, str]] = {
 _MEANINGS: Final[Mapping[str, str]] = {
     "y": "yes, this once",
     "n": "no, as an empty line is; you can say why",
-    "s": "yes, and to the like of it in this session; what that covers is shown first",
-    "a": "yes, and always to the like of it: a rule, which is shown first",
+    "s": "yes, and to the like of it in this session: a rule, shown first",
+    "a": "yes, and always to the like of it: a rule, shown first",
     "u": "run it on the real system, outside the sandbox",
     "e": "change it; what it would do is shown again",
 }

@@ -30,7 +30,7 @@ from supervisor.rules.edited_rule import editable
 from supervisor.rules.rule import Rule
 
 _NOT_YET: Final = " readable in a moment "
-_NO_ROOM: Final = " needs more rows "
+_NO_ROOM: Final = " too few rows "
 _PENDING: Final = " y counts if no key follows "
 _LINE_FIRST: Final = " your line has the keys: Enter sets it aside "
 _FRAME: Final = 4

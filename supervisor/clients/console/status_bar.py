@@ -60,7 +60,7 @@ def tokens(count: int) -> str:
         return str(count)
     if count < 100 * _THOUSAND:
         return f"{count / _THOUSAND:.1f}k"
-    return f"{count / _THOUSAND:.0f}k"
+    return f"{count / _THOUSAND:.0f}k" if count < _THOUSAND**2 else f"{count / _THOUSAND**2:.1f}M"
 
 
 def money(cost: schema.Cost) -> str:

@@ -92,7 +92,7 @@ def test_progress_says_what_goes_on() -> None:
 
 
 def test_tokens_and_money_are_short() -> None:
-    counts = {0: "0", 999: "999", 1000: "1.0k", 99_949: "99.9k", 200_000: "200k"}
+    counts = {0: "0", 999: "999", 1000: "1.0k", 99_949: "99.9k", 200_000: "200k", 10**6: "1.0M"}
     assert [tokens(count) for count in counts] == list(counts.values())
     amounts = {0.0: "$0.00", 0.0042: "$0.0042", 12.3: "$12.30"}
     assert [money(schema.Cost(amount=amount, currency="USD")) for amount in amounts] == list(amounts.values())

@@ -345,7 +345,7 @@ def test_a_rule_that_the_screen_cuts_off_cannot_be_confirmed(terminal: Open, dae
     for rows in (4, 8):
         console.resize(80, rows)
         console.until("Enter runs it")
-        console.type("\x1bs", "needs more rows")
+        console.type("\x1bs", "too few rows")
         console.type("yn", "Alt-S this session")
     console.resize(80, 24)
     console.until("Enter runs it")
