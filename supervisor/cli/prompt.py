@@ -16,6 +16,7 @@ from supervisor.cli.shared import (
     schema_option,
     session_option,
     settings,
+    show_progress,
     stopped_like_ctrl_c,
     where,
 )
@@ -85,7 +86,7 @@ def prompt(
             output="json" if as_json else output or "text",
             **chosen,
         )
-        return ask_once(here, options, starting, Printers(_shown, _warn))
+        return ask_once(here, options, starting, Printers(_shown, _warn, show_progress))
 
 
 def _shown(text: str) -> None:

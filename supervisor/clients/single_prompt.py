@@ -40,6 +40,8 @@ _LAST_WORDS: Final = 15.0
 """Seconds that a turn has to end when it is stopped."""
 _SHOWN: Final = 120
 """Characters of a denied call that are told."""
+_RETRY: Final = 70
+"""Of why the model is asked again: less than a row."""
 
 
 class PromptOptions(msgspec.Struct, frozen=True):
@@ -63,24 +65,29 @@ class PromptOptions(msgspec.Struct, frozen=True):
     """The command that must pass where the turn changes something."""
 
 
+_DOES: Final = {"Thinking": "thinking", "Executing": "running", "Suspended": "waiting"}
+"""What is shown of a turn's states."""
+
+
 class Printers(NamedTuple):
-    """What prints a line: on standard output, and on stderr for a person."""
+    """What prints a line: on standard output, and on stderr for a person, for good or until it goes on."""
 
     put: Callable[[str], None]
     warn: Callable[[str], None]
+    progress: Callable[[str], None]
 
 
 class PromptListener:
     """Hears the events of the turn, and denies what would be asked."""
 
-    def __init__(self, output: OutputFormat, put: Callable[[str], None]) -> None:
+    def __init__(self, output: OutputFormat, printers: Printers) -> None:
         self.denied: list[str] = []
         """The calls that a person would have been asked about."""
         self.session = ""
         self.failed: OSError | None = None
         """Why an event could not be printed; nothing is after it."""
         self._streams = output == "stream-json"
-        self._put = put
+        self.printers = printers
 
     def hear(self, event: LinkEvent) -> None:
         """Take one event."""
@@ -90,15 +97,19 @@ class PromptListener:
                 event.decline("Nobody is there to be asked.")
             case schema.SessionUpdate() if self._streams and event.session_id == self.session:
                 self._print({"type": "update", "update": event.update})
-            case extensions.TurnState() if self._streams and event.session_id == self.session:
-                self._print({"type": "state", "state": event.state, "retry": event.retry})
+            case extensions.TurnState() if event.session_id == self.session:
+                if self._streams:
+                    self._print({"type": "state", "state": event.state, "retry": event.retry})
+                    return
+                with suppress(OSError):  # of a terminal that is gone
+                    self.printers.progress(one_line(event.retry, _RETRY).rstrip(" .") or _DOES.get(event.state, ""))
             case _:
                 pass
 
     def _print(self, event: dict[str, Any]) -> None:
         try:
             if self.failed is None:
-                self._put(_json(event))
+                self.printers.put(_json(event))
         except OSError as error:  # for the main thread, which ends the turn
             self.failed = error
 
@@ -119,7 +130,7 @@ def ask_once(settings: Settings, options: PromptOptions, starting: StartingPriva
         OSError: nothing more can be printed; the turn was cancelled, too.
     """
     blocks = _blocks(options.prompt, printers.warn)
-    listener = PromptListener(options.output, printers.put)
+    listener = PromptListener(options.output, printers)
     with connect_or_private(settings, listener.hear, "prompt", starting=starting) as connected:
         connected.warn()
         link = connected.link
@@ -194,6 +205,9 @@ def _turn(
         raise
     except DaemonRefused as error:
         return error
+    finally:
+        with suppress(OSError):
+            listener.printers.progress("")
     return None
 
 

@@ -11,6 +11,8 @@ from typing import Final
 
 import pytest
 
+from supervisor.acp import extensions
+from supervisor.clients.single_prompt import Printers, PromptListener
 from supervisor.journal.facts import Replied, SessionChanged, SessionOpened, TurnEnded, TurnStarted
 from tests.forked import ForkedStrongroom
 from tests.messages_server import error, reply
@@ -121,6 +123,15 @@ def test_a_turn_of_somebody_else_s_goes_on_where_the_session_is_refused(guest: G
     assert "A turn of this session runs" in second.err
     done = finished(first)
     assert (done.code, done.out, done.err) == (0, "One.\n", "")
+
+
+def test_a_person_sees_what_goes_on() -> None:
+    told: list[str] = []
+    listener = PromptListener("text", Printers(told.append, told.append, told.append))
+    listener.session = "s"
+    for state, retry in (("Thinking", ""), ("Thinking", "HTTP 529: " + "x" * 99), ("Executing", ""), ("Done", "")):
+        listener.hear(extensions.TurnState(session_id="s", state=state, turn=1, retry=retry))
+    assert told == ["thinking", "HTTP 529: " + "x" * 57, "running", ""]
 
 
 def test_events_that_cannot_be_printed_end_the_turn(fresh: Strongroom) -> None:
