@@ -16,7 +16,7 @@ async def diff(controller: SessionController, argument: str) -> None:
     within = argument.rstrip("/")
     calls = [(call, changes) for call in controller.state.calls if (changes := _of(call, within))]
     if not calls:
-        controller.say(f"Nothing was changed{f' at {argument}' if argument else ''} so far.")
+        controller.say(f"No call has changed a text{f' at {argument}' if argument else ''} so far.")
         return
     numbers = ", ".join(f"#{call.number}" for call, _ in calls)
     paths = len({change.path for _, changes in calls for change in changes})

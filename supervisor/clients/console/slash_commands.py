@@ -240,7 +240,7 @@ COMMANDS: Final[Mapping[str, SlashCommand]] = {
     "resume": SlashCommand("[ID]", "resume another session", resume, leaves=True),
     "cost": SlashCommand("", "tokens and money", _cost),
     "copy": SlashCommand("[N|code]", "copy the answer, its last code block, or the output of the N-th call", copy),
-    "diff": SlashCommand("[PATH]", "what the session has changed so far", diff),
+    "diff": SlashCommand("[PATH]", "what calls have changed so far, call by call", diff),
     "open": SlashCommand(
         "PATH|N", "a file in your editor: beneath the root, or what the N-th call is about", open_file
     ),

@@ -55,7 +55,7 @@ def test_answers_are_copied_changes_shown_and_files_opened(
     with Terminal(home, root.parent, EDITOR=str(editor), columns=100, rows=40) as console:
         console.until("Ready")
         console.type("/copy" + ENTER, "There is no answer yet.")
-        console.type("/diff" + ENTER, "Nothing was changed so far.")
+        console.type("/diff" + ENTER, "No call has changed a text so far.")
         console.type("go" + ENTER)
         daemon.prompt()
         for number, path in ((1, "a.txt"), (2, "src/b.py")):
