@@ -25,7 +25,7 @@ def init(directory: str) -> None:
     root = visible(str(next(each.path for each in made if each.path.name == VAULT)))
     put("\nNext:")
     put("  strongroom doctor                  try every protection on this machine")
-    put("  strongroom login                   keep the key of a model's provider; the offline model needs none")
+    put("  strongroom login                   keep a model's key; offline needs none")
     here = any(each.new and each.what == "the configuration" for each in made)
     put("  strongroom" if here else f"  strongroom console --root {root}")
 

@@ -88,8 +88,8 @@ class Repositories:
         real, problem = real_directory(place)
         if problem:
             raise ConfigError(
-                f"The directory of repositories, {str(place)!r}, {problem}. It is `repos_path` of [librarian] in "
-                f"{self.file}; its layout must be GROUP/TECHNOLOGY."
+                f"The directory of repositories, {str(place)!r}, {problem}. Set `repos_path` of [librarian] in "
+                f"{self.file} to one that holds repositories as GROUP/TECHNOLOGY."
             )
         return real
 

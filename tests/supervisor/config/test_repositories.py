@@ -147,7 +147,7 @@ def test_a_repos_path_that_leads_nowhere_is_told_with_its_file(own: Repos, path:
     with pytest.raises(ConfigError) as caught:
         opened(own, group=GROUP, technology=FIRST)
     assert words in str(caught.value)
-    assert f"It is `repos_path` of [librarian] in {own.home / 'config.toml'}" in str(caught.value)
+    assert f"Set `repos_path` of [librarian] in {own.home / 'config.toml'}" in str(caught.value)
 
 
 def test_a_repos_path_whose_name_is_no_text_is_refused(own: Repos, tmp_path: Path) -> None:
