@@ -200,7 +200,7 @@ def test_what_was_not_drawn_is_not_readable() -> None:
     typist.seen = False
     typist.ask()
     typist.rest(5.0)
-    assert "more rows" in typist.queue.hint(80)
+    assert "too few rows" in typist.queue.hint(80)
     typist.press("Enter")
     typist.press("y")
     typist.rest(TYPIST_S)
