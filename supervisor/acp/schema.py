@@ -316,7 +316,6 @@ class _Chunk(_Update, frozen=True):
 
     @classmethod
     def of(cls, text: str, message_id: str | None = None) -> Self:
-        """Return a piece that is a text."""
         return cls(content=Text(text=text), message_id=message_id)
 
 

@@ -28,7 +28,6 @@ class Amount(msgspec.Struct, frozen=True):
     ms: int = 0
 
     def plus(self, other: "Amount") -> "Amount":
-        """Return the sum."""
         return Amount(self.tokens + other.tokens, self.cost + other.cost, self.ms + other.ms)
 
     def minus(self, other: "Amount") -> "Amount":
@@ -47,7 +46,6 @@ class TokenPrice(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, price: Price) -> "TokenPrice":
-        """Return that of a model's price."""
         rates: list[Price | LongPromptPrice] = [price, *([price.long_prompt] if price.long_prompt else [])]
         inputs = [_per_token(rate_of(each, kind)) for each in rates for kind in COUNTED.values() if kind != "output"]
         return cls(max(inputs), max(_per_token(each.output) for each in rates))

@@ -162,7 +162,6 @@ def _one_of(values: list[Any], kinds: Any) -> Any:
 
 
 def _limited(kind: Any, said: Mapping[str, Any], limits: Mapping[str, str]) -> Any:
-    """Return a type with its limits."""
     given = {limits[name]: value for name, value in said.items() if name in limits}
     if not given:
         return kind

@@ -95,7 +95,6 @@ class Ledger:
             self.batch_budgets[run] = BudgetConfig(whole, budget.get("cost"), budget.get("seconds"))
 
     def batch_budget(self, run: str) -> BudgetConfig | None:
-        """Return the budget of a batch."""
         return self.batch_budgets.get(run, self.config.batch) if run else None
 
     def today(self) -> SharedAmount:

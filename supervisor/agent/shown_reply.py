@@ -113,7 +113,6 @@ class ShownReply:
 
     @property
     def texts(self) -> tuple[str, str]:
-        """Its text and its thinking."""
         return self._shown.texts
 
     def cut(self) -> list[ReplyCut]:

@@ -90,7 +90,6 @@ class PromptListener:
         self.printers = printers
 
     def hear(self, event: LinkEvent) -> None:
-        """Take one event."""
         match event:
             case PermissionPrompt(request=asked):
                 self.denied.append(f"{asked.tool} {one_line(text_of(asked.tool, asked.arguments), _SHOWN)}".strip())

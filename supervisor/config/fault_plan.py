@@ -60,7 +60,6 @@ class FaultEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def moment(self) -> messages.Moment:
-        """When it happens."""
         return self.at or FAULTS[self.fault].moments[0]
 
     def applies_to(self, category: str, tool: str, *, start: bool) -> bool:

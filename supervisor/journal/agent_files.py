@@ -74,7 +74,6 @@ class AgentFiles:
         self._seq = self._saved = 0
 
     def close(self) -> None:
-        """Close its connection."""
         self._open.close()
         self._journal = None
 

@@ -24,7 +24,6 @@ class CallPart(msgspec.Struct):
 
     @property
     def ended(self) -> CallEnded | None:
-        """Its outcome; None where it has none."""
         return next((entry.fact for entry in self.entries if isinstance(entry.fact, CallEnded)), None)
 
 

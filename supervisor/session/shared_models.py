@@ -155,7 +155,6 @@ class SharedModels:
         return []
 
     async def close(self) -> None:
-        """Close all of them."""
         with trio.move_on_after(_CLOSE_TIMEOUT, shield=True):
             for model in self._adopted:
                 await model.aclose()

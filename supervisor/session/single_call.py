@@ -28,7 +28,6 @@ class SingleCallContext:
         self._recorded = recorded
 
     async def record(self, *facts: Fact) -> None:
-        """Make facts durable."""
         await self._writer.append(self._session, *facts)
         for fact in facts:
             match fact:
@@ -42,7 +41,6 @@ class SingleCallContext:
                     pass
 
     def output(self, call: str, text: str) -> None:
-        """Show what the tool prints."""
         self.partial_output.add(call, text)
         self._show(CallOutput(call, text))
 

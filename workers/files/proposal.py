@@ -60,7 +60,6 @@ class FileProposal(Proposal):
         return self._said
 
     def commit(self) -> Result:
-        """Write the file."""
         after = self.effects.changes[-1].after
         assert after is not None, "a file is written, never removed"
         with reached(self._root, self._way) as place:

@@ -59,7 +59,6 @@ class StyleSheets:
 
     @property
     def empty(self) -> bool:
-        """Whether there is no rule."""
         return not self._by_key
 
     def values_of(self, element: PageElement) -> dict[str, str]:

@@ -125,7 +125,6 @@ class TlsStream(httpcore.NetworkStream):
             raise httpcore.WriteError(_why(error)) from error
 
     def close(self) -> None:
-        """Close the connection."""
         self._plain.close()
 
     def _run(self, step: Callable[[], _T]) -> _T:

@@ -39,7 +39,6 @@ class AnsweringModel:
         return "" if not its or mine.startswith(its) or its.startswith(mine) else self._name
 
     def signed(self, reply: Reply, provider: str, asked: str) -> Reply:
-        """Return a reply of a provider with who wrote it."""
         sent = reply.origin or ReplyOrigin("", "")
         origin = msgspec.structs.replace(sent, provider=provider, model=asked, answering=self.other_than(asked))
         return msgspec.structs.replace(reply, origin=origin)

@@ -29,7 +29,6 @@ class ChatFormat:
         return openai_head(server, api_key, "chat/completions")
 
     def body(self, request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
-        """Return the request's JSON."""
         options = request.options
         body: dict[str, Any] = {
             "model": model,
@@ -47,11 +46,9 @@ class ChatFormat:
         return body
 
     def decoder(self) -> EventDecoder:
-        """Return a decoder for one answer."""
         return EventDecoder()
 
     def reader(self, show: Callable[[Progress], None]) -> ChatReader:
-        """Return a reader for one answer."""
         return ChatReader(show)
 
 

@@ -50,11 +50,6 @@ class EventDecoder:
         self._size = 0
 
     def feed(self, chunk: bytes) -> list[Event]:
-        """Return the events that `chunk` completes.
-
-        Raises:
-            ModelError: the stream is larger than any reply.
-        """
         self._size += len(chunk)
         if self._size > MAX_STREAM:
             raise ModelError("bad_response", f"the reply is larger than {MAX_STREAM} bytes")

@@ -81,7 +81,6 @@ class GeminiFormat:
         return RequestHead(url, headers | ({"authorization": server.authorization} if server.authorization else {}))
 
     def body(self, request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
-        """Return the request's JSON."""
         version = version_of(model)
         options = request.options
         generation: dict[str, Any] = {"maxOutputTokens": options.max_tokens}
@@ -97,11 +96,9 @@ class GeminiFormat:
         return body
 
     def decoder(self) -> GeminiDecoder:
-        """Return a decoder for one answer."""
         return GeminiDecoder()
 
     def reader(self, show: Callable[[Progress], None]) -> GeminiReader:
-        """Return a reader for one answer."""
         return GeminiReader(show)
 
 

@@ -63,11 +63,6 @@ class GeminiDecoder:
         """The byte before the next."""
 
     def feed(self, chunk: bytes) -> list[Event]:
-        """Return the events that `chunk` completes.
-
-        Raises:
-            ModelError: the answer is larger than any reply.
-        """
         if self._bare is not None or not chunk:
             return self._bare.feed(chunk) if self._bare is not None else []
         begins = _BARE.search(self._before + chunk)
@@ -120,7 +115,6 @@ class GeminiReader:
         return bool(self._reason)
 
     def reply(self) -> Reply:
-        """Return the complete reply."""
         self._close_text()
         content: list[Block] = []
         calls: list[ToolUse] = []

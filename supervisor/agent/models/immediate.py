@@ -28,6 +28,5 @@ class ImmediateModel:
         await trio.lowlevel.checkpoint()
 
     async def reply(self, request: ModelRequest, show: Callable[[Progress], None]) -> Reply:
-        """Return the reply to `request`."""
         await trio.lowlevel.checkpoint()
         return self._answer(request, show)

@@ -116,11 +116,9 @@ class MessagesFormat:
         return body
 
     def decoder(self) -> EventDecoder:
-        """Return a decoder for one answer."""
         return EventDecoder()
 
     def reader(self, show: Callable[[Progress], None]) -> MessagesReader:
-        """Return a reader for one answer."""
         return MessagesReader(show)
 
 

@@ -104,7 +104,6 @@ class Reply(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The reply's text blocks, joined."""
         return "".join(block["text"] for block in self.content if block["type"] == "text")
 
 

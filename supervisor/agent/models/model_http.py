@@ -125,7 +125,6 @@ class Requests:
                 await self.close(self.clients.pop())
 
     async def close(self, client: HttpClient) -> None:
-        """Close a client's connections."""
         with trio.move_on_after(_CLOSE_TIMEOUT, shield=True):
             await client.http.aclose()
 

@@ -130,7 +130,6 @@ class OllamaFormat:
     )
 
     def head(self, _http: "httpx2.AsyncClient", server: Server, api_key: str, _model: str) -> RequestHead:
-        """Return the address of the chat."""
         return head_of("api/chat", server, api_key)
 
     def body(self, request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
@@ -139,11 +138,9 @@ class OllamaFormat:
         return dict(planned.body)
 
     def decoder(self) -> LineDecoder:
-        """Return a decoder for one answer."""
         return LineDecoder()
 
     def reader(self, show: Callable[[Progress], None]) -> OllamaReader:
-        """Return a reader for one answer."""
         return OllamaReader(show)
 
 
@@ -159,15 +156,12 @@ class ShowFormat:
         return head_of("api/show", server, api_key)
 
     def body(self, _request: ModelRequest, model: str, _provider: str) -> dict[str, Any]:
-        """Return the request's JSON."""
         return {"model": model}
 
     def decoder(self) -> JsonBodyDecoder:
-        """Return a decoder for one answer."""
         return JsonBodyDecoder()
 
     def reader(self, _show: Callable[[Progress], None]) -> "ShowReader":
-        """Return a reader for one answer."""
         return ShowReader()
 
 

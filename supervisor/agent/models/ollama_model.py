@@ -56,7 +56,6 @@ class OllamaModel:
 
     @property
     def name(self) -> str:
-        """What the person chose, as in `--model`."""
         return self.inner.name
 
     def __repr__(self) -> str:

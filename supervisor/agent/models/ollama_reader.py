@@ -67,7 +67,6 @@ class OllamaReader:
             self._last, self.complete = told, True
 
     def reply(self) -> Reply:
-        """Return the complete reply."""
         usage: Usage = {
             name: count for sent, name in _COUNTS.items() if type(count := self._last.get(sent)) is int and count >= 0
         }

@@ -31,7 +31,6 @@ class ResponsesFormat:
         return openai_head(server, api_key, "responses")
 
     def body(self, request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
-        """Return the request's JSON."""
         options = request.options
         reasoning = {"effort": options.effort} if options.effort else {}
         body: dict[str, Any] = {
@@ -54,11 +53,9 @@ class ResponsesFormat:
         return body
 
     def decoder(self) -> EventDecoder:
-        """Return a decoder for one answer."""
         return EventDecoder()
 
     def reader(self, show: Callable[[Progress], None]) -> ResponsesReader:
-        """Return a reader for one answer."""
         return ResponsesReader(show)
 
 

@@ -73,7 +73,6 @@ class TextToolsModel:
         await self.inner.warm()
 
     async def aclose(self) -> None:
-        """Close the model."""
         await self.inner.aclose()
 
     async def reply(self, request: ModelRequest, show: Callable[[Progress], None]) -> Reply:

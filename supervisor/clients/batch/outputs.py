@@ -124,7 +124,6 @@ class OutputFile:
         self._synced, self._failed = covered, False
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
 
@@ -132,7 +131,6 @@ class ResultPrinter:
     """Results on standard output, each a line that is shown at once."""
 
     def __init__(self, put: Callable[[str], None]) -> None:
-        """Take what prints a line."""
         self.statuses: dict[str, str] = {}
         self._put, self._printing = put, threading.Lock()
 

@@ -119,7 +119,6 @@ class _BatchListener:
         """What was told last, in seconds since the epoch."""
 
     def hear(self, event: LinkEvent) -> None:
-        """Take one event."""
         decline(event)
         suspended = event.suspended if isinstance(event, extensions.TurnState) else None
         if suspended is not None and suspended.until and abs(suspended.until - self._until) > _TOLD_AGAIN:

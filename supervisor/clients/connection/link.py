@@ -134,7 +134,6 @@ class Link:
         return future
 
     def notify(self, method: str, params: Any) -> None:
-        """Send a notification."""
         self._send(jsonrpc.notification(method, params))
 
     def cancel(self, session: str) -> None:

@@ -39,7 +39,6 @@ class Attention:
         self._title = ""
 
     def focus(self, *, has: bool) -> None:
-        """Take note that the window has got the focus, or lost it."""
         self._focused = has
 
     def title(self, text: str) -> None:
@@ -50,7 +49,6 @@ class Attention:
             self._write(f"{keep}\x1b]2;Strongroom: {one_line(text, _LONGEST)}{_BELL}")
 
     def call(self, text: str) -> None:
-        """Call the person, unless they are looking."""
         if self.told and not self._focused:
             notification = f"\x1b]{self._command}{one_line(text, _LONGEST)}{_BELL}" if self._focused is False else ""
             self._write(f"{notification}{_BELL}")

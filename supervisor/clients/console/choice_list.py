@@ -34,12 +34,10 @@ class ChoiceList:
 
     @property
     def chosen(self) -> Choice | None:
-        """The row that is chosen, if one is."""
         return self._fitting[self._at] if 0 <= self._at < len(self._fitting) else None
 
     @property
     def best(self) -> Choice | None:
-        """The row that is chosen, or else the first."""
         return self.chosen or (self._fitting[0] if self._fitting else None)
 
     def narrow(self, typed: str) -> None:

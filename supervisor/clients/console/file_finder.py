@@ -69,7 +69,6 @@ class FileFinder:
 
     @property
     def is_open(self) -> bool:
-        """Whether files are shown."""
         return self._choices is not None and self._typed is not None
 
     @property

@@ -49,11 +49,9 @@ class InputLine(Buffer):
         self.set_document(Document(text, len(text)))
 
     def before_cursor(self) -> str:
-        """Return what is typed before the cursor."""
         return self.document.text_before_cursor
 
     def replace_before(self, count: int, text: str) -> None:
-        """Put a text in place of so many characters before the cursor."""
         self.delete_before_cursor(count)
         self.insert_text(text)
 
@@ -62,11 +60,9 @@ class InputLine(Buffer):
         self.append_to_history()
 
     def ends_in_paste(self) -> bool:
-        """Return whether the word of a paste stands before the cursor."""
         return bool(self.lines.paste_before(self.document.text_before_cursor))
 
     def delete_paste(self) -> None:
-        """Delete that word."""
         self.delete_before_cursor(self.lines.paste_before(self.document.text_before_cursor))
 
 
@@ -83,11 +79,9 @@ class LineOrSearch:
 
     @property
     def text(self) -> str:
-        """What is typed; not empty either while it is searched for."""
         return self._line.text or (" " if self._searches() else "")
 
     def insert_text(self, data: str) -> None:
-        """Type a text into it."""
         self._line.lines.paste(data)
 
 

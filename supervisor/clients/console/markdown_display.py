@@ -113,7 +113,6 @@ class RichMarkdown:
         self._code = "ansi_light" if theme.light else "ansi_dark"
 
     def starts(self, text: str) -> list[int]:
-        """Return the numbers of the lines at which a top-level block starts."""
         lines = visible(text, prose=True).split("\n")
         starts = []
         covered = 0
@@ -128,7 +127,6 @@ class RichMarkdown:
         return starts or [0]
 
     def terminal_text(self, block: str, width: int) -> str:
-        """Return a block for the terminal: lines without an end."""
         text = visible(block, prose=True)
         if not text.strip():
             return ""

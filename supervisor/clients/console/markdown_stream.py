@@ -37,7 +37,6 @@ class Stream:
         return self.text[self._done :]
 
     def feed(self, piece: str) -> None:
-        """Take the next piece."""
         self.text += piece
 
     def drop_unfinished(self) -> int:

@@ -65,7 +65,6 @@ class Picker:
         self._settle(None)
 
     def lines(self, columns: int, rows: int) -> list[Fragments]:
-        """Return what is shown."""
         return self._choices.lines(columns, min(rows, ROWS)) if self._choices is not None else []
 
     def _settle(self, value: str | None) -> None:

@@ -49,7 +49,6 @@ class PlainScreen:
         """Where the terminal's cursor stands in the answer."""
 
     def show(self, item: Item) -> None:
-        """Show something."""
         match item:
             case Said():
                 self._write(item.text)
@@ -111,7 +110,6 @@ class PlainScreen:
             question.decline(_NOBODY)
 
     def withdraw_approval(self, question: PermissionPrompt | None) -> None:
-        """Forget a question."""
         if question is None:
             while not self.questions.empty():
                 self.questions.get_nowait()
@@ -131,17 +129,14 @@ class PlainScreen:
         """There is no screen to clear."""
 
     def copy(self, _text: str) -> str:
-        """There is no terminal that takes it."""
         raise ConfigError("Only the console on a terminal copies; /export writes a file.")
 
     async def open_file(self, _path: Path) -> None:
-        """There is no screen for an editor."""
         raise ConfigError("Only the console on a terminal opens an editor.")
 
     theme_name = ""
 
     def take_theme(self, _theme: ToneTable) -> None:
-        """There are no colours."""
         raise ConfigError("Only the console on a terminal has colours.")
 
     picks = False
@@ -151,5 +146,4 @@ class PlainScreen:
         return None
 
     def width(self) -> int:
-        """Return the columns there are."""
         return shutil.get_terminal_size((_WIDTH, 24)).columns if self._attended else _WIDTH

@@ -104,7 +104,6 @@ class ProposalPages:
             self._page(max(0, self._begin - self._rows), self._begin)
 
     def everything(self) -> None:
-        """Show all of it."""
         if self._lines:
             self._page(0, len(self._lines))
 

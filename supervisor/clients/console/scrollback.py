@@ -56,7 +56,6 @@ class Scrollback:
         """The calls of which proposals were shown."""
 
     def show(self, item: Item) -> None:
-        """Take something to be printed."""
         match item:
             case Said():
                 self._stream = self._stream or Stream(self._markdown())

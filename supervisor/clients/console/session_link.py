@@ -108,7 +108,6 @@ class SessionLink:
             self.screen.show(item)
 
     def say(self, text: str, *, error: bool = False) -> None:
-        """Show a sentence."""
         self.screen.show(Note(text, "error" if error else "info"))
 
     # --- connection ---------------------------------------------------------------------------------------------------

@@ -108,7 +108,6 @@ class SessionState:
         return sum(isinstance(entry, ShownPrompt) for entry in self.entries)
 
     def option(self, name: str) -> schema.ConfigOption | None:
-        """Return a configuration option."""
         return next((option for option in self.options if option.id == name), None)
 
     def chosen(self, options: Sequence[schema.Option]) -> None:

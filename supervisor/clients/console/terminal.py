@@ -129,7 +129,6 @@ class Terminal:
     # --- what is shown --------------------------------------------------------------------------------------------
 
     def width(self) -> int:
-        """Return the columns there are."""
         return size().columns
 
     def show(self, item: Item) -> None:
@@ -159,7 +158,6 @@ class Terminal:
         return self._scrollback.drop_unfinished()
 
     def clear(self) -> None:
-        """Begin on an empty screen."""
         self._scrollback.clear()
         self.draw()
 
@@ -168,15 +166,12 @@ class Terminal:
         self._actions.refresh()
 
     def turn_ended(self, *, ok: bool) -> None:
-        """Note that a turn goes no further."""
         self._actions.turn_ended(ok=ok)
 
     def is_open(self) -> bool:
-        """Return whether the person has not left yet."""
         return self._app.is_running and not self._app.is_done
 
     def exit(self) -> None:
-        """Leave the terminal."""
         self._app.exit()
 
     def _write(self) -> None:
@@ -193,7 +188,6 @@ class Terminal:
     # --- keys -----------------------------------------------------------------------------------------------------
 
     def mode(self) -> str:
-        """Return what the keys go to."""
         return self._drawn.mode
 
     def _go_to(self, mode: str) -> None:
@@ -247,13 +241,11 @@ class Terminal:
         self._approvals.read_anew()
 
     def copy(self, text: str) -> str:
-        """Put a text into the terminal's clipboard; return why that may not take it."""
         self._app.output.write_raw(clipboard.sequence(text, self._settings.variable("TERM")))
         self._app.output.flush()
         return clipboard.doubt(self._settings.environment)
 
     async def open_file(self, path: Path) -> None:
-        """Let the person's own editor have a file."""
         try:
             await run_in_terminal(partial(opened, path, editor_of(self._settings)), in_executor=True)
         finally:
@@ -261,11 +253,9 @@ class Terminal:
 
     @property
     def theme_name(self) -> str:
-        """The theme in which everything is shown."""
         return self._scrollback.theme.name
 
     def take_theme(self, theme: ToneTable) -> None:
-        """Show everything in a theme from now on."""
         if not self._colour:
             raise ConfigError("There are no colours here: NO_COLOR is set, or the terminal has none.")
         self._scrollback.theme, self._style = theme, style_of(theme)
@@ -275,15 +265,12 @@ class Terminal:
     picks = True
 
     async def pick(self, title: str, choices: Sequence[Choice], current: str) -> str | None:
-        """Let the person take something from a list."""
         return await self._picker.pick(title, choices, current)
 
     def request_approval(self, question: PermissionPrompt) -> None:
-        """Let the person decide, after the questions that wait."""
         self._actions.request_approval(question)
 
     def withdraw_approval(self, question: PermissionPrompt | None) -> None:
-        """Forget a question; None: all of them."""
         self._approvals.withdraw_approval(question)
 
     def _propose(self, question: PermissionPrompt, text: str) -> ProposalPages:

@@ -69,7 +69,6 @@ class WaitingLines:
         self._field.reset()
 
     def paste(self, text: str) -> None:
-        """Type what was pasted."""
         self._field.insert_text(self._pastes.folded(text.replace("\r\n", "\n").replace("\r", "\n")))
 
     def unfold(self) -> None:

@@ -81,7 +81,6 @@ class Dialogue:
             return Approval(review.stage == "turn")  # which is no call, and goes on
 
     def end_line(self) -> None:
-        """End the line that was begun."""
         if self._in_line:
             put("")
             self._in_line = False

@@ -40,7 +40,6 @@ class EventQueue:
             return self._number
 
     def put(self, event: SessionEvent) -> None:
-        """Add an event."""
         with self._lock:
             if self._awaited or isinstance(event, PermissionPrompt):
                 self._add(event)

@@ -26,7 +26,6 @@ class BlockingWait:
     """The thread blocks."""
 
     async def result(self, future: "Future[_T]", *, to_end: bool = False) -> _T:  # noqa: ARG002 - nobody cancels
-        """As `Wait` has it."""
         while True:
             try:
                 return future.result(_LOOK)
@@ -39,7 +38,6 @@ class AsyncioWait:
     """The task waits; a cancellation comes once, so that what cleans up can wait."""
 
     async def result(self, future: "Future[_T]", *, to_end: bool = False) -> _T:  # noqa: ARG002
-        """As `Wait` has it."""
         import asyncio
 
         return await asyncio.shield(asyncio.wrap_future(future))
@@ -49,7 +47,6 @@ class TrioWait:
     """The task waits."""
 
     async def result(self, future: "Future[_T]", *, to_end: bool = False) -> _T:
-        """As `Wait` has it."""
         import trio
 
         done = trio.Event()

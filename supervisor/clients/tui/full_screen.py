@@ -79,7 +79,6 @@ class FullScreen(SessionsApp, inherit_bindings=False):
         self._view.actions.focus(has=True)
 
     def on_app_blur(self) -> None:
-        """Take note that it has not."""
         self._view.actions.focus(has=False)
 
     def action_return(self) -> None:
@@ -158,13 +157,11 @@ class FullScreen(SessionsApp, inherit_bindings=False):
         self.screen.set_focus(self._search)
 
     def on_search_line_sought(self, event: SearchLine.Sought) -> None:
-        """Go to what is searched for."""
         history = self._view.history
         found = history.search(event.text, after=history.current if event.step else None, back=event.step < 0)
         self._search.set_class(bool(event.text) and not found, "-invalid")
 
     def on_search_line_ended(self) -> None:
-        """Search no more."""
         self._search.display = False
         self._view.history.search("")
         self._back_to_line()
@@ -184,7 +181,6 @@ class FullScreen(SessionsApp, inherit_bindings=False):
         self._above(TextScreen("status", text, _STATUS_PERIOD))
 
     def action_keys(self) -> None:
-        """Show the keys."""
 
         async def text(columns: int) -> Sequence[Fragments]:
             return [[("", line)] for line in table((*_OWN_KEYS, *KEYS), columns).split("\n")]

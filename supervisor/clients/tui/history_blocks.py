@@ -128,7 +128,6 @@ class ItemBlock(HistoryBlock):
 
     @property
     def text(self) -> str:
-        """What is searched and copied."""
         match self.item:
             case ShownCall():
                 return f"{self.item.title}\n{self.item.arguments}\n{self.item.output}"
@@ -138,7 +137,6 @@ class ItemBlock(HistoryBlock):
                 return "\n".join(plain_row(row) for row in self._rows)
 
     def guess(self, columns: int) -> int:
-        """Return about how many rows it has."""
         return self._gap + (_GUESSED if self.folded else super().guess(columns))
 
     def _render(self, columns: int) -> list[Row]:
@@ -153,7 +151,6 @@ class ItemBlock(HistoryBlock):
         return [[], *rows] if self._gap else rows
 
     def _fold(self, rows: list[Row]) -> list[Row]:
-        """Calls and thoughts fold themselves."""
         return rows if isinstance(self.item, ShownCall | ShownThought) else super()._fold(rows)
 
 
@@ -183,11 +180,9 @@ class AnswerBlock(HistoryBlock):
 
     @property
     def text(self) -> str:
-        """What is searched and copied."""
         return "".join(self._parts)
 
     def feed(self, piece: str) -> None:
-        """Take the next piece."""
         self._parts.append(piece)
         self._fresh.append(piece)
         self._drawn = None
@@ -197,7 +192,6 @@ class AnswerBlock(HistoryBlock):
         self._ended, self._drawn = True, None
 
     def forget(self) -> None:
-        """Let go of what was drawn."""
         super().forget()
         self._stream, self._finished = None, []
 

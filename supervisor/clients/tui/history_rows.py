@@ -191,7 +191,6 @@ class HistoryRows(ScrollView):
     # --- drawing --------------------------------------------------------------------------------------------------
 
     def render_line(self, y: int) -> Strip:
-        """Return a row of what is looked at."""
         base, width = self.rich_style, self.size.width
         row = round(self.scroll_y) + y
         if not self._blocks or not self._columns or row >= self._index.total:
@@ -231,7 +230,6 @@ class HistoryRows(ScrollView):
         return found
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """Return what is selected."""
         if not self._blocks:
             return None
         start = selection.start or Offset(0, 0)

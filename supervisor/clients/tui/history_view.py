@@ -87,7 +87,6 @@ class HistoryView(HistoryRows, can_focus=True):
             self.go_to(newest)
 
     def action_copy(self) -> None:
-        """Copy the block that keys are about."""
         if 0 <= self.current < len(self._blocks):
             self.post_message(self.Copied(self._blocks[self.current].text))
 

@@ -44,16 +44,13 @@ class PickScreen(ModalScreen[str | None]):
         self._frame.border_title = Content(title)
 
     def compose(self) -> ComposeResult:
-        """Yield the list."""
         yield self._frame
 
     def on_mount(self) -> None:
-        """Show it."""
         self.set_focus(self._words)
         self.call_after_refresh(self._show)
 
     def on_resize(self) -> None:
-        """Show it anew."""
         self.call_after_refresh(self._show)
 
     def _show(self) -> None:

@@ -72,23 +72,19 @@ class PromptArea(TextArea):
     # --- the text -------------------------------------------------------------------------------------------------
 
     def put(self, text: str) -> None:
-        """Show another text, with the cursor at its end."""
         self.load_text(text)
         self.move_cursor(self.document.end)
         self._typed()
 
     def reset(self) -> None:
-        """Begin another line."""
         self._at = 0
         self.put("")
         self.offer()
 
     def insert_text(self, data: str) -> None:
-        """Type a text."""
         self.insert(data)
 
     def remember(self) -> None:
-        """Keep what is typed, to be found again."""
         self._history.append(self.text)
         append(self._remembered, self.text)
 
@@ -103,12 +99,10 @@ class PromptArea(TextArea):
         return result
 
     def before_cursor(self) -> str:
-        """Return what is typed before the cursor."""
         row, column = self.cursor_location
         return "\n".join([*(self.document.get_line(each) for each in range(row)), self.document.get_line(row)[:column]])
 
     def replace_before(self, count: int, text: str) -> None:
-        """Put a text in place of so many characters before the cursor."""
         row, column = self.cursor_location
         self.replace(text, (row, column - count), (row, column))
 

@@ -84,7 +84,6 @@ class QuestionMiddle:
         return self.layout().page.columns - 1
 
     def propose(self, page: Item) -> None:
-        """Show a page of what a question is about."""
         if isinstance(page, ShownProposal):
             self._proposal = [*page.lines]
             self._page.put(self._proposal, self.layout().page.columns - 1)

@@ -72,7 +72,6 @@ class QuestionBox(TextArea):
         self._putting = False
 
     def insert_text(self, data: str) -> None:
-        """Type a text into it."""
         self.insert(data)
 
     def edit(self, edit: Edit) -> EditResult:
@@ -164,16 +163,13 @@ class EditedLine(Input):
 
     @property
     def text(self) -> str:
-        """The line."""
         return self.value
 
     def put(self, text: str, at: int = 0) -> None:
-        """Show another text, with the cursor before its character `at`."""
         self.value = text
         self.cursor_position = at
 
     def insert_text(self, data: str) -> None:
-        """Type a text into it."""
         self.insert_text_at_cursor(data)
 
     async def _on_key(self, event: events.Key) -> None:

@@ -20,7 +20,6 @@ class RowIndex:
 
     @property
     def total(self) -> int:
-        """Rows of all blocks."""
         return self._summed()[-1] if self._heights else 0
 
     def append(self, height: int) -> None:
@@ -33,17 +32,14 @@ class RowIndex:
         del self._ends[len(self._heights) :]
 
     def height(self, block: int) -> int:
-        """Return the rows of a block."""
         return self._heights[block]
 
     def resize(self, block: int, height: int) -> None:
-        """Let a block have another height."""
         if self._heights[block] != height:
             self._heights[block] = height
             del self._ends[block:]
 
     def start(self, block: int) -> int:
-        """Return the first row of a block."""
         return self._summed()[block - 1] if block else 0
 
     def at(self, row: int) -> tuple[int, int]:

@@ -41,11 +41,9 @@ class RowsView(ScrollView):
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
         return len(self._rows)
 
     def render_line(self, y: int) -> Strip:
-        """Return a row of what is looked at."""
         row = round(self.scroll_y) + y
         width, base = self.size.width, self.rich_style
         segments = self._rows[row] if row < len(self._rows) else []
@@ -53,7 +51,6 @@ class RowsView(ScrollView):
         return strip.crop(0, width).apply_offsets(0, row)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """Return what is selected."""
         start, end = selection.start or Offset(0, 0), selection.end or Offset(10**6, len(self._rows))
         lines = [plain_row(row).rstrip() for row in self._rows[start.y : end.y + 1]]
         if lines:

@@ -34,6 +34,5 @@ class SearchLine(Input):
         event.prevent_default()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Search anew."""
         event.stop()
         self.post_message(self.Sought(event.value, 0))

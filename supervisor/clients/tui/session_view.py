@@ -101,7 +101,6 @@ class SessionView(Vertical):
         yield self._bar
 
     async def on_mount(self) -> None:
-        """Open the session."""
         self.actions.start(self.controller.open())
         self.draw()
         await self.prompt.remember_all()
@@ -205,7 +204,6 @@ class SessionView(Vertical):
             self.history.unfold_newest()
 
     def is_shown(self) -> bool:
-        """Return whether this session is the one that is looked at."""
         return self.is_attached and self.above.is_looked_at(self)
 
     @property

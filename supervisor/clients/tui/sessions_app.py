@@ -166,11 +166,9 @@ class SessionsApp(App[int], inherit_bindings=False):
             self._list.fill(controller.session, here, status.sessions, known)
 
     async def on_sessions_list_picked(self, event: SessionsList.Picked) -> None:
-        """Look at what was chosen."""
         await self.look_at(event.session)
 
     async def on_sessions_list_departed(self, event: SessionsList.Departed) -> None:
-        """Leave a session that is open here, or the list."""
         view = next((each for each in self._views if each.controller.session == event.session), None)
         if not event.session:
             self._list.display = False
@@ -180,7 +178,6 @@ class SessionsApp(App[int], inherit_bindings=False):
             await self._list_sessions()
 
     def is_looked_at(self, view: ViewedSession) -> bool:
-        """Return whether a session is the one that is looked at."""
         return view is self._view and len(self.screen_stack) == 1
 
     def _say_where(self) -> None:
@@ -188,6 +185,5 @@ class SessionsApp(App[int], inherit_bindings=False):
         self._where.update(Content(f"{facts.profile} on {cut(facts.root, 60)}" if facts.root else "Strongroom"))
 
     def changed(self, view: ViewedSession) -> None:
-        """Take note that a session has changed."""
         if view is self._view:
             self._say_where()

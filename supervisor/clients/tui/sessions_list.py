@@ -83,11 +83,9 @@ class SessionsList(OptionList):
         self.post_message(self.Picked("" if event.option_id == _NEW else event.option_id or ""))
 
     def action_leave(self) -> None:
-        """Leave the session at the cursor."""
         option = self.highlighted_option
         if option is not None and option.id != _NEW:
             self.post_message(self.Departed(option.id or ""))
 
     def action_close(self) -> None:
-        """Leave the list."""
         self.post_message(self.Departed(""))

@@ -39,7 +39,6 @@ class TextScreen(ModalScreen[None]):
         self._rows.border_subtitle = Content("Esc closes")
 
     def compose(self) -> ComposeResult:
-        """Yield the text."""
         yield self._rows
 
     async def on_mount(self) -> None:
@@ -61,7 +60,6 @@ class TextScreen(ModalScreen[None]):
             self._rows.scroll_to(y=at, animate=False)
 
     def page(self, *, forward: bool) -> None:
-        """Scroll by a page."""
         (self._rows.scroll_page_down if forward else self._rows.scroll_page_up)(animate=False)
 
     def action_close(self) -> None:

@@ -95,32 +95,26 @@ class ViewScreen:
         self._view = view
 
     def mode(self) -> str:
-        """Return what the keys go to."""
         return self._view.mode
 
     def show(self, item: Item) -> None:
-        """Show something, below everything shown before."""
         if isinstance(item, ShownProposal):
             self._view.propose(item)
         else:
             self._view.history.add(item)
 
     def draw(self) -> None:
-        """Draw everything again, soon."""
         self._view.draw()
 
     def is_open(self) -> bool:
-        """Return whether the person has not left yet."""
         return self._view.is_attached
 
     def exit(self) -> None:
-        """Go."""
         self._view.above.left(self._view)
 
     # --- the window, which all sessions have in common ------------------------------------------------------------
 
     def focus(self, *, has: bool) -> None:
-        """Take note that the window has got the focus, or lost it."""
         self._view.above.attention.focus(has=has)
 
     def title(self, text: str) -> None:
@@ -130,25 +124,20 @@ class ViewScreen:
         self._view.above.changed(self._view)
 
     def call(self, text: str) -> None:
-        """Call the person, unless they are looking."""
         self._view.above.attention.call(text)
 
     # --- the session ----------------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Note that the controller's view has changed."""
         self._view.actions.refresh()
 
     def request_approval(self, question: PermissionPrompt) -> None:
-        """Let the person decide, after the questions that wait."""
         self._view.actions.request_approval(question)
 
     def withdraw_approval(self, question: PermissionPrompt | None) -> None:
-        """Forget a question; None: all of them."""
         self._view.approvals.withdraw_approval(question)
 
     def turn_ended(self, *, ok: bool) -> None:
-        """Note that a turn goes no further."""
         self._view.actions.turn_ended(ok=ok)
 
     def drop_unfinished(self) -> int:
@@ -157,11 +146,9 @@ class ViewScreen:
         return 0
 
     def clear(self) -> None:
-        """Begin on an empty screen."""
         self._view.history.empty()
 
     def width(self) -> int:
-        """Return the columns there are."""
         return max(20, self._view.history.size.width - 2)
 
     # --- what the person has besides ------------------------------------------------------------------------------
@@ -170,15 +157,12 @@ class ViewScreen:
 
     @property
     def theme_name(self) -> str:
-        """The theme in which everything is shown."""
         return self._view.above.theme
 
     def take_theme(self, theme: ToneTable) -> None:
-        """Show everything in a theme from now on."""
         self._view.above.take_theme(theme.name)
 
     def copy(self, text: str) -> str:
-        """Put a text into the terminal's clipboard; return why that may not take it."""
         return self._view.above.copy(text)
 
     async def open_file(self, path: Path) -> None:
@@ -193,7 +177,6 @@ class ViewScreen:
             self._view.approvals.read_anew()
 
     async def pick(self, title: str, choices: Sequence[Choice], current: str) -> str | None:
-        """Let the person take something from a list."""
         taken: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self._view.app.push_screen(PickScreen(title, ChoiceList(choices, current)), taken.set_result)
         try:

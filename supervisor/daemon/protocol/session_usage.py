@@ -22,7 +22,6 @@ class SessionUsage:
         self._tokens: dict[str, int] = {}
 
     def begin_turn(self) -> None:
-        """Count the tokens of another turn from here on."""
         self._tokens = {}
 
     def count(self, model: str, usage: dict[str, int]) -> None:

@@ -20,7 +20,6 @@ class CallScopes:
         return bool(self._scopes)
 
     def cut(self) -> None:
-        """Cancel all."""
         for scope in tuple(self._scopes):
             scope.cancel()
 

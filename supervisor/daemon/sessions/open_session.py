@@ -82,7 +82,6 @@ class OpenSession:
 
     @property
     def profile(self) -> Profile:
-        """The profile that holds."""
         return self.session.profile
 
     @property
@@ -102,7 +101,6 @@ class OpenSession:
 
     @property
     def busy(self) -> bool:
-        """Whether a turn or a call runs."""
         return self._turn is not None or bool(self.calls)
 
     @property

@@ -154,7 +154,6 @@ class CommandCopy(CommandLayer):
             super().__init__(engine, stack.pop_all())
 
     def layer(self, until: float) -> UpperLayer:
-        """Return the layer of what changed."""
         return self._copy.layer(until)
 
     def lies_at(self, file: str) -> str:
@@ -163,11 +162,9 @@ class CommandCopy(CommandLayer):
         return self.places.root + file.removeprefix(root) if within(file, root) else file
 
     def told(self, printed: str) -> str:
-        """Return what it printed with the root's path instead of the copy's."""
         return printed.replace(self.places.root, self.engine.layout.root)
 
     def given(self, arguments: Sequence[bytes]) -> Sequence[bytes]:
-        """Return the arguments that it is given."""
         return moved_arguments(arguments, self.engine.layout.root, self.places)
 
     def remark(self, printed: str) -> str:
@@ -206,7 +203,6 @@ class CopyInSandbox(CommandLayer):
             super().__init__(engine, stack.pop_all())
 
     def layer(self, until: float) -> UpperLayer:
-        """Return the layer of what changed."""
         return self._copy.layer(until)
 
     def remark(self, _printed: str) -> str:

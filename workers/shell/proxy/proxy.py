@@ -57,7 +57,6 @@ class ProxyClient:
         return (self.far, self.near), (self.near, self.far)
 
     def close(self) -> None:
-        """Close both."""
         for end, _other in self.ends():
             if end.socket is not None:
                 end.socket.close()
@@ -97,7 +96,6 @@ class Proxy:
         self._requests = 0
 
     def serve(self) -> None:
-        """Serve for ever."""
         while True:
             self._turn()
 

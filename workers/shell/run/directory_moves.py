@@ -42,7 +42,6 @@ class Move(NamedTuple):
     replaces: bool
 
     def close(self) -> None:
-        """Close both."""
         os.close(self.source)
         os.close(self.target)
 

@@ -53,12 +53,10 @@ class NamespaceGroup:
         self._child = self._status = 0
 
     def fork(self) -> int:
-        """Fork the first one."""
         self._child = os.fork()
         return self._child
 
     def reap(self) -> None:
-        """Collect the dead that became ours."""
         _reap_strangers(self._child)
 
     def pids(self) -> list[str]:
@@ -66,7 +64,6 @@ class NamespaceGroup:
         return [name for name in os.listdir("/proc") if name.isdigit() and int(name) != _FIRST]
 
     def end(self, _let_none_fork: Callable[[], None] = lambda: None) -> int:
-        """Kill them all."""
         self._status = end_all(self._child) or self._status
         return self._status
 
@@ -113,7 +110,6 @@ class DescendantGroup:
         """Nothing: the caretaker does."""
 
     def pids(self) -> list[str]:
-        """Return all descendants of the caretaker."""
         return list(map(str, descendants(self._caretaker)))
 
     def end(self, let_none_fork: Callable[[], None] = lambda: None) -> int:
