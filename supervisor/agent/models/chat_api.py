@@ -4,52 +4,41 @@ Rule: a request has only what nearly all servers take, so neither `strict` nor `
 refuse nevertheless is a row of `chat_adjustments.py`. Source: https://platform.openai.com/docs/api-reference/chat
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from supervisor.agent.models.chat_adjustments import ADJUSTMENTS
 from supervisor.agent.models.chat_messages import chat_messages
 from supervisor.agent.models.chat_reader import ChatReader
 from supervisor.agent.models.event_stream import EventDecoder
-from supervisor.agent.models.model import ModelRequest, Progress
+from supervisor.agent.models.model import ModelRequest
 from supervisor.agent.models.model_http import RequestHead
 from supervisor.agent.models.openai_head import openai_head
 from supervisor.agent.models.server import Server
+from supervisor.agent.models.wire_format import WireFormat
 
 
-class ChatFormat:
-    """Chat Completions, streaming."""
+def _head(_http: object, server: Server, api_key: str, _model: str) -> RequestHead:
+    """Return what requests begin with; the model stands in the body."""
+    return openai_head(server, api_key, "chat/completions")
 
-    content_type = "text/event-stream"
-    answers = "a stream of events"
-    adjustments = ADJUSTMENTS
 
-    def head(self, _http: object, server: Server, api_key: str, _model: str) -> RequestHead:
-        """Return what requests begin with; the model stands in the body."""
-        return openai_head(server, api_key, "chat/completions")
-
-    def body(self, request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
-        options = request.options
-        body: dict[str, Any] = {
-            "model": model,
-            "messages": list(chat_messages(request, provider)),
-            "stream": True,
-            "stream_options": {"include_usage": True},
-            "max_tokens": options.max_tokens,
-        }
-        if request.tools:
-            body["tools"] = [{"type": "function", "function": function_of(tool)} for tool in request.tools]
-        if options.temperature is not None:
-            body["temperature"] = options.temperature
-        if options.effort:
-            body["reasoning_effort"] = options.effort
-        return body
-
-    def decoder(self) -> EventDecoder:
-        return EventDecoder()
-
-    def reader(self, show: Callable[[Progress], None]) -> ChatReader:
-        return ChatReader(show)
+def _body(request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
+    options = request.options
+    body: dict[str, Any] = {
+        "model": model,
+        "messages": list(chat_messages(request, provider)),
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "max_tokens": options.max_tokens,
+    }
+    if request.tools:
+        body["tools"] = [{"type": "function", "function": function_of(tool)} for tool in request.tools]
+    if options.temperature is not None:
+        body["temperature"] = options.temperature
+    if options.effort:
+        body["reasoning_effort"] = options.effort
+    return body
 
 
 def function_of(tool: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,4 +46,4 @@ def function_of(tool: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": tool["name"], "description": tool["description"], "parameters": tool["input_schema"]}
 
 
-FORMAT: Final = ChatFormat()
+FORMAT: Final = WireFormat(_head, _body, EventDecoder, ChatReader, ADJUSTMENTS)

@@ -7,17 +7,18 @@ Source: https://ai.google.dev/api/generate-content
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 
-from supervisor.agent.models.adjustment import Adjustment, row
+from supervisor.agent.models.adjustment import row
 from supervisor.agent.models.gemini_contents import Part, contents, function_name, version_of
 from supervisor.agent.models.gemini_reader import GeminiDecoder, GeminiReader
 from supervisor.agent.models.gemini_schema import parameters
-from supervisor.agent.models.model import ModelRequest, Progress
+from supervisor.agent.models.model import ModelRequest
 from supervisor.agent.models.model_http import RequestHead
 from supervisor.agent.models.server import Server, below
+from supervisor.agent.models.wire_format import WireFormat
 from supervisor.config.model_keys import Effort
 
 if TYPE_CHECKING:
@@ -62,44 +63,29 @@ def _without_id(part: Part) -> Part:
     return {**part, found: {key: value for key, value in part[found].items() if key != "id"}}
 
 
-class GeminiFormat:
-    """The generateContent API, streaming."""
+def _head(_http: "httpx2.AsyncClient", server: Server, api_key: str, model: str) -> RequestHead:
+    """Return the address of the model, and the key's header."""
+    version = "" if _VERSIONED.search(urlsplit(server.url).path) else "v1beta/"
+    place = model if "/" in model else f"models/{model}"
+    url = below(server.url, f"{version}{quote(place)}:streamGenerateContent?alt=sse")
+    headers = {"x-goog-api-key": api_key, "content-type": "application/json"}
+    return RequestHead(url, headers | ({"authorization": server.authorization} if server.authorization else {}))
 
-    content_type = "text/event-stream"
-    answers = "a stream of events"
-    adjustments: Sequence[Adjustment] = (
-        row(r"thinking.*(not supported|not enabled|out of range)", _without_thinking),
-        row(r"unknown name \\?\"id\\?\"", _without_ids),
-    )
 
-    def head(self, _http: "httpx2.AsyncClient", server: Server, api_key: str, model: str) -> RequestHead:
-        """Return the address of the model, and the key's header."""
-        version = "" if _VERSIONED.search(urlsplit(server.url).path) else "v1beta/"
-        place = model if "/" in model else f"models/{model}"
-        url = below(server.url, f"{version}{quote(place)}:streamGenerateContent?alt=sse")
-        headers = {"x-goog-api-key": api_key, "content-type": "application/json"}
-        return RequestHead(url, headers | ({"authorization": server.authorization} if server.authorization else {}))
-
-    def body(self, request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
-        version = version_of(model)
-        options = request.options
-        generation: dict[str, Any] = {"maxOutputTokens": options.max_tokens}
-        if options.temperature is not None:
-            generation["temperature"] = options.temperature
-        if version >= _THINKS_SINCE:
-            generation["thinkingConfig"] = _thinking(version, model, options.effort)
-        body: dict[str, Any] = {"contents": contents(request, provider, model), "generationConfig": generation}
-        if request.system:
-            body["systemInstruction"] = {"parts": [{"text": request.system}]}
-        if request.tools:
-            body["tools"] = [{"functionDeclarations": _declarations(request.tools)}]
-        return body
-
-    def decoder(self) -> GeminiDecoder:
-        return GeminiDecoder()
-
-    def reader(self, show: Callable[[Progress], None]) -> GeminiReader:
-        return GeminiReader(show)
+def _body(request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
+    version = version_of(model)
+    options = request.options
+    generation: dict[str, Any] = {"maxOutputTokens": options.max_tokens}
+    if options.temperature is not None:
+        generation["temperature"] = options.temperature
+    if version >= _THINKS_SINCE:
+        generation["thinkingConfig"] = _thinking(version, model, options.effort)
+    body: dict[str, Any] = {"contents": contents(request, provider, model), "generationConfig": generation}
+    if request.system:
+        body["systemInstruction"] = {"parts": [{"text": request.system}]}
+    if request.tools:
+        body["tools"] = [{"functionDeclarations": _declarations(request.tools)}]
+    return body
 
 
 def _thinking(version: tuple[int, int], model: str, effort: Effort) -> dict[str, Any]:
@@ -122,4 +108,8 @@ def _declarations(tools: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return declared
 
 
-FORMAT: Final = GeminiFormat()
+ADJUSTMENTS: Final = (
+    row(r"thinking.*(not supported|not enabled|out of range)", _without_thinking),
+    row(r"unknown name \\?\"id\\?\"", _without_ids),
+)
+FORMAT: Final = WireFormat(_head, _body, GeminiDecoder, GeminiReader, ADJUSTMENTS)

@@ -14,10 +14,11 @@ from supervisor.agent.models.event_stream import EventDecoder
 from supervisor.agent.models.inline_contents import inlined
 from supervisor.agent.models.messages_options import THOUGHTS, beta_headers, reply_parameters
 from supervisor.agent.models.messages_reader import MessagesReader
-from supervisor.agent.models.model import CONTENTS, NO_ANSWER, Block, Message, ModelRequest, Progress
+from supervisor.agent.models.model import CONTENTS, NO_ANSWER, Block, Message, ModelRequest
 from supervisor.agent.models.model_http import RequestHead
 from supervisor.agent.models.remote_model import RemoteModel
 from supervisor.agent.models.server import Server
+from supervisor.agent.models.wire_format import WireFormat
 
 if TYPE_CHECKING:
     import httpx2
@@ -79,47 +80,35 @@ def messages_model(name: str, api_key: str, base_url: str, **options: Any) -> Re
     return RemoteModel(name, api_key, base_url, FORMAT, **options)
 
 
-class MessagesFormat:
-    """The Messages API, streaming."""
+def _head(http: "httpx2.AsyncClient", server: Server, api_key: str, model: str) -> RequestHead:
+    """Return the SDK's headers, and those that the model's thinking needs; the model itself stands in the body."""
+    made = request_head(http, server, api_key)
+    return made._replace(headers={**made.headers, **beta_headers(model)})
 
-    content_type = "text/event-stream"
-    answers = "a stream of events"
-    adjustments = ADJUSTMENTS
 
-    def head(self, http: "httpx2.AsyncClient", server: Server, api_key: str, model: str) -> RequestHead:
-        """Return the SDK's headers, and those that the model's thinking needs; the model itself stands in the body."""
-        made = request_head(http, server, api_key)
-        return made._replace(headers={**made.headers, **beta_headers(model)})
-
-    def body(self, request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
-        """Return the request's JSON, with marks: up to there the provider keeps it for the next step."""
-        messages = _without_foreign_blocks(request, provider)
-        wanted = reply_parameters(request.options, model, messages)
-        if not wanted.takes_thinking:
-            messages = [_without(_is_thinking, message) for message in messages]
-        body: dict[str, Any] = {
-            "model": model,
-            **wanted.members,
-            "stream": True,
-            "messages": _with_marks(inlined(request, messages), _last_request_end(request, model, provider)),
-        }
-        tools = list(request.tools)
-        if request.system:
-            # tools come before the system prompt in what is cached, so this mark covers both
-            body["system"] = [{"type": "text", "text": request.system, "cache_control": _CACHED}]
-        elif tools:
-            tools[-1] = {**tools[-1], "cache_control": _CACHED}
-        if tools:
-            body["tools"] = tools
-        elif any(map(_has_calls, request.messages)):
-            body |= {"tools": [_NO_TOOL], "tool_choice": {"type": "none"}}
-        return body
-
-    def decoder(self) -> EventDecoder:
-        return EventDecoder()
-
-    def reader(self, show: Callable[[Progress], None]) -> MessagesReader:
-        return MessagesReader(show)
+def _body(request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
+    """Return the request's JSON, with marks: up to there the provider keeps it for the next step."""
+    messages = _without_foreign_blocks(request, provider)
+    wanted = reply_parameters(request.options, model, messages)
+    if not wanted.takes_thinking:
+        messages = [_without(_is_thinking, message) for message in messages]
+    body: dict[str, Any] = {
+        "model": model,
+        **wanted.members,
+        "stream": True,
+        "messages": _with_marks(inlined(request, messages), _last_request_end(request, model, provider)),
+    }
+    tools = list(request.tools)
+    if request.system:
+        # tools come before the system prompt in what is cached, so this mark covers both
+        body["system"] = [{"type": "text", "text": request.system, "cache_control": _CACHED}]
+    elif tools:
+        tools[-1] = {**tools[-1], "cache_control": _CACHED}
+    if tools:
+        body["tools"] = tools
+    elif any(map(_has_calls, request.messages)):
+        body |= {"tools": [_NO_TOOL], "tool_choice": {"type": "none"}}
+    return body
 
 
 def _last_request_end(request: ModelRequest, model: str, provider: str) -> int:
@@ -165,4 +154,4 @@ def _has_calls(message: Message) -> bool:
     return isinstance(content, list) and any(block["type"] == "tool_use" for block in content)
 
 
-FORMAT: Final = MessagesFormat()
+FORMAT: Final = WireFormat(_head, _body, EventDecoder, MessagesReader, ADJUSTMENTS)

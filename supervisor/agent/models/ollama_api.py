@@ -7,11 +7,11 @@ Source: https://github.com/ollama/ollama/blob/main/docs/api.md
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from supervisor.agent.models.adjustment import Adjustment, row, without
+from supervisor.agent.models.adjustment import row, without
 from supervisor.agent.models.event_stream import Event, LineDecoder, json_object
 from supervisor.agent.models.json_body import JsonBodyDecoder
 from supervisor.agent.models.model import ModelRequest, Progress, Reply
@@ -21,6 +21,7 @@ from supervisor.agent.models.ollama_messages import CONTEXT, messages
 from supervisor.agent.models.ollama_reader import OllamaReader
 from supervisor.agent.models.server import NO_KEY, Server, below
 from supervisor.agent.models.server_errors import reported_error
+from supervisor.agent.models.wire_format import WireFormat
 from supervisor.config.model_keys import Effort
 from supervisor.errors import ModelError
 from supervisor.journal.facts import ReplyOrigin
@@ -119,56 +120,20 @@ def _plain_thinking(body: dict[str, Any]) -> dict[str, Any]:
     return {**body, "think": True} if isinstance(body.get("think"), str) else body
 
 
-class OllamaFormat:
-    """The chat API, streaming."""
-
-    content_type = "application/x-ndjson"
-    answers = "lines of JSON"
-    adjustments: Sequence[Adjustment] = (
-        row("does not support thinking", partial(without, "think")),
-        row("invalid think value|think must be a boolean", _plain_thinking),
-    )
-
-    def head(self, _http: "httpx2.AsyncClient", server: Server, api_key: str, _model: str) -> RequestHead:
-        return head_of("api/chat", server, api_key)
-
-    def body(self, request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
-        """Return the request's JSON; one that is not planned is for a model of which nothing is known."""
-        planned = request if isinstance(request, PlannedRequest) else planned_request(request, model, provider)
-        return dict(planned.body)
-
-    def decoder(self) -> LineDecoder:
-        return LineDecoder()
-
-    def reader(self, show: Callable[[Progress], None]) -> OllamaReader:
-        return OllamaReader(show)
+def _head(_http: "httpx2.AsyncClient", server: Server, api_key: str, _model: str) -> RequestHead:
+    return _head_of("api/chat", server, api_key)
 
 
-class ShowFormat:
-    """The question what a model is: any request asks it, and the reply's one item answers."""
-
-    content_type = "application/json"
-    answers = "JSON"
-    adjustments: Sequence[Adjustment] = ()
-
-    def head(self, _http: "httpx2.AsyncClient", server: Server, api_key: str, _model: str) -> RequestHead:
-        """Return the address of the question."""
-        return head_of("api/show", server, api_key)
-
-    def body(self, _request: ModelRequest, model: str, _provider: str) -> dict[str, Any]:
-        return {"model": model}
-
-    def decoder(self) -> JsonBodyDecoder:
-        return JsonBodyDecoder()
-
-    def reader(self, _show: Callable[[Progress], None]) -> "ShowReader":
-        return ShowReader()
+def _body(request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
+    """Return the request's JSON; one that is not planned is for a model of which nothing is known."""
+    planned = request if isinstance(request, PlannedRequest) else planned_request(request, model, provider)
+    return dict(planned.body)
 
 
 class ShowReader:
     """Takes one document."""
 
-    def __init__(self) -> None:
+    def __init__(self, _show: Callable[[Progress], None]) -> None:
         self._told: dict[str, Any] = {}
         self.started = self.stopped = self.complete = False
 
@@ -189,7 +154,7 @@ class ShowReader:
         return Reply([], "end_turn", {}, [], ReplyOrigin("", "", "show", [self._told]))
 
 
-def head_of(path: str, server: Server, api_key: str) -> RequestHead:
+def _head_of(path: str, server: Server, api_key: str) -> RequestHead:
     """Return what requests of a path begin with."""
     headers = {"content-type": "application/json"}
     if server.authorization or api_key != NO_KEY:
@@ -215,4 +180,19 @@ def shown_model(told: Mapping[str, Any], cap: int) -> ShownModel:
     return ShownModel(window, bool(sizes), floor, known, kind)
 
 
-FORMAT: Final = OllamaFormat()
+ADJUSTMENTS: Final = (
+    row("does not support thinking", partial(without, "think")),
+    row("invalid think value|think must be a boolean", _plain_thinking),
+)
+FORMAT: Final = WireFormat(
+    _head, _body, LineDecoder, OllamaReader, ADJUSTMENTS, content_type="application/x-ndjson", answers="lines of JSON"
+)
+SHOW: Final = WireFormat(
+    lambda _http, server, api_key, _model: _head_of("api/show", server, api_key),
+    lambda _request, model, _provider: {"model": model},
+    JsonBodyDecoder,
+    ShowReader,
+    content_type="application/json",
+    answers="JSON",
+)
+"""The question what a model is: any request asks it, and the reply's one item answers."""

@@ -11,7 +11,7 @@ import trio
 
 from supervisor.agent.models.model import ModelRequest, Progress, Reply
 from supervisor.agent.models.model_facts import CONFIGURED, model_facts
-from supervisor.agent.models.ollama_api import FORMAT, ShowFormat, ShownModel, planned_request, shown_model
+from supervisor.agent.models.ollama_api import FORMAT, SHOW, ShownModel, planned_request, shown_model
 from supervisor.agent.models.ollama_context import check_uncut
 from supervisor.agent.models.ollama_messages import CONTEXT
 from supervisor.agent.models.remote_model import RemoteModel
@@ -44,7 +44,7 @@ class OllamaModel:
         self, name: str, api_key: str, base_url: str, *, limit: ContextLimit = NO_LIMIT, **options: Any
     ) -> None:
         self.inner = RemoteModel(name, api_key, base_url, FORMAT, **options)
-        self._asker = RemoteModel(name, api_key, base_url, ShowFormat(), **options)
+        self._asker = RemoteModel(name, api_key, base_url, SHOW, **options)
         self._served_as = self.inner.served_as or name
         self._limit = limit
         self._asking = trio.Lock()

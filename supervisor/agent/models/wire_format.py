@@ -5,6 +5,7 @@ and nothing that a server sends may surprise it: what contradicts the format is 
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from supervisor.agent.models.adjustment import Adjustment
@@ -67,42 +68,25 @@ class Decoder(Protocol):
         ...
 
 
-class WireFormat(Protocol):
+@dataclass(frozen=True)
+class WireFormat:
     """One format of requests and answers."""
 
-    @property
-    def adjustments(self) -> Sequence[Adjustment]:
-        """What is tried, in this order, where a server refuses a request."""
-        ...
+    head: Callable[["httpx2.AsyncClient", Server, str, str], RequestHead]
+    """Returns what requests begin with, for a server, a key and a model; may import what is slow, in its thread."""
+    body: Callable[[ModelRequest, str, str], dict[str, Any]]
+    """Returns the JSON of a request to a model of a provider; what it was given stays as it is.
 
-    @property
-    def content_type(self) -> str:
-        """How the media type of an answer begins."""
-        ...
-
-    @property
-    def answers(self) -> str:
-        """What an answer is, for a sentence: "a stream of events"."""
-        ...
-
-    def head(self, http: "httpx2.AsyncClient", server: Server, api_key: str, model: str) -> RequestHead:
-        """Return what requests begin with; may import what is slow, as it runs in a thread."""
-        ...
-
-    def body(self, request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
-        """Return the request's JSON; what it was given stays as it is.
-
-        What a reply's server alone can read goes back to that `provider` and no other.
-
-        Raises:
-            ModelError: the conversation cannot be said in this format.
-        """
-        ...
-
-    def decoder(self) -> Decoder:
-        """Return a decoder for one answer."""
-        ...
-
-    def reader(self, show: Callable[[Progress], None]) -> ReplyReader:
-        """Return a reader for one answer, which shows what arrives."""
-        ...
+    What a reply's server alone can read goes back to that provider and no other. A conversation that cannot be said in
+    this format is a ModelError.
+    """
+    decoder: Callable[[], Decoder]
+    """Returns a decoder for one answer."""
+    reader: Callable[[Callable[[Progress], None]], ReplyReader]
+    """Returns a reader for one answer, which shows what arrives."""
+    adjustments: Sequence[Adjustment] = ()
+    """What is tried, in this order, where a server refuses a request."""
+    content_type: str = "text/event-stream"
+    """How the media type of an answer begins."""
+    answers: str = "a stream of events"
+    """What an answer is, for a sentence."""

@@ -203,4 +203,4 @@ def test_a_server_that_tells_nothing_of_a_model_is_taken_carefully(told: dict[st
 def test_an_error_in_place_of_a_model_is_one() -> None:
     (event,) = JsonBodyDecoder().feed(b'{"error": "no"}')
     with pytest.raises(ModelError, match="no"):
-        ShowReader().feed(event)
+        ShowReader(lambda _: None).feed(event)
