@@ -18,19 +18,22 @@ from tests.supervisor.asked_model import TOOL
 PROVIDER: Final = "someone"
 _PARTS: Final = [
     *(b'"', b"{", b"}", b"\n\n", b"null", b"7", b"\xff", b"\r", b"[", b",", b"event: error\n", b"", b"true", b'""'),
+    *(b"\xf0\x9f", b"\\ud83d", b"\n{", b"\r\n\r\n", b'"parts"', b'"functionCall"', b'"content"', b'"message"'),
     *(b"data: [DONE]\n\n", b'"index"', b'"id"', b"[]", b"{}", b"-1", b'"x"', b"1e9", b":", b"\\"),
 ]
 
 
-def read(wire: WireFormat, text: str | bytes, show: Callable[[Progress], None] = lambda _: None) -> Reply | None:
-    """Return the reply that an answer is; None where it breaks off.
+def read(wire: WireFormat, *pieces: str | bytes, show: Callable[[Progress], None] = lambda _: None) -> Reply | None:
+    """Return the reply that an answer is, which comes in these pieces; None where it breaks off.
 
     Raises:
         ModelError: as a reader does.
     """
     decoder, reader = wire.decoder(), wire.reader(show)
-    raw = text.encode() if isinstance(text, str) else text
-    for event in [*decoder.feed(raw), *decoder.end()]:
+    for piece in pieces:
+        for event in decoder.feed(piece.encode() if isinstance(piece, str) else piece):
+            reader.feed(event)
+    for event in decoder.end():
         reader.feed(event)
     if not (reader.complete or reader.stopped):
         return None
@@ -39,8 +42,8 @@ def read(wire: WireFormat, text: str | bytes, show: Callable[[Progress], None] =
     return msgspec.structs.replace(reply, origin=msgspec.structs.replace(sent, provider=PROVIDER, model="m"))
 
 
-def whole(wire: WireFormat, text: str | bytes, shown: list[Progress] | None = None) -> Reply:
-    reply = read(wire, text, (shown if shown is not None else []).append)
+def whole(wire: WireFormat, *pieces: str | bytes, shown: list[Progress] | None = None) -> Reply:
+    reply = read(wire, *pieces, show=(shown if shown is not None else []).append)
     assert reply is not None
     return reply
 
@@ -69,9 +72,9 @@ def request_after(*replies: Reply) -> ModelRequest:
     return ModelRequest("Be brief.", [TOOL], transcript.messages, 1, origins=transcript.origins)
 
 
-def next_body(wire: WireFormat, *replies: Reply, provider: str = PROVIDER) -> dict[str, Any]:
+def next_body(wire: WireFormat, *replies: Reply, provider: str = PROVIDER, model: str = "m") -> dict[str, Any]:
     """Return the body of that request, as the server reads it."""
-    body = wire.body(request_after(*replies), "m", provider)
+    body = wire.body(request_after(*replies), model, provider)
     found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(body))
     return found
 
@@ -97,21 +100,3 @@ def shuffled(events: Sequence[str], times: int, seed: int = 7) -> Iterator[str]:
             if drawn:
                 drawn[first], drawn[second] = drawn[second], drawn[first]
         yield "".join(drawn)
-
-
-def assert_never_astray(
-    wire: WireFormat, fault_in: Callable[[Any], str | None], answers: Iterator[bytes] | Iterator[str]
-) -> tuple[int, int]:
-    """Read answers; each breaks off, is a ModelError, or a reply that can be sent again. Count replies, and others."""
-    replies = others = 0
-    for answer in answers:
-        try:
-            reply = read(wire, answer)
-        except ModelError:
-            reply = None
-        if reply is None:
-            others += 1
-            continue
-        replies += 1
-        assert fault_in(next_body(wire, reply)) is None, answer
-    return replies, others

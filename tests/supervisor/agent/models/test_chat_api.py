@@ -108,14 +108,6 @@ async def test_text_thinking_and_calls_arrive() -> None:
     assert (answer.origin.provider, answer.origin.model, answer.origin.format) == ("openai", "m", "chat")
 
 
-@pytest.mark.parametrize("then", ["reset", "hang"])
-async def test_a_complete_reply_stays_complete_whatever_follows(then: str) -> None:
-    async with asking({"sse": chat_reply("all of it"), "then": then}, DONE) as asked:
-        assert (await asked.reply()).text == "all of it"
-        assert (await asked.reply()).text == "done"
-    assert asked.retries == []
-
-
 ENDS: Final = pytest.mark.parametrize(
     "more", [{}, {"then": "reset"}, {"then": "hang"}], ids=["end", "reset", "silence"]
 )
@@ -136,20 +128,6 @@ async def test_what_a_reply_cost_is_waited_for_and_not_what_never_ends() -> None
     )
     async with asking({"sse": late, "gap": 0.1}, rest_timeout=0.5) as asked:
         assert (await asked.reply()).usage == {"input_tokens": 7, "output_tokens": 2}
-
-
-@pytest.mark.parametrize("more", [{}, {"then": "reset"}], ids=["an end", "a reset"])
-async def test_one_that_has_not_is_asked_for_again(more: dict[str, str]) -> None:
-    async with asking({"sse": chunk({"content": "par"}), **more}, DONE) as asked:
-        assert (await asked.reply()).text == "done"
-    assert [each.kind for each in asked.retries] == ["stream_truncated"]
-
-
-async def test_a_connection_serves_many_requests() -> None:
-    async with asking(DONE, {"sse": DONE, "split": True}, {"sse": DONE, "gap": 0}) as asked:
-        for _ in range(3):
-            assert (await asked.reply()).text == "done"
-    assert {request.connection for request in asked.server.requests} == {0}
 
 
 async def test_a_server_that_does_not_stream_is_understood() -> None:
@@ -260,11 +238,6 @@ async def test_thinking_of_another_format_is_not_sent() -> None:
     again = talk([text("go")], first, [text("on")], Reply([thinking], "end_turn", {}, origin=other), [text("on")])
     replies = [message for message in (await body_of(again))["messages"] if message["role"] == "assistant"]
     assert replies == [{"role": "assistant", "content": "x"}, {"role": "assistant", "content": "(no answer)"}]
-
-
-async def test_a_message_that_is_a_text_alone_is_sent_as_it_is() -> None:
-    request = ModelRequest("", [], [{"role": "user", "content": "plain"}], 0)
-    assert (await body_of(request))["messages"] == [{"role": "user", "content": "plain"}]
 
 
 async def test_the_key_is_sent_and_nothing_where_there_is_none() -> None:

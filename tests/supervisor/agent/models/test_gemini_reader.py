@@ -1,47 +1,27 @@
 """Gemini's answers as pure data: any bytes, cut anywhere, and whatever a server makes of the format."""
 
 import json
-import random
+from functools import partial
 from typing import Any, Final
 
-import msgspec
 import pytest
 
 from supervisor.agent.models.event_stream import Event
-from supervisor.agent.models.gemini_contents import contents
-from supervisor.agent.models.gemini_reader import GeminiDecoder, GeminiReader
-from supervisor.agent.models.model import ModelRequest, Progress, Reply, TextDelta
+from supervisor.agent.models.gemini_api import FORMAT
+from supervisor.agent.models.gemini_reader import GeminiDecoder
+from supervisor.agent.models.model import Reply
 from supervisor.agent.models.retry import RETRIED
 from supervisor.errors import ModelError
-from supervisor.journal.facts import ReplyOrigin
 from tests.each_row import each_row
-from tests.gemini_server import USAGE, call, chunk, event, fault_in, reply
-from tests.supervisor.mangling import mangled
+from tests.gemini_server import USAGE, call, chunk, event, reply
+from tests.supervisor.read_streams import failure, read, whole
 
 WHOLE: Final = reply(
     ["Let ", "me look: é😀"], [("read_file", {"path": "a"}), ("b", {})], signature="c2ln", thoughts=["Hm."], ids=["i1"]
 )
 BARE: Final = '{\n  "error": {"code": 503, "message": "a \\"quoted\\" } brace", "status": "UNAVAILABLE"}\n}\n'
-
-
-def read(*chunks: bytes, shown: list[Progress] | None = None) -> GeminiReader:
-    decoder, reader = GeminiDecoder(), GeminiReader((shown if shown is not None else []).append)
-    for each in chunks:
-        for event_ in decoder.feed(each):
-            reader.feed(event_)
-    return reader
-
-
-def replied(text: str, shown: list[Progress] | None = None) -> Reply:
-    reader = read(text.encode(), shown=shown)
-    assert reader.stopped
-    return reader.reply()
-
-
-def failed(text: str) -> ModelError:
-    with pytest.raises(ModelError) as caught:
-        read(text.encode())
-    return caught.value
+replied: Final = partial(whole, FORMAT)
+failed: Final = partial(failure, FORMAT)
 
 
 def items(answer: Reply) -> list[dict[str, Any]]:
@@ -55,24 +35,18 @@ def items(answer: Reply) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("newline", ["\r\n", "\n", "\r"], ids=["CRLF", "LF", "CR"])
 def test_an_answer_is_the_same_wherever_its_bytes_are_cut(newline: str) -> None:
     raw = WHOLE.replace("\r\n", newline).encode()
-    whole = read(raw).reply()
-    assert read(*(raw[i : i + 1] for i in range(len(raw)))).reply() == whole
+    answer = replied(raw)
+    assert replied(*(raw[i : i + 1] for i in range(len(raw)))) == answer
     for cut in range(len(raw)):
-        assert read(raw[:cut], b"", raw[cut:]).reply() == whole
-    assert [block["type"] for block in whole.content] == ["text", "tool_use", "tool_use"]
-
-
-def test_a_stream_that_ends_early_is_not_complete() -> None:
-    raw = WHOLE.encode()
-    last = raw.index(b'"finishReason"')
-    assert not any(read(raw[:cut]).stopped for cut in range(0, last, 7))
+        assert replied(raw[:cut], b"", raw[cut:]) == answer
+    assert [block["type"] for block in answer.content] == ["text", "tool_use", "tool_use"]
 
 
 def test_a_bare_error_is_the_same_wherever_its_bytes_are_cut() -> None:
     raw = (chunk([{"text": "a"}]) + BARE).encode()
     for cut in range(len(raw)):
         with pytest.raises(ModelError, match='a "quoted" } brace') as caught:
-            read(raw[:cut], raw[cut:])
+            read(FORMAT, raw[:cut], raw[cut:])
         assert caught.value.kind == "overloaded"
 
 
@@ -193,55 +167,6 @@ def test_odd_answers_are_read_all_the_same(text: str, content: list[dict[str, An
 def test_the_usage_of_a_call_alone_counts_and_nothing_cached_is_a_count() -> None:
     counts = {"input_tokens": 1, "output_tokens": 5, "cache_read_input_tokens": 0}
     assert replied(chunk([call("a", {})], finish="STOP")).usage == counts
-
-
-# chance -----------------------------------------------------------------------------------------------------
-
-
-def test_whatever_arrives_is_a_reply_that_can_go_back_or_an_error() -> None:
-    dice = random.Random(17)
-    answers = [WHOLE.encode(), WHOLE.encode(), (WHOLE + BARE).encode(), BARE.encode()]
-    whole = 0
-    for _ in range(10_000):
-        raw = mangled(dice.choice(answers), dice)
-        shown: list[Progress] = []
-        cut = dice.randrange(len(raw) + 1)
-        try:
-            reader = read(raw[:cut], raw[cut:], shown=shown)
-        except ModelError:
-            continue
-        if reader.stopped:
-            whole += 1
-            answer = reader.reply()
-            text = "".join(each.text for each in shown if isinstance(each, TextDelta))
-            assert answer.text == text
-            assert fault_in(next_body(answer), known=frozenset(signatures(answer))) is None
-    assert whole > 300
-
-
-def signatures(answer: Reply) -> set[str]:
-    return {part["thoughtSignature"] for part in items(answer) if "thoughtSignature" in part}
-
-
-def next_body(answer: Reply) -> dict[str, Any]:
-    """Return the request after an answer, as the conversation makes it."""
-    blocks = [block for block in answer.content if block["type"] != "text" or block["text"].strip()]
-    for number, block in enumerate(blocks):
-        if block["type"] == "tool_use":
-            blocks[number] = {**block, "id": f"c{number}"}
-    results = [
-        {"type": "tool_result", "tool_use_id": block["id"], "content": "ok"}
-        for block in blocks
-        if block["type"] == "tool_use"
-    ]
-    said = {"role": "user", "content": [{"type": "text", "text": "go"}]}
-    told = {"role": "assistant", "content": blocks or [{"type": "text", "text": "(no answer)"}]}
-    last = {"role": "user", "content": results or [{"type": "text", "text": "on"}]}
-    origins = {1: ReplyOrigin("gemini", "m", "gemini", items(answer))}
-    asked = ModelRequest("", [], [said, told, last], 1, origins=origins)
-    body = {"contents": contents(asked, "gemini", "gemini-3-test")}
-    decoded: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(body))
-    return decoded
 
 
 def test_a_decoder_knows_no_event_without_its_end() -> None:

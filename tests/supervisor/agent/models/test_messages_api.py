@@ -108,21 +108,6 @@ async def test_the_events_are_shown_as_they_come_and_not_at_the_end() -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_a_connection_serves_many_requests() -> None:
-    async with asking([DONE] * 3) as asked:
-        for _ in range(3):
-            await asked.reply()
-    assert {request.connection for request in asked.server.requests} == {0}
-
-
-@pytest.mark.parametrize("then", ["reset", "hang"])
-async def test_a_complete_reply_stays_complete_whatever_follows(then: str) -> None:
-    async with asking([{"sse": reply("all of it"), "then": then}, DONE]) as asked:
-        assert (await asked.reply()).text == "all of it"
-        assert (await asked.reply()).text == "done"
-    assert asked.retries == []
-
-
 async def test_an_error_with_a_status_that_says_all_is_well_is_told_in_its_words() -> None:
     body = '{"type": "error", "error": {"type": "overloaded_error", "message": "come back later"}}'
     async with asking([{"status": 200, "body": body}, DONE]) as asked:
@@ -146,13 +131,6 @@ async def test_data_after_the_end_is_read_and_ignored() -> None:
         assert (await asked.reply()).text == "done"
         await asked.reply()
     assert {request.connection for request in asked.server.requests} == {0}
-
-
-async def test_the_model_can_be_used_again_after_it_was_closed() -> None:
-    async with asking([DONE] * 2) as asked:
-        await asked.reply()
-        await asked.model.aclose()
-        assert (await asked.reply()).text == "done"
 
 
 # requests --------------------------------------------------------------------------------------------------

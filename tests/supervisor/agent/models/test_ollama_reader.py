@@ -1,61 +1,30 @@
 """Ollama's answers as pure data: any bytes, cut anywhere, and whatever a server makes of the format."""
 
 import json
-import random
+from functools import partial
 from typing import Any, Final
 
 import pytest
 
-from supervisor.agent.models.event_stream import LineDecoder
 from supervisor.agent.models.json_body import JsonBodyDecoder
-from supervisor.agent.models.model import ModelRequest, Progress, Reply, TextDelta, ThoughtDelta, ToolUse
-from supervisor.agent.models.ollama_api import ShowReader, planned_request, shown_model
-from supervisor.agent.models.ollama_reader import OllamaReader
+from supervisor.agent.models.model import Progress, TextDelta, ThoughtDelta, ToolUse
+from supervisor.agent.models.ollama_api import FORMAT, ShowReader, shown_model
 from supervisor.errors import ModelError
-from supervisor.journal.facts import ReplyOrigin
-from tests.ollama_server import call, fault_in, last, line, reply, shown
-from tests.supervisor.mangling import mangled
-from tests.supervisor.model_requests import TOOL
+from tests.ollama_server import call, last, line, reply, shown
+from tests.supervisor.read_streams import failure, whole
 
 WHOLE: Final = reply(
     ["Let ", "me look: é😀"], [("read_file", {"path": "a"}), ("b", {})], thoughts=["Hm, ", "so."], ids=["i1"]
 )
+replied: Final = partial(whole, FORMAT)
+failed: Final = partial(failure, FORMAT)
 
 
-def read(*chunks: bytes, shown_to: list[Progress] | None = None) -> OllamaReader:
-    decoder, reader = LineDecoder(), OllamaReader((shown_to if shown_to is not None else []).append)
-    for each in chunks:
-        for event in decoder.feed(each):
-            reader.feed(event)
-    return reader
-
-
-def replied(text: str, shown_to: list[Progress] | None = None) -> Reply:
-    reader = read(text.encode(), shown_to=shown_to)
-    assert reader.complete
-    return reader.reply()
-
-
-def failed(text: str) -> ModelError:
-    with pytest.raises(ModelError) as caught:
-        read(text.encode())
-    return caught.value
-
-
-def test_an_answer_is_the_same_wherever_its_bytes_are_cut() -> None:
-    raw = WHOLE.encode()
+def test_thinking_text_and_calls_are_shown_and_kept() -> None:
     told: list[Progress] = []
-    whole = read(raw, shown_to=told).reply()
-    assert read(*(raw[i : i + 1] for i in range(len(raw)))).reply() == whole
-    for cut in range(len(raw)):
-        assert read(raw[:cut], b"", raw[cut:]).reply() == whole
+    answer = replied(WHOLE, shown=told)
     assert [type(each) for each in told] == [ThoughtDelta] * 2 + [TextDelta] * 2
-    assert whole.calls == [ToolUse("i1", "read_file", '{"path":"a"}'), ToolUse("", "b", "{}")]
-
-
-def test_a_stream_that_ends_early_is_not_complete() -> None:
-    raw = WHOLE.encode()
-    assert not any(read(raw[:cut]).complete for cut in range(len(raw) - 1))
+    assert answer.calls == [ToolUse("i1", "read_file", '{"path":"a"}'), ToolUse("", "b", "{}")]
 
 
 def test_the_message_is_kept_as_it_came() -> None:
@@ -127,44 +96,6 @@ ODD: Final[dict[str, tuple[str, list[dict[str, Any]]]]] = {
 @pytest.mark.parametrize(("text", "content"), ODD.values(), ids=ODD)
 def test_odd_answers_are_read_all_the_same(text: str, content: list[dict[str, Any]]) -> None:
     assert replied(text).content == content
-
-
-# chance -----------------------------------------------------------------------------------------------------
-
-
-def test_whatever_arrives_is_a_reply_that_can_go_back_or_an_error() -> None:
-    dice = random.Random(23)
-    whole = 0
-    for _ in range(10_000):
-        raw, told = mangled(WHOLE.encode(), dice), list[Progress]()
-        cut = dice.randrange(len(raw) + 1)
-        try:
-            reader = read(raw[:cut], raw[cut:], shown_to=told)
-        except ModelError:
-            continue
-        if reader.complete:
-            whole += 1
-            answer = reader.reply()
-            text = "".join(each.text for each in told if isinstance(each, TextDelta))
-            assert answer.text == (text if text.strip() else "")
-            assert fault_in(next_body(answer)) is None
-    assert whole > 300
-
-
-def next_body(answer: Reply) -> Any:
-    """Return the request after an answer, as the conversation makes it."""
-    blocks = [
-        {**block, "id": f"c{number}"} if block["type"] == "tool_use" else block
-        for number, block in enumerate(answer.content)
-    ]
-    calls = [block["id"] for block in blocks if block["type"] == "tool_use"]
-    results = [{"type": "tool_result", "tool_use_id": each, "content": "ok"} for each in calls]
-    said = {"role": "user", "content": [{"type": "text", "text": "go"}]}
-    told = {"role": "assistant", "content": blocks or [{"type": "text", "text": "(no answer)"}]}
-    rest = {"role": "user", "content": results or [{"type": "text", "text": "on"}]}
-    assert answer.origin is not None
-    origins = {1: ReplyOrigin("ollama", "m", "ollama", answer.origin.items)}
-    return planned_request(ModelRequest("", [TOOL], [said, told, rest], 1, origins=origins), "m", "ollama").body
 
 
 # what a model is ---------------------------------------------------------------------------------------------

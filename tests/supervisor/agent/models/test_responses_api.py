@@ -105,34 +105,11 @@ async def test_text_thinking_and_calls_arrive() -> None:
     assert (answer.origin.provider, answer.origin.model, answer.origin.format) == ("openai", "m", "responses")
 
 
-@pytest.mark.parametrize("then", ["reset", "hang"])
-async def test_a_complete_reply_stays_complete_whatever_follows(then: str) -> None:
-    async with asking({"sse": responses_reply("all of it"), "then": then}, DONE) as asked:
-        assert (await asked.reply()).text == "all of it"
-        assert (await asked.reply()).text == "done"
-    assert asked.retries == []
-
-
-@pytest.mark.parametrize("more", [{}, {"then": "reset"}], ids=["an end", "a reset"])
-async def test_one_that_broke_off_is_asked_for_again(more: dict[str, str]) -> None:
-    cut = responses_reply("all of it").partition("event: response.completed")[0]
-    async with asking({"sse": cut, **more}, DONE) as asked:
-        assert (await asked.reply()).text == "done"
-    assert [each.kind for each in asked.retries] == ["stream_truncated"]
-
-
 async def test_a_failed_response_is_asked_for_again() -> None:
     failed = event("response.failed", response=response("failed", error={"code": "server_error", "message": "oops"}))
     async with asking(failed, DONE) as asked:
         assert (await asked.reply()).text == "done"
     assert [(each.kind, "oops" in each.message) for each in asked.retries] == [("api_error", True)]
-
-
-async def test_a_connection_serves_many_requests() -> None:
-    async with asking(DONE, {"sse": DONE, "split": True}, {"sse": DONE, "gap": 0}) as asked:
-        for _ in range(3):
-            assert (await asked.reply()).text == "done"
-    assert {request.connection for request in asked.server.requests} == {0}
 
 
 # requests --------------------------------------------------------------------------------------------------
@@ -221,11 +198,6 @@ async def test_replies_of_another_format_are_projected() -> None:
         {"type": "message", "role": "assistant", "content": "a"},
         {"type": "message", "role": "assistant", "content": "(no answer)"},
     ]
-
-
-async def test_a_message_that_is_a_text_alone_is_sent_as_it_is() -> None:
-    request = ModelRequest("", [], [{"role": "user", "content": "plain"}], 0)
-    assert (await body_of(request))["input"] == [{"type": "message", "role": "user", "content": "plain"}]
 
 
 # servers and models that refuse something ---------------------------------------------------------------------

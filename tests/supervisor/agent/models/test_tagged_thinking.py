@@ -40,7 +40,7 @@ def test_is_told_from_the_answer_wherever_it_is_cut(written: str, thought: str, 
 
 
 def chat(pieces: list[str], shown: list[Progress]) -> str:
-    reply = whole(FORMAT, chat_reply(pieces), shown)
+    reply = whole(FORMAT, chat_reply(pieces), shown=shown)
     assert "<think>" not in json.dumps(reply.origin.items if reply.origin else []), "it does not go back"
     return reply.text
 
