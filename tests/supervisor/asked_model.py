@@ -1,9 +1,9 @@
 """A model behind HTTP that is asked in a test, and what it shows."""
 
 import traceback
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, TypeVar
 
 import pytest
 import trio
@@ -15,20 +15,12 @@ from supervisor.agent.models.wire_format import WireFormat
 from supervisor.errors import ModelError
 from tests.script_server import Response, ScriptServer
 from tests.supervisor.command import HANG_GUARD
-
-if TYPE_CHECKING:
-    from supervisor.journal.facts import ReplyOrigin
+from tests.supervisor.model_requests import ASK
 
 KEY: Final = "sk-ant-secret-CANARY-1"
 AT_ONCE: Final = RetryPolicy(first=0.0)
-TOOL: Final = {"name": "read_file", "description": "Read.", "input_schema": {"type": "object", "properties": {}}}
-
-
-def user(text: str = "hello") -> dict[str, Any]:
-    return {"role": "user", "content": [{"type": "text", "text": text}]}
-
-
-ASK: Final = ModelRequest("You are a test.", [TOOL], [user()], 0)
+QUICK: Final[dict[str, Any]] = {"retries": AT_ONCE, "chance": lambda: 0.0, "idle_timeout": HANG_GUARD}
+"""Options of a model that waits for nothing."""
 
 
 class Asked:
@@ -62,41 +54,29 @@ class Asked:
         return [each.text for each in self.shown if isinstance(each, ThoughtDelta)]
 
 
+AnyAsked = TypeVar("AnyAsked", bound=Asked)
+
+
+@asynccontextmanager
+async def asked_of(asked: AnyAsked, server: ScriptServer) -> AsyncIterator[AnyAsked]:
+    """Yield a model that asks a server, and is closed afterwards."""
+    asked.server = server
+    async with aclosing(asked.model):
+        with trio.fail_after(HANG_GUARD):
+            yield asked
+
+
 @asynccontextmanager
 async def asking_format(
     wire: WireFormat, server: ScriptServer, *responses: Response, provider: str = "openai", **options: Any
 ) -> AsyncIterator[Asked]:
     """Ask a server that answers so, in its format; it is `asked.server`."""
-    options = {"retries": AT_ONCE, "chance": lambda: 0.0, "idle_timeout": HANG_GUARD, **options}
     server.add(*responses)
     with server:
-        async with aclosing(RemoteModel("m", KEY, server.url, wire, provider=provider, **options)) as model:
+        model = RemoteModel("m", KEY, server.url, wire, provider=provider, **{**QUICK, **options})
+        async with asked_of(Asked(model), server) as asked:
             await model.warm()
-            with trio.fail_after(HANG_GUARD):
-                asked = Asked(model)
-                asked.server = server
-                yield asked
-
-
-def talk(*turns: Reply | Iterable[dict[str, Any]]) -> ModelRequest:
-    """Return a request after these turns, each a reply or the blocks of a user's message; the last is the user's."""
-    messages = []
-    origins: dict[int, ReplyOrigin] = {}
-    for index, turn in enumerate(turns):
-        if isinstance(turn, Reply):
-            messages.append({"role": "assistant", "content": turn.content})
-            origins |= {index: turn.origin} if turn.origin else {}
-        else:
-            messages.append({"role": "user", "content": list(turn)})
-    return ModelRequest("You are a test.", [TOOL], messages, 1, origins=origins)
-
-
-def text(said: str) -> dict[str, Any]:
-    return {"type": "text", "text": said}
-
-
-def result(call: str, content: Any = "found") -> dict[str, Any]:
-    return {"type": "tool_result", "tool_use_id": call, "content": content}
+            yield asked
 
 
 def any_of(judges: Sequence[Callable[[Any], str | None]]) -> Callable[[Any], str | None]:

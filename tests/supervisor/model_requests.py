@@ -1,19 +1,11 @@
 """Requests to models as a conversation makes them, with calls, their results, and who wrote a reply."""
 
-from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
-from typing import Any, Final, TypeVar
-
-import trio
+from collections.abc import Iterable
+from typing import Any, Final
 
 from supervisor.agent.models.model import Message, ModelOptions, ModelRequest, Reply
 from supervisor.journal.facts import ReplyOrigin
-from tests.script_server import ScriptServer
-from tests.supervisor.asked_model import AT_ONCE, Asked
-from tests.supervisor.command import HANG_GUARD
 
-QUICK: Final[dict[str, Any]] = {"retries": AT_ONCE, "chance": lambda: 0.0, "idle_timeout": HANG_GUARD}
-"""Options of a model that waits for nothing."""
 TOOL: Final = {
     "name": "read_file",
     "description": "Read.",
@@ -26,9 +18,19 @@ TOOL: Final = {
 }
 
 
+def text(said: str) -> dict[str, Any]:
+    """Return the block of a text."""
+    return {"type": "text", "text": said}
+
+
+def medium(kind: str, digest: str, media_type: str) -> dict[str, Any]:
+    """Return the block of an image or a document."""
+    return {"type": kind, "source": {"type": "content", "digest": digest, "media_type": media_type}}
+
+
 def user(*blocks: str | dict[str, Any]) -> Message:
     """Return what a person says: texts, and results of calls."""
-    told = [{"type": "text", "text": each} if isinstance(each, str) else each for each in blocks or ("hello",)]
+    told = [text(each) if isinstance(each, str) else each for each in blocks or ("hello",)]
     return {"role": "user", "content": told}
 
 
@@ -42,7 +44,7 @@ def use(call: str, name: str = "read_file", **given: Any) -> dict[str, Any]:
     return {"type": "tool_use", "id": call, "name": name, "input": given}
 
 
-def result(call: str, content: Any = "done", *, ok: bool = True) -> dict[str, Any]:
+def result(call: str, content: Any = "found", *, ok: bool = True) -> dict[str, Any]:
     """Return the block of a call's outcome."""
     told = {"type": "tool_result", "tool_use_id": call, "content": content}
     return told if ok else told | {"is_error": True}
@@ -65,13 +67,17 @@ def kept(reply: Reply, *calls: str) -> tuple[Message, ReplyOrigin]:
     return {"role": "assistant", "content": content}, reply.origin
 
 
-AnyAsked = TypeVar("AnyAsked", bound=Asked)
+def talk(*turns: Reply | Iterable[dict[str, Any]]) -> ModelRequest:
+    """Return a request after these turns, each a reply or the blocks of a user's message; the last is the user's."""
+    messages: list[Message] = []
+    origins: dict[int, ReplyOrigin] = {}
+    for index, turn in enumerate(turns):
+        if isinstance(turn, Reply):
+            messages.append({"role": "assistant", "content": turn.content})
+            origins |= {index: turn.origin} if turn.origin else {}
+        else:
+            messages.append(user(*turn))
+    return request(*messages, origins=origins)
 
 
-@asynccontextmanager
-async def asked_of(asked: AnyAsked, server: ScriptServer) -> AsyncIterator[AnyAsked]:
-    """Yield a model that asks a server, and is closed afterwards."""
-    asked.server = server
-    async with aclosing(asked.model):
-        with trio.fail_after(HANG_GUARD):
-            yield asked
+ASK: Final = request()

@@ -13,7 +13,7 @@ from supervisor.agent.models.wire_format import WireFormat
 from supervisor.agent.transcript import Transcript
 from supervisor.errors import ModelError
 from supervisor.journal.facts import CallEnded, Fact, Replied, ReplyOrigin, TurnEnded, TurnStarted, decode, encode
-from tests.supervisor.asked_model import TOOL
+from tests.supervisor.model_requests import TOOL
 
 PROVIDER: Final = "someone"
 _PARTS: Final = [

@@ -19,7 +19,8 @@ from supervisor.journal.facts import ReplyOrigin
 from tests.chat_server import DONE as END
 from tests.chat_server import Call, ChatServer, called, chat_error, chat_reply, chunk, end, fault_in_chat
 from tests.script_server import Response
-from tests.supervisor.asked_model import ASK, KEY, TOOL, Asked, any_of, asking_format, result, talk, text, user
+from tests.supervisor.asked_model import KEY, Asked, any_of, asking_format
+from tests.supervisor.model_requests import ASK, TOOL, medium, result, talk, text, user
 
 if TYPE_CHECKING:
     import openai
@@ -174,11 +175,7 @@ async def test_the_request_says_what_was_asked() -> None:
         "tools": [
             {
                 "type": "function",
-                "function": {
-                    "name": "read_file",
-                    "description": "Read.",
-                    "parameters": {"type": "object", "properties": {}},
-                },
+                "function": {"name": "read_file", "description": "Read.", "parameters": TOOL["input_schema"]},
             }
         ],
         "temperature": 0.5,
@@ -212,14 +209,10 @@ async def test_results_stand_before_what_is_said_with_them() -> None:
     ]
 
 
-def media(kind: str, digest: str, media_type: str) -> dict[str, Any]:
-    return {"type": kind, "source": {"type": "content", "digest": digest, "media_type": media_type}}
-
-
 async def test_images_and_documents_are_put_in_and_those_of_results_come_after_all_of_them() -> None:
-    image, pdf, lost = media("image", "d1", "image/png"), media("document", "d2", "application/pdf"), "d3"
+    image, pdf, lost = medium("image", "d1", "image/png"), medium("document", "d2", "application/pdf"), "d3"
     calls: list[Block] = [{"type": "tool_use", "id": name, "name": "f", "input": {}} for name in ("c1", "c2")]
-    within = [result("c1", [text("one"), image]), result("c2", [pdf]), media("image", lost, "image/png"), text("so?")]
+    within = [result("c1", [text("one"), image]), result("c2", [pdf]), medium("image", lost, "image/png"), text("so?")]
     request = talk([image, text("look")], Reply(calls, "tool_use", {}), within)
     request = msgspec.structs.replace(request, media={"d1": PNG, "d2": PNG}, with_media=frozenset({0, 2}))
     messages = (await body_of(request))["messages"]
@@ -433,7 +426,7 @@ async def test_what_did_not_help_is_not_remembered() -> None:
 
 
 async def test_a_system_prompt_goes_into_a_first_line_with_an_image() -> None:
-    image = media("image", "d1", "image/png")
+    image = medium("image", "d1", "image/png")
     request = msgspec.structs.replace(talk([image]), media={"d1": PNG}, with_media=frozenset({0}))
     dislike = REFUSALS["a system prompt"][0]
     async with asking_format(FORMAT, ChatServer(judge=dislike), DONE) as asked:

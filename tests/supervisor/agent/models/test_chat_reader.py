@@ -10,7 +10,7 @@ from supervisor.agent.models.chat_calls import ArrivingCalls
 from supervisor.agent.models.model import Progress, Reply, TextDelta, ThoughtDelta
 from tests.chat_server import DONE, USAGE, called, chat_reply, chunk, end, fault_in_chat
 from tests.each_row import each_row
-from tests.supervisor.asked_model import text
+from tests.supervisor.model_requests import text
 from tests.supervisor.read_streams import failure, next_body, whole
 
 A: Final = '{"path": "a"}'

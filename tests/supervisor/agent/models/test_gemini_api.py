@@ -20,8 +20,8 @@ from supervisor.journal.facts import ReplyOrigin
 from tests.each_row import each_row
 from tests.gemini_server import GeminiServer, call, chunk, error, event, reply
 from tests.script_server import Response
-from tests.supervisor.asked_model import KEY, Asked
-from tests.supervisor.model_requests import QUICK, asked_of, assistant, kept, request, result, use, user
+from tests.supervisor.asked_model import KEY, QUICK, Asked, asked_of
+from tests.supervisor.model_requests import assistant, kept, medium, request, result, use, user
 
 if TYPE_CHECKING:
     from google import genai
@@ -142,7 +142,7 @@ async def test_parallel_calls_go_back_with_their_signature_and_their_results_in_
         call("read_file", {"path": "b"}, "", "f2"),
     ]
     assert [each["functionResponse"] for each in answered["parts"]] == [
-        {"id": "f1", "name": "read_file", "response": {"output": "done"}},
+        {"id": "f1", "name": "read_file", "response": {"output": "found"}},
         {"id": "f2", "name": "read_file", "response": {"error": "no"}},
     ]
 
@@ -257,9 +257,6 @@ async def test_a_base_url_may_name_the_version(path: str) -> None:
 
 
 async def test_images_and_documents_go_inline_after_the_answers() -> None:
-    def medium(kind: str, digest: str, media_type: str) -> dict[str, Any]:
-        return {"type": kind, "source": {"type": "content", "digest": digest, "media_type": media_type}}
-
     image, document = medium("image", "d1", "image/png"), medium("document", "d2", "application/pdf")
     answer = result("c1", [{"type": "text", "text": "a.png"}, image])
     asked_for = request(

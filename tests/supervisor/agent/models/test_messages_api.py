@@ -33,8 +33,9 @@ from tests.each_row import each_row
 from tests.loopback import Loopback
 from tests.messages_server import USAGE, MessagesServer, block, end, error, event, fault_in, reply, start, text_block
 from tests.script_server import Recorded, Response, refusing_port, silent_port
-from tests.supervisor.asked_model import ASK, AT_ONCE, KEY, TOOL, Asked, user
+from tests.supervisor.asked_model import AT_ONCE, KEY, Asked
 from tests.supervisor.command import CODE, HANG_GUARD
+from tests.supervisor.model_requests import ASK, TOOL, user
 
 HALF: Final = start() + text_block(0, "par")
 CUT: Final = {"sse": HALF}

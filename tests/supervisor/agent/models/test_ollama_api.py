@@ -21,8 +21,8 @@ from supervisor.errors import ConfigError, ModelErrorKind
 from supervisor.journal.facts import ReplyOrigin
 from tests.ollama_server import MODEL, TOO_LONG, OllamaServer, call, error, line, reply, shown
 from tests.script_server import Response, refusing_port
-from tests.supervisor.asked_model import KEY, Asked
-from tests.supervisor.model_requests import QUICK, TOOL, asked_of, assistant, kept, request, result, use, user
+from tests.supervisor.asked_model import KEY, QUICK, Asked, asked_of
+from tests.supervisor.model_requests import TOOL, assistant, kept, medium, request, result, use, user
 
 TWO_CALLS: Final = reply(
     "Let me look.", [("read_file", {"path": "a"}), ("read_file", {"path": "b"})], thoughts=["Hm, ", "so."]
@@ -136,7 +136,7 @@ async def test_a_reply_of_another_model_is_told_without_its_thinking() -> None:
         await asked.reply(request(user(), assistant(thinking, use("t1")), user(result("t1"), "and so on")))
     assert asked.server.bodies[0]["messages"][2:] == [
         {"role": "assistant", "content": "", "tool_calls": [call("read_file", {}, "t1")]},
-        {"role": "tool", "content": "done", "tool_name": "read_file", "tool_call_id": "t1"},
+        {"role": "tool", "content": "found", "tool_name": "read_file", "tool_call_id": "t1"},
         {"role": "user", "content": "and so on"},
     ]
 
@@ -201,12 +201,10 @@ async def test_a_model_that_does_not_think_is_not_told_to() -> None:
 
 @pytest.mark.parametrize("sees", [True, False])
 async def test_images_are_shown_to_a_model_that_sees(sees: bool) -> None:
-    def image(digest: str) -> dict[str, Any]:
-        return {"type": "image", "source": {"type": "content", "digest": digest, "media_type": "image/png"}}
-
-    answer = result("c1", [{"type": "text", "text": "a.png"}, image("d2")])
+    first, second = (medium("image", digest, "image/png") for digest in ("d1", "d2"))
+    answer = result("c1", [{"type": "text", "text": "a.png"}, second])
     asked_for = request(
-        user("look:", image("d1")),
+        user("look:", first),
         assistant(use("c1")),
         user(answer),
         media={"d1": "aW1n", "d2": "aW1hZ2U="},

@@ -15,8 +15,8 @@ from supervisor.agent.models.ollama_model import OllamaModel
 from supervisor.errors import ModelError
 from supervisor.tools.catalog import offers
 from tests.ollama_server import MODEL, OllamaServer, quarter, reply
-from tests.supervisor.asked_model import KEY, Asked
-from tests.supervisor.model_requests import QUICK, asked_of, kept, result, user
+from tests.supervisor.asked_model import KEY, QUICK, Asked, asked_of
+from tests.supervisor.model_requests import kept, result, user
 
 _PIECE: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]|\s+|[^\w\s]|\w", re.ASCII)
 

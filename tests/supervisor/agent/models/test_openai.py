@@ -14,7 +14,8 @@ from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 from tests.chat_server import ChatServer, chat_reply
 from tests.responses_server import ResponsesServer, responses_reply
-from tests.supervisor.asked_model import ASK, KEY
+from tests.supervisor.asked_model import KEY
+from tests.supervisor.model_requests import ASK
 
 LOCAL: Final = "http://127.0.0.1:1/v1"
 

@@ -26,7 +26,8 @@ from tests.responses_server import (
     streamed,
 )
 from tests.script_server import Response
-from tests.supervisor.asked_model import ASK, KEY, TOOL, Asked, any_of, asking_format, result, talk, text, user
+from tests.supervisor.asked_model import KEY, Asked, any_of, asking_format
+from tests.supervisor.model_requests import ASK, TOOL, medium, result, talk, text, user
 
 if TYPE_CHECKING:
     import openai
@@ -132,7 +133,7 @@ async def test_the_request_says_what_was_asked() -> None:
                 "type": "function",
                 "name": "read_file",
                 "description": "Read.",
-                "parameters": {"type": "object", "properties": {}},
+                "parameters": TOOL["input_schema"],
                 "strict": False,
             }
         ],
@@ -161,12 +162,9 @@ async def test_the_items_of_a_reply_come_back_with_their_results() -> None:
 
 
 async def test_images_and_documents_are_put_in_also_in_results() -> None:
-    def media(kind: str, digest: str, media_type: str) -> Block:
-        return {"type": kind, "source": {"type": "content", "digest": digest, "media_type": media_type}}
-
-    image, pdf = media("image", "d1", "image/png"), media("document", "d2", "application/pdf")
+    image, pdf = medium("image", "d1", "image/png"), medium("document", "d2", "application/pdf")
     calls: list[Block] = [{"type": "tool_use", "id": name, "name": "f", "input": {}} for name in ("c1", "c2")]
-    within = [result("c1", [text("one"), image]), result("c2", [text("two")]), media("image", "d3", "image/png")]
+    within = [result("c1", [text("one"), image]), result("c2", [text("two")]), medium("image", "d3", "image/png")]
     request = talk([image, pdf, text("look")], Reply(calls, "tool_use", {}), within)
     request = msgspec.structs.replace(request, media={"d1": PNG, "d2": PNG}, with_media=frozenset({0, 2}))
     items = (await body_of(request))["input"]

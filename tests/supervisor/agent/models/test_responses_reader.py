@@ -18,7 +18,7 @@ from tests.responses_server import (
     responses_reply,
     streamed,
 )
-from tests.supervisor.asked_model import text
+from tests.supervisor.model_requests import text
 from tests.supervisor.read_streams import failure, next_body, whole
 
 A: Final = '{"path": "a"}'
