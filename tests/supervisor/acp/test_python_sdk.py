@@ -20,7 +20,7 @@ from acp.client.connection import ClientSideConnection
 from acp.connection import StreamDirection, StreamEvent
 
 from supervisor.acp import extensions
-from supervisor.journal.facts import CallStarted, TurnEnded
+from supervisor.journal.facts import CallStarted
 from tests.daemon_process import ASK, DaemonProcess, Lines, named, scripted
 from tests.media_files import pdf, picture
 from tests.supervisor.command import CODE, HANG_GUARD
@@ -537,24 +537,6 @@ async def test_whatever_is_no_clear_yes_is_a_no(editor: Editor, session: str, cw
     assert call["rawOutput"]["error"]["kind"] == "denied"
 
 
-NONSENSE: Final[dict[str, dict[str, Any]]] = {
-    "no object": {"result": 1},
-    "no outcome": {"result": {}},
-    "an outcome that is a text": {"result": {"outcome": "selected"}},
-    "an unknown outcome": {"result": {"outcome": {"outcome": "approved", "optionId": "allow_once"}}},
-    "no option": {"result": {"outcome": {"outcome": "selected"}}},
-    "no message": {"error": "no"},
-}
-
-
-@pytest.mark.parametrize("answer", NONSENSE.values(), ids=list(NONSENSE))
-def test_an_answer_that_makes_no_sense_is_a_no(client: Lines, cwd: Path, answer: dict[str, Any]) -> None:
-    prompt = client.begin_prompt(client.new_session(cwd), "write b.txt: new")
-    client.tell({"jsonrpc": "2.0", "id": client.until(ASK)["id"], **answer})
-    assert client.ends_turn(prompt)
-    assert not (cwd / "b.txt").exists()
-
-
 ORDERS: Final = {
     "no, then yes": ("no yes", []),
     "yes, then no": ("yes no", ["b.txt"]),
@@ -675,29 +657,6 @@ async def test_a_turn_that_is_cancelled_while_it_asks_ends_as_cancelled(
     assert (await editor.prompt(session, "read a.txt")).stop_reason == "end_turn"
     assert not (cwd / "b.txt").exists()
     assert [call["status"] for call in editor.calls(session).values()] == ["failed", "completed"]
-
-
-@in_an_editor
-async def test_a_yes_that_comes_after_the_cancel_runs_nothing(editor: Editor, session: str, cwd: Path) -> None:
-    async def answer(asked: Asked) -> str | None:
-        await editor.agent.cancel(session_id=asked.session)
-        return "allow_once"
-
-    editor.answer = answer
-    assert (await editor.prompt(session, "write b.txt: new")).stop_reason == "cancelled"
-    assert not (cwd / "b.txt").exists()
-
-
-@in_an_editor
-async def test_cancelling_the_request_of_a_prompt_cancels_its_turn(
-    editor: Editor, daemon: DaemonProcess, session: str
-) -> None:
-    closed = editor.hold()
-    turn = await editor.begin(editor.prompt(session, "write b.txt: new"))
-    await editor.cancel_request("session/prompt")
-    assert (await turn).stop_reason == "cancelled"
-    closed.set()
-    assert [fact.status for fact in daemon.facts_of(session, TurnEnded)] == ["cancelled"]
 
 
 @in_an_editor
@@ -842,19 +801,6 @@ async def test_two_sessions_on_one_connection_run_at_the_same_time(editor: Edito
     assert [call["rawInput"]["path"] for call in editor.calls(first).values()] == ["one.txt"]
     assert [call["rawInput"]["path"] for call in editor.calls(second).values()] == ["two.txt"]
     assert ((cwd / "one.txt").read_text(), (cwd / "two.txt").read_text()) == ("1", "2")
-
-
-@in_an_editor
-async def test_a_second_prompt_during_a_turn_is_refused_and_the_first_goes_on(
-    editor: Editor, session: str, cwd: Path
-) -> None:
-    second = editor.hold("allow_once")
-    turn = await editor.begin(editor.prompt(session, "write b.txt: new"))
-    with refused(-32600, "busy"):
-        await editor.prompt(session, "read a.txt")
-    second.set()
-    assert (await turn).stop_reason == "end_turn"
-    assert (cwd / "b.txt").read_text() == "new"
 
 
 # --- the list of sessions ---------------------------------------------------------------------------------------------
