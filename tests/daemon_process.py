@@ -175,7 +175,6 @@ class DaemonProcess(Home):
         return family.is_gone()
 
     def children(self) -> list[int]:
-        """Return the pids of its children, and of theirs."""
         return children(self.pid)
 
     def family(self) -> Family:
@@ -224,11 +223,9 @@ class Lines:
         self.connection.close()
 
     def send(self, data: bytes) -> None:
-        """Send bytes as they are."""
         self.connection.sendall(data)
 
     def tell(self, message: Any) -> None:
-        """Send a value as one line."""
         self.send(json.dumps(message).encode() + b"\n")
 
     def line(self) -> bytes:
@@ -421,7 +418,6 @@ class Lines:
         return found
 
     def updates(self, session: str) -> list[dict[str, Any]]:
-        """Return the updates of a session that were heard so far."""
         return [
             message["params"]["update"]
             for message in self.heard

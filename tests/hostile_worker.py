@@ -51,7 +51,6 @@ def call(name: str, *arguments: int | bytes | ctypes.Array[ctypes.c_char]) -> in
 
 
 def descriptors() -> list[int]:
-    """Return every open descriptor of this process."""
     return [each for each in range(1024) if is_open(each)]
 
 

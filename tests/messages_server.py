@@ -41,7 +41,6 @@ def start(usage: Mapping[str, Any] = USAGE) -> str:
 
 
 def block(index: int, content_block: Mapping[str, Any], *deltas: Mapping[str, Any]) -> str:
-    """Return the events of one content block."""
     return "".join(
         [
             event({"type": "content_block_start", "index": index, "content_block": content_block}),

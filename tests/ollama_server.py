@@ -43,7 +43,6 @@ TOO_LONG: Final = (
 
 
 def line(message: Mapping[str, Any], **more: Any) -> str:
-    """Return one line of an answer."""
     told = {"model": MODEL, "created_at": "2026-11-01T00:00:00Z", "message": {"role": "assistant", **message}}
     return json.dumps({**told, "done": False, **more}, ensure_ascii=False) + "\n"
 
@@ -79,7 +78,6 @@ def reply(
 
 
 def error(status: int, message: str) -> dict[str, Any]:
-    """Return an error answer."""
     return {"status": status, "headers": {"content-type": "application/json"}, "body": json.dumps({"error": message})}
 
 

@@ -17,12 +17,10 @@ TAKEN: dict[str, Any] = {"status": 200, "body": "{}"}
 
 
 def spans_of(body: Any) -> list[dict[str, Any]]:
-    """Return the spans of one request."""
     return [span for each in body["resourceSpans"] for scope in each["scopeSpans"] for span in scope["spans"]]
 
 
 def told(span: dict[str, Any]) -> dict[str, Any]:
-    """Return a span's attributes."""
     values = {each["key"]: each["value"] for each in span["attributes"]}
     return {key: next(iter(value.values())) for key, value in values.items()}
 

@@ -96,7 +96,6 @@ def composer_package(name: str) -> bytes:
 
 
 def go_module(name: str, text: str = "func One() int { return 1 }") -> bytes:
-    """Return the archive of a module of Go's."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
         for path, content in {"go.mod": _go_mod(name), "one.go": f"package {name}\n\n{text}\n"}.items():

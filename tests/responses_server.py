@@ -39,7 +39,6 @@ def event(kind: str, number: int = 0, /, **payload: Any) -> str:
 
 
 def response(status: str, output: Sequence[Mapping[str, Any]] = (), **more: Any) -> dict[str, Any]:
-    """Return a response as an event has it."""
     head = {"id": "resp_1", "object": "response", "created_at": 1, "model": "", "status": status, "tools": []}
     rest = {"parallel_tool_calls": True, "tool_choice": "auto", "error": None, "incomplete_details": None}
     return {**head, **rest, "output": list(output), "usage": None, **more}

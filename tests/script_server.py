@@ -164,7 +164,6 @@ class ScriptServer(Loopback):
 
     @property
     def bodies(self) -> list[Any]:
-        """The JSON bodies of all requests so far."""
         return [request.body for request in self.requests]
 
     @property
@@ -173,7 +172,6 @@ class ScriptServer(Loopback):
         return len(self._script)
 
     def add(self, *responses: Response) -> None:
-        """Append to the script."""
         with self._lock:
             self._script += [each for response in responses for each in self._expanded(response)]
 

@@ -18,7 +18,6 @@ def told(tool: Tool, context: ToolContext, **arguments: Any) -> tuple[Any, str]:
 
 
 def refusal(call: Callable[..., object], *arguments: Any, **more: Any) -> ToolError:
-    """Return the error with which a call is declined."""
     with pytest.raises(ToolError) as caught:
         call(*arguments, **more)
     return caught.value

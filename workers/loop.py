@@ -93,7 +93,6 @@ class Pipe:
         self._write(frame)
 
     def flush(self) -> None:
-        """Write what was gathered."""
         gathered, self._gathered = self._gathered, bytearray()
         self._write(gathered)
 

@@ -62,7 +62,6 @@ class Allowance:
     session: str = ""
 
     def scopes(self) -> list[BudgetScope]:
-        """Return the budgets that count now."""
         self.ledger.read_others()
         config, changed, spending = self.ledger.config, self.spending.changed, self.spending
         found = []

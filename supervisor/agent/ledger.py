@@ -142,7 +142,6 @@ class Ledger:
         return self._batches[run]
 
     def take(self, amount: Amount, run: str) -> Reservation:
-        """Reserve an amount."""
         for each in self._shared(run):
             each.used, each.promised = each.used.plus(amount), each.promised.plus(amount)
         return Reservation(amount, run)

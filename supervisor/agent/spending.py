@@ -40,7 +40,6 @@ class Spending:
         return self._reserved
 
     def apply(self, fact: Fact) -> None:
-        """Take one more fact into account."""
         match fact:
             case TurnStarted():
                 self.turn = self._reserved = NOTHING

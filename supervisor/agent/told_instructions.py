@@ -42,7 +42,6 @@ class ToldInstructions:
         """Paths that calls have touched since somebody looked what is said there."""
 
     def apply(self, fact: InstructionsRead) -> None:
-        """Take one more fact into account."""
         had = {path for path, file in self.files.items() if file.text}
         self.files = {path: file for path, file in self.files.items() if path not in fact.gone}
         self.files |= {file.path: file for file in fact.files}

@@ -116,7 +116,6 @@ class Transcript(SaidMessages):
             self.apply(fact)
 
     def apply(self, fact: Fact) -> None:
-        """Take one more fact into account."""
         self.exposure.apply(fact)
         self.spending.apply(fact)
         self.receipts.apply(fact)

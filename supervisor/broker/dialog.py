@@ -112,7 +112,6 @@ class Dialog:
                 return
 
     def close(self) -> None:
-        """End the connection to the worker."""
         with suppress(OSError):
             self._worker.shutdown(socket.SHUT_RDWR)
 

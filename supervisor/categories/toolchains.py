@@ -79,7 +79,6 @@ class _ToolchainSearch:
         self._until = time.monotonic() + _LOOKS_S
 
     def found(self) -> Toolchains:
-        """Return what was found so far."""
         return Toolchains(tuple(self.shown), tuple(self.path), tuple(self.own), tuple(self.refused.items()))
 
     def add(self, asked: str) -> None:

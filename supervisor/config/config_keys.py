@@ -341,5 +341,4 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prices: Annotated[dict[str, Price], Meta(examples=[DEFAULT_MODEL])] = {}
 
     def section(self, kind: type[_Section]) -> _Section:
-        """Return a category's section."""
         return next((each for each in self.sections if isinstance(each, kind)), None) or kind()

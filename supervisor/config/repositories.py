@@ -48,7 +48,6 @@ class Names(NamedTuple):
 
     @property
     def given(self) -> bool:
-        """Whether there is any."""
         return any(name is not None for name in self)
 
 

@@ -83,12 +83,10 @@ class Settings:
 
     @property
     def journal(self) -> Path:
-        """The journal's file."""
         return self.home / "journal.db"
 
     @property
     def packs(self) -> Path:
-        """The directory of undo packs."""
         return self.home / "kept"
 
     @property

@@ -36,7 +36,6 @@ class About:
     """Why the last reload was refused; what was read before holds."""
 
     def daemon(self, settings: Settings) -> extensions.Daemon:
-        """Return who we are."""
         return extensions.Daemon(
             pid=os.getpid(),
             version=VERSION,

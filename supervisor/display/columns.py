@@ -93,7 +93,6 @@ def broken(line: str, columns: int) -> list[str]:
 
 
 def _fitting(text: str, columns: int) -> int:
-    """Return how many characters fit."""
     used = 0
     for at, char in enumerate(text):
         used += _width_of(char)

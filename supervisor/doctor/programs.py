@@ -167,7 +167,6 @@ async def _ask(settings: Settings, root: str, has: Surroundings) -> _Answer | Ch
 
 
 def _read(told: str) -> _Answer:
-    """Return what the script has printed."""
     programs, directories = {}, []
     for line in told.splitlines():
         match line.split("\t"):

@@ -115,7 +115,6 @@ class ReplayedPerson:
         )
 
     async def approve(self, question: ApprovalQuestion) -> ApprovalDecision:
-        """Return what was answered then."""
         await trio.lowlevel.checkpoint()
         of_turn = question.stage in {"turn", "switch"}
         left = self._go_on if of_turn else self._answers.get((question.call.call, question.stage == "call"), deque())

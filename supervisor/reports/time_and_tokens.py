@@ -57,7 +57,6 @@ class TurnUse(msgspec.Struct):
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
         return sum(each.seconds for each in self.pieces)
 
 

@@ -109,7 +109,6 @@ class ChangeAttempt:
         return bool(self.seen.foreign) and not self.undoes and not self.written_by_person
 
     def show(self, text: str) -> None:
-        """Show what the tool prints."""
         self.context.output(self.call.call, text)
 
     def decide_as_before(self, cannot_undo: str) -> bool:

@@ -41,7 +41,6 @@ class PartialOutput:
         self._began[call] = self._clock()
 
     def add(self, call: str, text: str) -> None:
-        """Take what a call printed next."""
         self._kept.setdefault(call, KeptOutput()).add(text.encode("utf-8", "replace"))
 
     def completed(self, ended: CallEnded) -> CallEnded:

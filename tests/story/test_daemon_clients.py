@@ -19,7 +19,6 @@ LONG: Final = [f"{number} " for number in range(80)]
 
 
 def pieces(client: Lines, session: str, message: str) -> int:
-    """Return in how many pieces a client was told a message."""
     return sum(update.get("messageId") == message for update in client.updates(session))
 
 

@@ -16,7 +16,6 @@ DRIVEN = [each for each in PROJECTS if each.name in ("python-package", "node-loc
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
-    """One daemon for all of them."""
     folder = tmp_path_factory.mktemp("projects")
     with DaemonProcess(folder / "home", folder) as daemon:
         yield daemon

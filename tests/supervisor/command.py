@@ -102,14 +102,12 @@ class Home:
 
     @property
     def sessions(self) -> dict[str, list[Fact]]:
-        """The facts of each session."""
         found: dict[str, list[Fact]] = {}
         for entry in self.entries:
             found.setdefault(entry.session, []).append(entry.fact)
         return found
 
     def facts_of(self, session: str, kind: type[_F]) -> list[_F]:
-        """Return the facts of a kind of a session."""
         return [fact for fact in self.sessions[session] if isinstance(fact, kind)]
 
     def record(self, session: str, *facts: Fact) -> None:

@@ -20,14 +20,12 @@ from tests.supervisor.histories import DONE, call
 
 @pytest.fixture
 def settings(home: Path) -> Settings:
-    """The settings of a home that is there, and empty."""
     home.mkdir(mode=0o700)
     return load({"STRONGROOM_HOME": str(home)})
 
 
 @pytest.fixture
 def journal(settings: Settings) -> Iterator[Journal]:
-    """The journal of that home."""
     with open_journal(settings.journal) as journal:
         yield journal
 
@@ -78,7 +76,6 @@ def daemon(stopped: DaemonProcess) -> Iterator[DaemonProcess]:
 
 @pytest.fixture
 def client(daemon: DaemonProcess) -> Iterator[Lines]:
-    """A client of that daemon, which has introduced itself."""
     with daemon.client() as lines:
         yield lines
 

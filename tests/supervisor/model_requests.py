@@ -19,7 +19,6 @@ TOOL: Final = {
 
 
 def text(said: str) -> dict[str, Any]:
-    """Return the block of a text."""
     return {"type": "text", "text": said}
 
 
@@ -40,7 +39,6 @@ def assistant(*blocks: str | dict[str, Any]) -> Message:
 
 
 def use(call: str, name: str = "read_file", **given: Any) -> dict[str, Any]:
-    """Return the block of a call."""
     return {"type": "tool_use", "id": call, "name": name, "input": given}
 
 

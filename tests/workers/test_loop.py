@@ -159,7 +159,6 @@ class Written(Proposal):
         return result
 
     def close(self) -> None:
-        """Note it."""
         self._fate.append("closed")
 
 

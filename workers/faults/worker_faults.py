@@ -77,7 +77,6 @@ class Scene:
         self._held.append(descriptor)
 
     def release(self) -> None:
-        """Give back what was used up."""
         while self._held:
             os.close(self._held.pop())
 

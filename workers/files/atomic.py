@@ -114,7 +114,6 @@ def _name(place: ParentDir, name: str, first: str) -> None:
 
 
 def _directory(parent: int, name: str, mode: int) -> int:
-    """Make a directory, and open it."""
     os.mkdir(name, mode, dir_fd=parent)
     return open_beneath(parent, name, DIRECTORY, links=False)
 

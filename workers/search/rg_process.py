@@ -97,7 +97,6 @@ class Runs:
             self.end(run)
 
     def start(self, *arguments: str) -> Run:
-        """Start the program with these arguments."""
         run = Run(self._program, arguments)
         self.running.append(run)
         for descriptor in (run.output, run.errors):

@@ -79,7 +79,6 @@ class CacheLayers:
             yield from filled(layer.names, layer.upper, SHOWN)
 
     def close(self) -> None:
-        """Let go of them."""
         while self._layers:
             os.close(self._layers.popitem()[1].upper)
 

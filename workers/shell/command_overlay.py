@@ -191,7 +191,6 @@ class CommandOverlay(CommandLayer):
             self.caches = caches
 
     def layer(self, _until: float) -> UpperLayer:
-        """Return the overlay's own."""
         return self._rehearsal.layer
 
     def _hold(self, mounts: int) -> None:

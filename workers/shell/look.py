@@ -216,7 +216,6 @@ class ShownOnce:
         self._known = ""
 
     def show(self, text: str) -> None:
-        """Show what the first run prints."""
         self._known = (self._known + text)[:_REMEMBERED]
         self._show(text)
 

@@ -100,7 +100,6 @@ class NameTable:
         self._around = lru_cache(_DIRECTORIES)(self._above)
 
     def rows(self) -> Iterator[ObeyedName]:
-        """Yield all of them."""
         yield from (row._replace(pattern=name) for name, row in self._plain.items())
 
     def each(self, parts: Sequence[str]) -> list[ObeyedName | None]:

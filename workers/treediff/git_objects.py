@@ -111,7 +111,6 @@ class GitObjects:
         return False
 
     def commit(self, name: str) -> Commit | None:
-        """Return a loose commit."""
         try:
             return _commit(self._object(name, b"commit"))
         except TooFar:

@@ -109,7 +109,6 @@ class _Inside:
         return ""
 
     def enter(self, name: str, attributes: str) -> None:
-        """Take note of a start tag."""
         ends, within_same = ENDS.get(name, (frozenset(), frozenset()))
         for at in range(len(self._open) - 1, max(0, len(self._open) - LOOK_BACK), -1) if ends else ():
             if self._open[at][0] in ends:

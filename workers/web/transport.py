@@ -68,7 +68,6 @@ class PlainStream(httpcore.NetworkStream):
             return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
-        """Send all of `buffer`."""
         rest = memoryview(buffer)
         while rest:
             wait(self._descriptor, select.POLLOUT, self._deadline)
@@ -116,7 +115,6 @@ class TlsStream(httpcore.NetworkStream):
             raise httpcore.ReadError(_why(error)) from error
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
-        """Send all of `buffer`."""
         rest = memoryview(buffer)
         try:
             while rest:

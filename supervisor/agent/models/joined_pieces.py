@@ -19,7 +19,6 @@ class JoinedPieces:
         self._texts: list[str] = []
 
     def add(self, event: Progress) -> None:
-        """Take what comes next."""
         if isinstance(event, TextDelta | ThoughtDelta):
             if type(event) is not self._kind:
                 self._flush()

@@ -77,7 +77,6 @@ class ReceiptFold:
         """The answer is to be a JSON document, in which nothing is claimed."""
 
     def apply(self, fact: Fact) -> None:
-        """Take one more fact into account."""
         match fact:
             case TurnStarted():
                 self.known.turn, self.known.net, self.known.refused = fact.turn, {}, {}

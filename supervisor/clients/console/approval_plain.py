@@ -63,7 +63,6 @@ class PlainApproval:
         self._pages = ProposalPages(self.question.request, self.printed, self.columns, self.show, _MORE, call=call)
 
     async def decide(self) -> None:
-        """Ask until it is decided."""
         form = self._form
         self._pages.first(_ROWS)
         what = title_of(form.request.tool, form.request.arguments)

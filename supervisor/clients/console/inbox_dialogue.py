@@ -31,14 +31,12 @@ class _AnswerLines(TypedLines):
     """Lines that answer, or do nothing: there is no prompt that they could wait for."""
 
     async def answer(self, prompt: str) -> str | None:
-        """Return the next answer."""
         line = await super().answer(prompt)
         if line is None:
             raise _Left
         return line
 
     def set_aside(self, line: str, but: str = "") -> None:  # noqa: ARG002 - nothing comes after it
-        """Say that a line is none."""
         self._out.write(f"(not an answer: {visible(line)})\n")
 
 

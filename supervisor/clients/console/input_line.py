@@ -106,5 +106,4 @@ class Remembered(History):
         return reversed(load(self._path))
 
     def store_string(self, string: str) -> None:
-        """Remember a line."""
         append(self._path, string)

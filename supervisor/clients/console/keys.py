@@ -81,7 +81,6 @@ def bindings(
 
 
 def _bind_text(keys: KeyBindings, line: InputLine, typing: Filter) -> None:
-    """Bind what writes the line."""
 
     @keys.add("escape", filter=typing & has_completions)
     def _(event: KeyPressEvent) -> None:

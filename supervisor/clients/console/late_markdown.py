@@ -33,7 +33,6 @@ class LateMarkdown:
         return self._coming
 
     def renderer(self) -> MarkdownRenderer:
-        """Return it, and wait for it."""
         return self.begin().result()
 
     def forget(self) -> None:

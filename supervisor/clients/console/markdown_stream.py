@@ -54,7 +54,6 @@ class Stream:
         return self._take(whole, width)
 
     def end_answer(self, width: int) -> str:
-        """Return what is left."""
         return self._take(self._blocks(), width)
 
     def _blocks(self) -> list[str]:

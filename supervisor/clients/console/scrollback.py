@@ -112,7 +112,6 @@ class Scrollback:
         return self._stream.drop_unfinished() if self._stream is not None else 0
 
     def clear(self) -> None:
-        """Begin on an empty screen."""
         self._pending.append(_CLEAR)
         self._printed = ""
 

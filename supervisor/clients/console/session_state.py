@@ -77,7 +77,6 @@ class SessionState:
 
     @property
     def running(self) -> list[ShownCall]:
-        """The calls that run now."""
         return [call for call in self.calls if call.status == "in_progress"]
 
     def output_of(self, call: str) -> str:
@@ -125,7 +124,6 @@ class SessionState:
         return asked
 
     def entered(self, state: extensions.TurnState) -> list[Item]:
-        """Take note of a turn's state."""
         self.turn_state, self.retry, self.suspended = state.state, state.retry, state.suspended
         self.other_model = state.other_model
         if state.state not in ("Thinking", "Finalizing"):

@@ -37,7 +37,6 @@ class TurnStatus:
         self._tick_at: asyncio.TimerHandle | None = None
 
     def refresh(self) -> None:
-        """Take note that something has changed."""
         state = (self._session.state.turn_state, self._session.cancelling, self._session.session)
         if state != self._state:
             if state[-1] != self._state[-1]:

@@ -102,7 +102,6 @@ class TypedLines:
         self._out.write(f"({but}for after this turn: {visible(line)})\n")
 
     def prompt(self, prompt: str) -> None:
-        """Ask a person for a line."""
         if self._attended:
             self._out.write(prompt)
             self._out.flush()

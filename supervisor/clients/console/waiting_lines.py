@@ -72,7 +72,6 @@ class WaitingLines:
         self._field.insert_text(self._pastes.folded(text.replace("\r\n", "\n").replace("\r", "\n")))
 
     def unfold(self) -> None:
-        """Show all that was pasted."""
         whole = self._pastes.unfolded(self.text)
         if whole != self.text:
             self._field.put(whole)

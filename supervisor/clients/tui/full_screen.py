@@ -127,7 +127,6 @@ class FullScreen(SessionsApp, inherit_bindings=False):
             (history.scroll_page_down if forward else history.scroll_page_up)(animate=False)
 
     def action_theme(self) -> None:
-        """Use the next theme."""
         names = list(THEMES)
         self._use(names[(names.index(self.theme) + 1) % len(names)])
 
@@ -137,7 +136,6 @@ class FullScreen(SessionsApp, inherit_bindings=False):
         self.screen.set_focus(self._view.keyboard if history.has_focus else history)
 
     def on_history_view_copied(self, event: HistoryView.Copied) -> None:
-        """Put a text into the clipboard."""
         self._copy(event.text)
 
     # --- beside, and above ----------------------------------------------------------------------------------------
@@ -152,7 +150,6 @@ class FullScreen(SessionsApp, inherit_bindings=False):
             self._back_to_line()
 
     def action_find(self) -> None:
-        """Search the history."""
         self._search.display = True
         self.screen.set_focus(self._search)
 

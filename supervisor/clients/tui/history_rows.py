@@ -70,7 +70,6 @@ class HistoryRows(ScrollView):
     # --- what is shown --------------------------------------------------------------------------------------------
 
     def add(self, item: Item) -> None:
-        """Show something, below everything shown before."""
         match item:
             case Said():
                 if self._answer is None:
@@ -98,7 +97,6 @@ class HistoryRows(ScrollView):
         self._changed()
 
     def empty(self) -> None:
-        """Forget everything."""
         self._blocks, self._index, self._answer, self.current = [], RowIndex(), None, -1
         self._drawn.clear()
         self._follows, self._anchor = True, (0, 0)

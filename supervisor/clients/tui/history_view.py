@@ -34,7 +34,6 @@ class HistoryView(HistoryRows, can_focus=True):
     # --- blocks ---------------------------------------------------------------------------------------------------
 
     def action_step(self, by: int) -> None:
-        """Go to another block."""
         if self._blocks:
             seen = self.current if self.current >= 0 else len(self._blocks) - (by > 0)
             self.go_to(max(0, min(len(self._blocks) - 1, seen + by)))

@@ -89,7 +89,6 @@ class PromptArea(TextArea):
         append(self._remembered, self.text)
 
     def edit(self, edit: Edit) -> EditResult:
-        """Change the text."""
         result = super().edit(edit)
         self._at = 0
         self.offer()

@@ -75,7 +75,6 @@ class QuestionBox(TextArea):
         self.insert(data)
 
     def edit(self, edit: Edit) -> EditResult:
-        """Change the text."""
         result = super().edit(edit)
         self._engage()
         return result

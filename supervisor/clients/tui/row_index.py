@@ -23,11 +23,9 @@ class RowIndex:
         return self._summed()[-1] if self._heights else 0
 
     def append(self, height: int) -> None:
-        """Add a block below the others."""
         self._heights.append(height)
 
     def pop(self) -> None:
-        """Take the last block away."""
         self._heights.pop()
         del self._ends[len(self._heights) :]
 

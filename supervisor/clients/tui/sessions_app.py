@@ -108,7 +108,6 @@ class SessionsApp(App[int], inherit_bindings=False):
 
     @property
     def view(self) -> SessionView:
-        """The session that is looked at."""
         return self._view
 
     def _opened(self, options: ConsoleOptions, connecting: Connecting) -> SessionView:

@@ -96,7 +96,6 @@ class OpenSession:
 
     @property
     def turns(self) -> int:
-        """How many turns were started."""
         return self.subscribers.projection.turn
 
     @property
@@ -223,7 +222,6 @@ class OpenSession:
             self.start_turn(None)
 
     async def wait_until_idle(self) -> None:
-        """Return when nothing runs."""
         while self.busy:
             await self._idle.wait()
 

@@ -70,7 +70,6 @@ class SessionRegistry:
         return bool(self.closing_tasks) or any(session.busy for session in self.sessions.values())
 
     async def wait_until_idle(self) -> None:
-        """Return when nothing runs."""
         while self.busy:
             for session in tuple(self.sessions.values()):
                 await session.wait_until_idle()
@@ -289,7 +288,6 @@ class SessionRegistry:
             self.opening_right.release(session.id)
 
     def leave(self, client: Connection) -> None:
-        """Forget a client everywhere."""
         for session in self.sessions.values():
             session.subscribers.leave(client)
             if self.closing and session.subscribers.unanswerable:

@@ -96,7 +96,6 @@ class Subscribers:
             self._tell_state(only=client)
 
     def leave(self, client: Connection) -> None:
-        """Forget a client."""
         if client in self.clients:
             self.clients.remove(client)
             self.left_at = trio.current_time()
@@ -134,7 +133,6 @@ class Subscribers:
         return jsonrpc.notification("session/update", schema.SessionUpdate(session_id=self.session_id, update=update))
 
     def show(self, event: Event) -> None:
-        """Tell every client of an event."""
         match event:
             case State():
                 self.state, self.since = event, trio.current_time()

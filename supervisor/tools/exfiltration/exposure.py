@@ -111,7 +111,6 @@ class SeenText:
         """What its commands have."""
 
     def apply(self, fact: Fact) -> None:
-        """Take one more fact into account."""
         self.uploads.apply(fact)
         match fact:
             case TurnStarted():

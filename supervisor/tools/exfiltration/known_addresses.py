@@ -56,7 +56,6 @@ class Beginnings:
         return other
 
     def add(self, address: str) -> None:
-        """Take one more address into account."""
         if self._addresses >= _ADDRESSES:
             return
         self._addresses += 1

@@ -34,7 +34,6 @@ class Uploads:
         self._running: dict[str, int] = {}
 
     def apply(self, fact: Fact) -> None:
-        """Take one more fact into account."""
         match fact:
             case CallDecided(effects=effects) if effects is not None and effects.traffic:
                 self._running.pop(fact.call, None)

@@ -26,7 +26,6 @@ YES: Final = {"text": "yes"}
 
 
 def outcomes(facts: Sequence[Fact]) -> dict[str, str | None]:
-    """The kind of each call's outcome, by its tool."""
     return {fact.tool: fact.kind for fact in facts if isinstance(fact, CallEnded)}
 
 
@@ -48,7 +47,6 @@ async def with_hung_workers(
 
 
 def commits(event: Event) -> bool:
-    """Say whether a change is about to be committed."""
     return isinstance(event, CallDecided) and event.committed
 
 

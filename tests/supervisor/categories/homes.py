@@ -41,7 +41,6 @@ def make(home: Path, lines: Iterable[str]) -> None:
 
 
 def write(file: Path, text: str, mode: int) -> None:
-    """Write a file, with the directories that it needs."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
     file.chmod(mode)

@@ -37,7 +37,6 @@ def daemon(home: Path, tmp_path: Path) -> DaemonProcess:
 
 
 def until_alone(client: Lines) -> None:
-    """Wait until `client` is the only one."""
     wait_until(lambda: client.status()["clients"] == 1)
 
 

@@ -21,7 +21,6 @@ def store(tmp_path: Path) -> ContentStore:
 
 
 def kept(store: ContentStore) -> set[str]:
-    """Return the contents that are there, by name."""
     return {each for each in os.listdir(store.directory) if "." not in each}
 
 

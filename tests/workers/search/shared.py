@@ -42,7 +42,6 @@ def searched(context: ToolContext, query: str, glob: str | None = None, *, liter
 
 
 def listed(context: ToolContext, pattern: str) -> tuple[list[str], str]:
-    """Call find_files in this process."""
     return told(find_files, context, pattern=pattern)
 
 

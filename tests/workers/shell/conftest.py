@@ -80,7 +80,6 @@ def effects_of(worker: RawWorker, command: str, **more: Any) -> Effects:
 
 
 def write(file: Path, text: str, mode: int = 0o644) -> None:
-    """Write a file, with the directories that it needs."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
     file.chmod(mode)

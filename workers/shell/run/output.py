@@ -37,7 +37,6 @@ class KeptOutput:
         self._most_tail = tail
 
     def add(self, data: bytes) -> None:
-        """Take what was printed next."""
         self.size += len(data)
         room = self._most_head - len(self._head)
         self._head += data[:room]
@@ -82,7 +81,6 @@ class Shown:
             self.flush(now)
 
     def flush(self, now: float) -> None:
-        """Show what waits."""
         text = self._waiting
         if self._skipped:
             text += f"\n[... {self._skipped} characters not shown ...]\n"

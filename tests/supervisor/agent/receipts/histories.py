@@ -75,12 +75,10 @@ class Story:
         return self.call("edit_file", arguments, effects(path, before, after), **more)
 
     def run(self, command: str, code: int = 0, out: str = "", change: Effects | None = None) -> str:
-        """Run a command."""
         content = json.dumps({"stdout": out, "stderr": "", "exit_code": code})
         return self.call("run_cmd", {"command": command}, change, content=content)
 
     def read(self, path: str) -> str:
-        """Read a file."""
         return self.call("read_file", {"path": path}, content="some text")
 
     def undo(self, call: str, path: str = APP, before: str = "b", after: str = "a") -> None:
@@ -206,7 +204,6 @@ HISTORIES: Final[Mapping[str, tuple[Step, ...]]] = MappingProxyType(
 
 
 def story_of(name: str) -> Story:
-    """Return the story of a history."""
     story = Story()
     for step in HISTORIES[name]:
         step(story)

@@ -115,7 +115,6 @@ class FakeDaemon:
 
     @property
     def blocks(self) -> Any:
-        """The blocks of the last prompt."""
         return self._prompt.params["prompt"]
 
     def end(self, status: str = "ok", **facts: Any) -> None:

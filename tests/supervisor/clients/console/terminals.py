@@ -93,7 +93,6 @@ class Terminal(PseudoTerminal):
 
     @property
     def text(self) -> str:
-        """The screen."""
         return "\n".join(self.lines).rstrip()
 
     def colour_of(self, text: str) -> str:

@@ -39,7 +39,6 @@ class PlayedScreen:
 
     @property
     def text(self) -> str:
-        """What stands on the screen."""
         strips = self.app.screen._compositor.render_strips(self.app.size)
         return "\n".join(strip.text.rstrip() for strip in strips)
 

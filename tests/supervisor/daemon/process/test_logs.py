@@ -30,7 +30,6 @@ class Log:
         self.error = self.logger.error
 
     def start(self, **settings: Any) -> LogFile:
-        """Start it for the file alone, with some settings changed."""
         return start_logging(replace(self.settings, **settings), to_stderr=False, verbose=0)
 
     def start_for_people(self, verbose: int = 0) -> None:
@@ -49,7 +48,6 @@ class Log:
 
     @property
     def lines(self) -> list[Any]:
-        """What is in the log's file."""
         return [json.loads(line) for line in self.file.read_text("utf-8").splitlines()]
 
     @property

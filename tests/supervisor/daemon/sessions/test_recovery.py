@@ -29,7 +29,6 @@ def left(registry: SessionRegistry, root: Path, tmp_path: Path) -> SessionRegist
 
 
 def ends(registry: SessionRegistry) -> list[str]:
-    """Return how the session's turns have ended."""
     facts = [entry.fact for entry in registry.resources.writer.journal.of_session(SESSION)]
     return [fact.status for fact in facts if isinstance(fact, TurnEnded)]
 
