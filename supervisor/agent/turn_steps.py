@@ -12,8 +12,9 @@ from typing import Any, Final
 import msgspec
 import trio
 
+from supervisor.agent.answer_check import checked_answer
+from supervisor.agent.answer_schema import TRIES, InvalidAnswer
 from supervisor.agent.fallbacks import Failure, ModelChoice, least_bad
-from supervisor.agent.final_answer import final_answer
 from supervisor.agent.models.model import Model, Reply, ToolUse
 from supervisor.agent.others_changes import changed_by_others, root_changed
 from supervisor.agent.requester import Requester
@@ -208,3 +209,22 @@ class TurnSteps:
             committed, since = await trio.to_thread.run_sync(look)
         changed = committed or await root_changed(router.pools, since)
         return msgspec.structs.replace(ended, changed_by_others=changed)
+
+
+_TRUNCATED: Final = "\n\n[truncated: the reply reached its token limit]"
+
+
+async def final_answer(transcript: Transcript, replied: Replied, reply: Reply) -> tuple[Replied, TurnEnded | None]:
+    """Return a reply without calls, and the turn's end with it; None where it has to be given again."""
+    started = transcript.open_turn
+    if started is None or started.answer_schema is None:
+        cut_here = _TRUNCATED if reply.stop_reason == "max_tokens" else ""
+        return replied, TurnEnded(replied.turn, "ok", reply.text + cut_here, reply.stop_reason)
+    try:
+        answer = await checked_answer(started.answer_schema, reply.text)
+    except InvalidAnswer as error:
+        if transcript.refused + 1 < TRIES:
+            return msgspec.structs.replace(replied, refused=str(error)), None
+        message = f"The answer is not valid by the schema, also when asked again: {error}."
+        return replied, TurnEnded(replied.turn, "error", reply.text, reply.stop_reason, "invalid_answer", message)
+    return replied, TurnEnded(replied.turn, "ok", answer, reply.stop_reason)

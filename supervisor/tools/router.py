@@ -31,8 +31,7 @@ from supervisor.tools.content_intake import ContentIntake, ContentRefused
 from supervisor.tools.content_words import described
 from supervisor.tools.execution import Execution
 from supervisor.tools.exfiltration.exposure import SeenText
-from supervisor.tools.exfiltration.flow_budget import flow_budget
-from supervisor.tools.exfiltration.flow_ledger import fetched_address
+from supervisor.tools.exfiltration.flow_ledger import fetched_address, flow_budget
 from supervisor.tools.exfiltration.origins import explained, words_of
 from supervisor.tools.exfiltration.sources import (
     WrittenBy,

@@ -1,7 +1,8 @@
 """OpenAI's Chat Completions as a wire format, for every server that speaks it: most do, each with oddities of its own.
 
 Rule: a request has only what nearly all servers take, so neither `strict` nor `parallel_tool_calls`; what some of them
-refuse nevertheless is a row of `chat_adjustments.py`. Source: https://platform.openai.com/docs/api-reference/chat
+refuse nevertheless is a row of `chat_adjustments.py`. Sources: https://platform.openai.com/docs/api-reference/chat,
+https://platform.openai.com/docs/api-reference/authentication
 """
 
 from collections.abc import Mapping
@@ -13,9 +14,21 @@ from supervisor.agent.models.chat_reader import ChatReader
 from supervisor.agent.models.event_stream import EventDecoder
 from supervisor.agent.models.model import ModelRequest
 from supervisor.agent.models.model_http import RequestHead
-from supervisor.agent.models.openai_head import openai_head
-from supervisor.agent.models.server import Server
+from supervisor.agent.models.server import NO_KEY, Server, below
 from supervisor.agent.models.wire_format import WireFormat
+from supervisor.version import VERSION
+
+
+def openai_head(server: Server, api_key: str, path: str) -> RequestHead:
+    """Return the URL and the headers of requests to a path below the server's address.
+
+    A name and a password in the address take the place of the key, as both go into one header.
+    """
+    key = "" if api_key == NO_KEY else f"Bearer {api_key}"
+    headers = {"Content-Type": "application/json", "User-Agent": f"strongroom/{VERSION}"}
+    if authorization := server.authorization or key:
+        headers["Authorization"] = authorization
+    return RequestHead(below(server.url, path), headers)
 
 
 def _head(_http: object, server: Server, api_key: str, _model: str) -> RequestHead:

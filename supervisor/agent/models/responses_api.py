@@ -7,11 +7,10 @@ default there: their schemas have optional properties. Source: https://platform.
 
 from typing import Any, Final
 
-from supervisor.agent.models.chat_api import function_of
+from supervisor.agent.models.chat_api import function_of, openai_head
 from supervisor.agent.models.event_stream import EventDecoder
 from supervisor.agent.models.model import ModelRequest
 from supervisor.agent.models.model_http import RequestHead
-from supervisor.agent.models.openai_head import openai_head
 from supervisor.agent.models.response_items import response_items
 from supervisor.agent.models.responses_adjustments import ADJUSTMENTS
 from supervisor.agent.models.responses_reader import ResponsesReader

@@ -8,7 +8,6 @@ import msgspec
 
 from supervisor.acp import extensions
 from supervisor.clients.batch.items import Item
-from supervisor.clients.batch.schemas import check_schemas
 from supervisor.clients.connection import requests
 from supervisor.config.config_keys import DEFAULT_MODEL
 from supervisor.config.own_places import holds
@@ -93,3 +92,19 @@ def _model(name: str) -> str:
     if "\0" in name:
         raise ConfigError(f"No model {name!r}. A name holds no zero byte.")
     return requests.absolute_model(name)
+
+
+def check_schemas(items: Sequence[Item]) -> None:
+    """Make sure that answers can be held against the schemas; most items have the same.
+
+    Raises:
+        ConfigError: one cannot be used.
+    """
+    asked = {msgspec.json.encode(item.schema): item for item in reversed(items) if item.schema is not None}
+    if not asked:
+        return
+    from supervisor.agent.answer_schema import problem_in_schema
+
+    for item in reversed(asked.values()):
+        if why := problem_in_schema(item.schema):
+            raise ConfigError(f"The schema of item {item.id!r} cannot be used: {why}.")

@@ -8,16 +8,28 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from pathlib import Path
 
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import ThreadedCompleter
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, ThreadedCompleter
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import History
 
-from supervisor.clients.console.completion import Completions
 from supervisor.clients.console.daemon_link import in_thread
+from supervisor.clients.console.offers import offered
 from supervisor.clients.console.session_controller import SessionController
 from supervisor.clients.console.typed_history import append, load
 from supervisor.clients.console.waiting_lines import WaitingLines
+
+
+class Completions(Completer):
+    """Offers what fits the session, for the Tab key."""
+
+    def __init__(self, controller: SessionController) -> None:
+        self._controller = controller
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        """Yield what may follow the cursor: without the Tab key only commands."""
+        for offer in offered(self._controller, document.text_before_cursor, wanted=complete_event.completion_requested):
+            yield Completion(offer.text, -offer.length, display=offer.shown or None, display_meta=offer.about or None)
 
 
 class InputLine(Buffer):

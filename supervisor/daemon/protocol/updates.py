@@ -20,11 +20,10 @@ from supervisor.agent.models.model_facts import ModelFacts
 from supervisor.agent.turn import CallOutput, Event
 from supervisor.daemon.protocol import tool_calls
 from supervisor.daemon.protocol.content_shown import content_shown
-from supervisor.daemon.protocol.end_notices import end_notices
 from supervisor.daemon.protocol.fact_notices import fact_notice
-from supervisor.daemon.protocol.reply_chunks import cut_chunks, reply_chunks
 from supervisor.daemon.protocol.session_usage import SessionUsage
 from supervisor.daemon.protocol.suspension_words import suspension, suspension_text
+from supervisor.daemon.protocol.turn_messages import cut_chunks, end_notices, reply_chunks
 from supervisor.journal.contents import ContentStore
 from supervisor.journal.facts import (
     CallDecided,

@@ -14,6 +14,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from supervisor.broker.allowlist import Allowlist
+from supervisor.categories.web import HostPort, WebConfig
 from supervisor.journal.facts import CallStarted, Flow, SourceKind, effective
 from supervisor.tools.exfiltration.address_price import COMPOSED, FetchHistory, priced
 from supervisor.tools.exfiltration.known_addresses import KnownAddresses, normal
@@ -165,3 +167,12 @@ def fetched_address(tool: str, arguments: str) -> str | None:
     except (msgspec.DecodeError, UnicodeError, RecursionError, KeyError, TypeError):
         return None  # the tool will refuse it
     return address if isinstance(address, str) else None
+
+
+def flow_budget(web: WebConfig) -> FlowBudget:
+    """Return what may leave a session unasked for the sites of `web`."""
+    allowed = Allowlist(web.allow, web.ports)
+    origins = tuple(f"https://{host}/" for host in web.allow if "*" not in host)
+    return FlowBudget(
+        web.unasked_bits, web.unasked_addresses, origins, lambda url: not allowed.why_not(HostPort(url.host, url.port))
+    )

@@ -1,4 +1,7 @@
-"""Pieces of a reply as clients are told of one that has come, whole or not. Pure."""
+"""Messages of a turn as clients are told of them: a reply, whole or not, and notices at the end. Pure.
+
+Rule: no model has said a notice; a client tells by its message's id (`clients.connection.requests.said_besides`).
+"""
 
 from collections.abc import Iterator, Mapping
 from itertools import groupby
@@ -6,7 +9,8 @@ from types import MappingProxyType
 from typing import Final
 
 from supervisor.acp import schema
-from supervisor.journal.facts import ModelRetried, Replied, ReplyCut
+from supervisor.agent.receipts.receipt_text import receipt_line, unproven_lines
+from supervisor.journal.facts import ModelRetried, Replied, ReplyCut, TurnEnded
 
 _SAID: Final[Mapping[str, type[schema.AgentMessageChunk] | type[schema.AgentThoughtChunk]]] = MappingProxyType(
     {"text": schema.AgentMessageChunk, "thinking": schema.AgentThoughtChunk}
@@ -31,3 +35,19 @@ def cut_chunks(fact: ModelRetried | ReplyCut, message_id: str) -> Iterator[schem
     if fact.text:
         yield schema.AgentMessageChunk.of(fact.text, message_id)
         yield schema.AgentThoughtChunk.of("\n\n(The reply was cut here.)\n", f"{message_id}-cut")
+
+
+def end_notices(fact: TurnEnded) -> Iterator[schema.AgentThoughtChunk]:
+    """Yield why it failed, what the person is to know, what it did, and what of the answer nothing bears out."""
+    if fact.status == "error" and fact.kind:
+        yield _said(f"{fact.kind}: {fact.message}", f"turn-{fact.turn}-end")
+    elif fact.note:
+        yield _said(fact.note, f"turn-{fact.turn}-note")
+    if fact.receipt is not None and (line := receipt_line(fact.receipt)):
+        yield _said(line, f"turn-{fact.turn}-receipt")
+    for number, line in enumerate(unproven_lines(fact.receipt) if fact.receipt is not None else ()):
+        yield _said(line, f"turn-{fact.turn}-unproven-{number}-note")
+
+
+def _said(text: str, message: str) -> schema.AgentThoughtChunk:
+    return schema.AgentThoughtChunk.of(f"\n\n({text})\n", message)
