@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, NamedTuple
 
-from supervisor.agent.models.messages_api import messages_model
-from supervisor.agent.models.own_providers import wire_format
+from supervisor.agent.models import chat_api, messages_api, responses_api
 from supervisor.agent.models.remote_model import RemoteModel
+from supervisor.agent.models.wire_format import WireFormat
 from tests.chat_server import chat_reply
 from tests.messages_server import reply
 from tests.responses_server import responses_reply
@@ -125,8 +125,8 @@ def _function(tool: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": tool["name"], "description": tool["description"], "parameters": tool["input_schema"]}
 
 
-def _model(form: str) -> Callable[[str], RemoteModel]:
-    return lambda url: RemoteModel(MODEL, "none", url, wire_format(form), provider="bench")
+def _model(wire: WireFormat, provider: str = "bench") -> Callable[[str], RemoteModel]:
+    return lambda url: RemoteModel(MODEL, "none", url, wire, provider=provider)
 
 
 BARE_LOOPS: Final = (
@@ -137,9 +137,9 @@ BARE_LOOPS: Final = (
         reply,
         _anthropic,
         _messages,
-        lambda url: messages_model(MODEL, "none", url),
+        _model(messages_api.FORMAT, "anthropic"),
     ),
-    BareLoop("agent step by chat", "tests.chat_server", "/v1", chat_reply, _openai, _chat, _model("chat")),
+    BareLoop("agent step by chat", "tests.chat_server", "/v1", chat_reply, _openai, _chat, _model(chat_api.FORMAT)),
     BareLoop(
         "agent step by responses",
         "tests.responses_server",
@@ -147,6 +147,6 @@ BARE_LOOPS: Final = (
         responses_reply,
         _openai,
         _responses,
-        _model("responses"),
+        _model(responses_api.FORMAT),
     ),
 )

@@ -6,16 +6,11 @@ none is refused, where they would ask another port.
 
 import ipaddress
 import re
-from functools import partial
 from typing import Final
 
-from supervisor.agent.models.model import Model
 from supervisor.agent.models.provider import Provider
-from supervisor.agent.models.provider_model import provider_model
-from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 
-_KEY: Final = "OLLAMA_API_KEY"
 _SERVER: Final = "OLLAMA_HOST"
 _HERE: Final = "127.0.0.1"
 _PORT: Final = 11_434
@@ -58,18 +53,10 @@ def _split(place: str) -> tuple[str, str]:
     return found[1].strip("[]") or _HERE, found[2] or ""
 
 
-def _open(name: str, settings: Settings) -> Model:
-    from supervisor.agent.models.ollama_model import remote_model
-
-    address = host_url(settings.variable(_SERVER))
-    return provider_model(PROVIDER, name, settings, address, partial(remote_model, settings))
-
-
 PROVIDER: Final = Provider(
     prefix="ollama/",
     rest="...",
-    open=_open,
-    key=_KEY,
+    key="OLLAMA_API_KEY",
     server=_SERVER,
     speaks="Ollama's API",
     format="ollama",

@@ -4,6 +4,7 @@ Rule: imports light, and not trio: clients and doctor read the rows.
 """
 
 from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -21,8 +22,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Another beginning, of names that the provider knows as they are."""
     rest: str = ""
     """What follows the prefix, as people are told it: "FILE", "..."; empty where the prefix is the whole name."""
-    open: Callable[[str, Settings], Model]
-    """Raises ConfigError where the model cannot be used, and says what to set."""
+    open: Callable[[str, Settings], Model] | None = None
+    """Raises ConfigError where the model cannot be used, and says what to set; None: its server's `format` opens it."""
     key: str = ""
     """The environment variable that holds the API key; the key is kept out of logs."""
     other_key: str = ""
@@ -34,7 +35,9 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     speaks: str = ""
     """The protocol of such a server."""
     format: Format | None = None
-    """In which its server can be asked for its models; None where there is no server."""
+    """In which its server is asked; None where there is no server."""
+    format_elsewhere: Format | None = None
+    """The format of servers of one's own, where that is another."""
     base_url: str = ""
     """The address of that server, unless the environment names another."""
     read_address: Callable[[str], str] = str
@@ -71,6 +74,15 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
         """
         named = settings.variable(self.server)
         return self.read_address(named) if named else self.base_url
+
+    def format_at(self, address: str) -> Format:
+        """Return the format of the server at an address."""
+        assert self.format is not None
+        try:
+            at_vendor = urlsplit(address).hostname == urlsplit(self.base_url).hostname
+        except ValueError:
+            at_vendor = False
+        return self.format if at_vendor else self.format_elsewhere or self.format
 
     @property
     def key_advice(self) -> str:

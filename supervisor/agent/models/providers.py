@@ -2,7 +2,8 @@
 
 To add one, write a module in this folder with a `Provider` called PROVIDER, and add its name to MODULES. Rule: that
 module imports nothing slow, and not trio: clients and doctor read the rows. `open` imports what a model needs. Those
-that the operator names, `[providers.NAME]`, are made from their configuration (`own_providers.py`).
+that the operator names, `[providers.NAME]`, are made from their configuration, for any format spoken here. A key
+stands in the environment, never in the configuration, and is sent to that provider's server alone.
 """
 
 from collections.abc import Sequence
@@ -10,9 +11,9 @@ from importlib import import_module
 from typing import Final
 
 from supervisor.agent.models.model import Model
-from supervisor.agent.models.own_providers import row_of
 from supervisor.agent.models.provider import Provider
-from supervisor.config.config_keys import DEFAULT_MODEL
+from supervisor.agent.models.provider_model import provider_model
+from supervisor.config.config_keys import DEFAULT_MODEL, ProviderConfig
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 
@@ -45,7 +46,20 @@ def known_providers(settings: Settings) -> Sequence[Provider]:
 
 def own_providers(settings: Settings) -> Sequence[Provider]:
     """Return the rows of `[providers.NAME]`."""
-    return [row_of(name, each) for name, each in settings.config.providers.items()]
+    return [_row_of(name, each) for name, each in settings.config.providers.items()]
+
+
+def _row_of(name: str, config: ProviderConfig) -> Provider:
+    return Provider(
+        prefix=f"{name}/",
+        rest="...",
+        key=config.key_env,
+        needs_key=bool(config.key_env),
+        format=config.format,
+        base_url=config.base_url,
+        headers=config.headers,
+        ca_file=config.ca_file,
+    )
 
 
 def model_names(last: str = " or ") -> str:
@@ -85,4 +99,4 @@ def open_model(name: str | None, settings: Settings) -> Model:
         words = "any other name needs {}, a server that speaks {}"
         others = [words.format(row.server, row.speaks) for row in rows() if row.any_name]
         raise ConfigError(f"No model {name!r}. Use {'; '.join([model_names(), *others])}.")
-    return row.open(name, settings)
+    return row.open(name, settings) if row.open is not None else provider_model(row, name, settings)

@@ -19,7 +19,7 @@ import pytest
 import trio
 import trio.testing
 
-from supervisor.agent.models.anthropic import DEFAULT_BASE_URL, PROVIDER
+from supervisor.agent.models.anthropic import PROVIDER
 from supervisor.agent.models.messages_api import messages_model
 from supervisor.agent.models.model import ModelOptions, ModelRequest, Progress, Reply, Retrying, ThoughtDelta
 from supervisor.agent.models.providers import secrets
@@ -313,7 +313,7 @@ async def test_the_name_and_password_of_a_server_go_to_it_and_nowhere_else() -> 
 async def test_certificates_of_the_configuration_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("none")
     with pytest.raises(ModelError, match=r"certificates of `ca_file` in the configuration cannot be loaded"):
-        await messages_model("m", KEY, DEFAULT_BASE_URL, ca_file=str(tmp_path / "ca.pem")).warm()
+        await messages_model("m", KEY, PROVIDER.base_url, ca_file=str(tmp_path / "ca.pem")).warm()
 
 
 def nested(levels: int) -> list[Any]:
@@ -605,7 +605,7 @@ async def test_a_crowd_shares_several_clients_and_one_that_is_alone_has_the_firs
 
 
 async def test_a_broken_library_is_an_error_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = messages_model("m", KEY, DEFAULT_BASE_URL)
+    model = messages_model("m", KEY, PROVIDER.base_url)
     monkeypatch.setitem(sys.modules, "anthropic", None)
     with pytest.raises(ModelError, match="reinstall"):
         await model.warm()
@@ -614,7 +614,7 @@ async def test_a_broken_library_is_an_error_of_the_model(monkeypatch: pytest.Mon
 @each_row("key", ["", "two words", "line\n", "clé", "tab\t"])
 def test_text_that_cannot_be_a_key_is_refused_and_not_repeated(key: str) -> None:
     with pytest.raises(ConfigError, match="The API key") as caught:
-        messages_model("m", key, DEFAULT_BASE_URL)
+        messages_model("m", key, PROVIDER.base_url)
     assert not key or key not in str(caught.value)
 
 
@@ -627,7 +627,7 @@ def test_a_url_that_cannot_be_a_server_is_refused(url: str) -> None:
 
 
 async def test_a_model_that_was_never_used_closes_without_the_library() -> None:
-    async with aclosing(messages_model("m", KEY, DEFAULT_BASE_URL)) as model:
+    async with aclosing(messages_model("m", KEY, PROVIDER.base_url)) as model:
         pass
     assert model._requests is None
 
@@ -642,7 +642,7 @@ async def test_a_library_that_fails_while_it_is_imported(tmp_path: Path, monkeyp
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "anthropic", raising=False)
     with pytest.raises(ModelError, match=r"cannot be imported \(half of it is missing\): reinstall it"):
-        await messages_model("m", KEY, DEFAULT_BASE_URL).warm()
+        await messages_model("m", KEY, PROVIDER.base_url).warm()
 
 
 def test_a_model_shows_its_name_and_its_host_but_no_secret() -> None:

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.agent.models.own_providers import row_of
 from supervisor.agent.models.providers import own_providers, rows
 from supervisor.agent.models.server import below, server_at
 from supervisor.agent.models.server_limits import ServerLimits
@@ -237,6 +236,6 @@ def test_an_answer_without_end_ends() -> None:
 def test_only_what_has_its_key_is_asked() -> None:
     here = settings(own=ProviderConfig("http://127.0.0.1:1", "chat", "KEY"))
     assert set(server_listings([*own_providers(here), *rows()], here)) == {"ollama"}  # which needs none
-    row = row_of("own", here.config.providers["own"])
+    row = own_providers(here)[0]
     assert not row.is_available(here)
     assert row.is_available(settings({"KEY": "x"}))
