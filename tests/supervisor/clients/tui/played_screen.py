@@ -4,7 +4,8 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from textual import events
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
 _T = TypeVar("_T")
+_P = ParamSpec("_P")
 
 _CHARACTERS: Final = {"space": " "}
 
@@ -108,3 +110,13 @@ def play(story: Callable[[], Awaitable[None]]) -> None:
             await story()
 
     asyncio.run(run())
+
+
+def played(test: Callable[_P, Awaitable[None]]) -> Callable[_P, None]:
+    """Make a test that is played in an event loop of its own."""
+
+    @wraps(test)
+    def run(*given: _P.args, **named: _P.kwargs) -> None:
+        play(partial(test, *given, **named))
+
+    return run
