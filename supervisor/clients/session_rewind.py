@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 
 from supervisor.acp import extensions, schema
-from supervisor.clients.connection.link_events import LinkEvent, PermissionPrompt, decline
+from supervisor.clients.connection.link_events import approving
 from supervisor.clients.connection.start import connect_or_private
 from supervisor.clients.fork import full_id
 from supervisor.config.settings import Settings
@@ -31,7 +31,7 @@ def rewind(
         DaemonLost: the daemon has gone; the journal knows what was done.
     """
     session = full_id(settings, wanted)
-    with connect_or_private(settings, _approve_rewinding, "rewind") as connected:
+    with connect_or_private(settings, approving(REWIND), "rewind") as connected:
         connected.warn()
         taken = schema.ReopenParams(session_id=session, cwd=os.getcwd())
         connected.link.request("session/resume", taken, schema.SessionResult)
@@ -42,11 +42,3 @@ def rewind(
 
         found = request(look=True)
         return (request(look=False), True) if agrees(found) else (found, False)
-
-
-def _approve_rewinding(event: LinkEvent) -> None:
-    """Approve what a rule asks about as the person who saw what would be changed, and nothing else."""
-    if isinstance(event, PermissionPrompt) and (event.request.tool, event.request.stage) == (REWIND, "effects"):
-        event.allow()
-    else:
-        decline(event)

@@ -11,7 +11,7 @@ import msgspec
 from supervisor.acp import extensions, schema
 from supervisor.categories.restore import UndoConfig
 from supervisor.clients.connection.link import every_field
-from supervisor.clients.connection.link_events import LinkEvent, PermissionPrompt, decline
+from supervisor.clients.connection.link_events import approving
 from supervisor.clients.connection.start import connect_or_private
 from supervisor.config.settings import Settings
 from supervisor.display.escape import name, visible
@@ -129,7 +129,7 @@ def undo(settings: Settings, wanted: Planned, *, force: bool) -> extensions.Undo
         StrongroomError: nothing was done.
         DaemonLost: the daemon has gone; the journal knows what was done.
     """
-    with connect_or_private(settings, _approve_undo, "undo") as connected:
+    with connect_or_private(settings, approving(TOOL), "undo") as connected:
         connected.warn()
         options = extensions.SessionOptions(modelless=True)
         taken = schema.ReopenParams(session_id=wanted.session, cwd=wanted.root, meta={extensions.OPTIONS: options})
@@ -137,14 +137,6 @@ def undo(settings: Settings, wanted: Planned, *, force: bool) -> extensions.Undo
         calls = tuple(step.call for step in wanted.steps)
         params = extensions.UndoParams(session_id=wanted.session, calls=calls, force=force)
         return connected.link.request(extensions.UNDO_METHOD, params, extensions.UndoResult)
-
-
-def _approve_undo(event: LinkEvent) -> None:
-    """Approve what a rule asks about as the person who saw what would be restored, and nothing else."""
-    if isinstance(event, PermissionPrompt) and (event.request.tool, event.request.stage) == (TOOL, "effects"):
-        event.allow()
-    else:
-        decline(event)
 
 
 def preview(wanted: Planned) -> str:

@@ -21,7 +21,7 @@ from supervisor.display.git_words import git_words, own_part
 from supervisor.display.unseen import is_unasked
 from supervisor.rules.change_kinds import ONLY_BY_NAME, NamedChange, essential_changes, exact_path, kinds_of
 from supervisor.rules.git_changes import in_git, only_adds
-from supervisor.rules.rule import UNCOVERED, ChangeKind, Rule, compiled, quoted
+from supervisor.rules.rule import UNCOVERED, ChangeKind, Rule, compiled, quoted_path
 from supervisor.rules.rule_sentence import sentence
 from supervisor.rules.started_programs import GIT, Started
 from workers.changes.effects import Change, Effects, What
@@ -235,7 +235,7 @@ def protected_changes(effects: Effects) -> str:
     found = [change for change in effects.changes if change.protected]
     reasons: dict[str, list[str]] = {}
     for change in found[:_TOLD]:
-        reasons.setdefault(one_line(change.protected, _WIDTH), []).append(_name(change))
+        reasons.setdefault(one_line(change.protected, _WIDTH), []).append(quoted_path(change.path))
     told = [f"{', '.join(names)} ({reason})" for reason, names in reasons.items()]
     return _with_more(told, len(found) - _TOLD)
 
@@ -268,16 +268,13 @@ def _subject(effects: Effects) -> str:
 
 def _told(effects: Effects) -> str:
     first = heapq.nsmallest(_TOLD, effects.changes, key=_weight)
-    return _with_more([changed(_name(change), change.what) for change in first], count_changed(effects) - len(first))
+    return _with_more(
+        [changed(quoted_path(change.path), change.what) for change in first], count_changed(effects) - len(first)
+    )
 
 
 def _weight(change: Change) -> tuple[bool, int, str]:
     return not change.protected, _ORDER[change.what], change.path
-
-
-def _name(change: Change) -> str:
-    path = change.path
-    return quoted(path if len(path) <= _WIDTH else f"{path[: _WIDTH // 2]}...{path[-_WIDTH // 2 :]}")
 
 
 def _with_more(told: Sequence[str], more: int) -> str:

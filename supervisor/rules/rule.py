@@ -28,6 +28,8 @@ _Pattern = Annotated[str, Meta(min_length=1, max_length=LIMIT)]
 UNCOVERED: Final = "and no rule covers that"
 """How a reason ends that says no more than what would change."""
 
+_WIDTH: Final = 100
+"""Characters of a path in a sentence."""
 _PLAIN: Final = re.compile(r"[^\s,:;'\"()]+")
 """What stands in a sentence without quotes, and cannot be taken for a part of it."""
 
@@ -271,6 +273,11 @@ def quoted(text: str) -> str:
     import json  # later: clients have the rules' keys, and no rule
 
     return name(json.dumps(text, ensure_ascii=False))
+
+
+def quoted_path(path: str) -> str:
+    """Return the same of a path, whose middle is left out where it is long."""
+    return quoted(path if len(path) <= _WIDTH else f"{path[: _WIDTH // 2]}...{path[-_WIDTH // 2 :]}")
 
 
 def listed(names: Sequence[str], last: str = "and") -> str:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from supervisor.display.proposed_effects import size
 from supervisor.rules.change_kinds import exact_path
-from supervisor.rules.rule import quoted
+from supervisor.rules.rule import quoted_path
 from workers.changes.effects import Effects, NodeState, is_folded
 from workers.wire import messages
 
@@ -19,8 +19,6 @@ OFF: Final = "nothing is kept, because total_mb is 0 in [undo]"
 
 _TOLD: Final = 5
 """Losses that are named."""
-_WIDTH: Final = 100
-"""Characters of one name."""
 _NAMED_LISTS: Final = 36
 """Bytes of an access list that names nobody, at most; four entries of acl(5)."""
 _LIST: Final = "system.posix_acl_"
@@ -76,7 +74,7 @@ def promise(effects: Effects, budget: PackBudget | None, refusal: str = "") -> s
     found = list(losses(effects, budget))
     if not found:
         return ""
-    told = [f"{quoted(_cut(path))} ({why})" if path else why for path, why in found[:_TOLD]]
+    told = [f"{quoted_path(path)} ({why})" if path else why for path, why in found[:_TOLD]]
     more = [f"{len(found) - _TOLD} more"] if len(found) > _TOLD else []
     whole = len(found) == len(effects.changes) and not effects.left_out
     return f"{'it' if whole else 'part of it'} cannot be undone: {', '.join([*told, *more])}"
@@ -112,7 +110,3 @@ def _names_others(attribute: str, value: bytes) -> bool:
     A long value stands as its digest, which is longer, too.
     """
     return attribute.startswith(_LIST) and len(value) > _NAMED_LISTS
-
-
-def _cut(path: str) -> str:
-    return path if len(path) <= _WIDTH else f"{path[: _WIDTH // 2]}...{path[-_WIDTH // 2 :]}"

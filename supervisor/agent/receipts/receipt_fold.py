@@ -39,7 +39,7 @@ from supervisor.journal.facts import (
 )
 from supervisor.journal.receipt import ChangedFile, CheckRun, CommandRun, Receipt
 from supervisor.tools.check_outcome import check_problem
-from supervisor.tools.exfiltration.sources import lines_by_path
+from supervisor.tools.exfiltration.sources import as_object, lines_by_path
 from workers.catalog import find_tool
 from workers.changes.effects import Change
 
@@ -144,7 +144,7 @@ class ReceiptFold:
 
     def _call(self, started: CallStarted, decided: CallDecided | None, ended: CallEnded) -> None:
         row = find_tool(started.tool)
-        given = _object(effective(started))
+        given = as_object(effective(started))
         runs = row is not None and bool(row.runs)
         subject = str(given.get(row.subject, "")) if row is not None and row.subject else ""
         changes = self._changes(decided, ended)
@@ -195,7 +195,7 @@ class ReceiptFold:
         """Take note of a command that ran; return what is known of the checks in it."""
         from supervisor.agent.receipts.run_line import checks_of_line
 
-        printed = _object(ended.content) if ended.ok and ended.form == "json" else ended.details
+        printed = as_object(ended.content) if ended.ok and ended.form == "json" else ended.details
         exit_code = printed.get("exit_code")
         if exit_code is None and decided is not None and decided.effects is not None and ended.ok:
             exit_code = decided.effects.exit_code
@@ -216,7 +216,7 @@ class ReceiptFold:
     def _check(self, started: CallStarted, ended: CallEnded, found: "FoundCheck", at: tuple[int, int]) -> None:
         from supervisor.agent.receipts.runners import Counts, counts_in
 
-        printed = _object(ended.content) if ended.ok and ended.form == "json" else ended.details
+        printed = as_object(ended.content) if ended.ok and ended.form == "json" else ended.details
         text = "\n".join(str(printed.get(name, "")) for name in ("stdout", "stderr"))
         counts = counts_in(found.runner, text) if found.alone else Counts()
         result, why = found.result, found.why
@@ -267,7 +267,7 @@ def _unknown_runner(started: CallStarted, ended: CallEnded) -> "FoundCheck":
     from supervisor.agent.receipts.run_line import FoundCheck
     from supervisor.agent.receipts.runners import Runner
 
-    given = _object(started.arguments)
+    given = as_object(started.arguments)
     name = " ".join([str(given.get("command", "")), *map(str, given.get("args") or ())])
     runner = Runner(one_line(name, _COMMAND), "own", re.compile(""))
     return FoundCheck(runner, "failed" if check_problem(ended) else "passed")
@@ -280,12 +280,3 @@ def _is_own(found: "FoundCheck", known: KnownWork) -> bool:
 
 def _of_directory(change: Change) -> bool:
     return "dir" in {each.kind for each in (change.before, change.after) if each is not None}
-
-
-def _object(text: str) -> Mapping[str, Any]:
-    """Return a JSON object; an empty one for anything else."""
-    try:
-        value = msgspec.json.decode(text or "{}")
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}

@@ -81,6 +81,18 @@ LinkEvent = SessionEvent | PromptWithdrawn | ConnectionLost
 Listener = Callable[[LinkEvent], None]
 
 
+def approving(tool: str) -> Listener:
+    """Return what approves the effects of a tool as the person who saw them before, and nothing else."""
+
+    def listen(event: LinkEvent) -> None:
+        if isinstance(event, PermissionPrompt) and (event.request.tool, event.request.stage) == (tool, "effects"):
+            event.allow()
+        else:
+            decline(event)
+
+    return listen
+
+
 def decline(event: LinkEvent) -> None:
     """Listen to nothing, and reject each approval request: for a client without a person."""
     if isinstance(event, PermissionPrompt):

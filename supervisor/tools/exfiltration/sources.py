@@ -85,7 +85,7 @@ def sources_of(
         content: what a file holds, before anything in it was written out; where it is not what was shown.
     """
     row, text = find_tool(ended.tool), shown_by(ended)
-    given, name = _object(arguments), subject_of(ended.tool, arguments)
+    given, name = as_object(arguments), subject_of(ended.tool, arguments)
 
     def source(kind: Any, foreign: bool = False) -> Source:
         return Source(kind, (name or ended.tool)[:_NAME], _digest(text), len(text), foreign=foreign)
@@ -139,13 +139,13 @@ def networked(decided: CallDecided) -> bool | None:
 def subject_of(tool: str, arguments: str) -> str:
     """Return what a call is about, by its arguments, raw JSON; "" where no argument says that."""
     row = find_tool(tool)
-    return str(_object(arguments).get(row.subject, "")) if row is not None and row.subject else ""
+    return str(as_object(arguments).get(row.subject, "")) if row is not None and row.subject else ""
 
 
 def _is_of_strangers(arguments: str, text: str, written_by: WrittenBy) -> bool:
     """Say whether a command, or what it printed, names or holds what strangers wrote."""
     paths = dict.fromkeys((*_WORDS.findall(arguments), *_BEFORE_A_COLON.findall(text)))
-    printed = "\n".join(each for each in _object(text).values() if isinstance(each, str)) or text
+    printed = "\n".join(each for each in as_object(text).values() if isinstance(each, str)) or text
     texts = chain([("", printed)], ((path, "") for path in islice(paths, _PATHS)))
     tainted = any(written_by(path, b"", each) == "tainted" for path, each in texts)
     programs = set(_PROGRAMS.findall(arguments))
@@ -239,9 +239,10 @@ def _command(given: Mapping[str, Any]) -> str:
     return " ".join(map(str, [given.get("command", ""), *(rest if isinstance(rest, list) else [])]))
 
 
-def _object(arguments: str) -> Mapping[str, Any]:
+def as_object(text: str) -> Mapping[str, Any]:
+    """Return a JSON object; an empty one for anything else."""
     try:
-        value = msgspec.json.decode(arguments or "{}")
+        value = msgspec.json.decode(text or "{}")
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

@@ -20,6 +20,7 @@ from workers import kernel
 from workers.confine.command_policy import ASKED_IN_A_COPY, FORKS
 from workers.confine.syscalls import NUMBERS
 from workers.shell.run.attempts import KERNEL
+from workers.shell.run.directory_moves import memory_at
 from workers.shell.run.process_group import ProcessGroup
 from workers.tree.root import closing
 
@@ -133,7 +134,7 @@ def _object(pid: int, place: int, address: int, *, follows: bool) -> int:
     Raises:
         OSError: it is not there, or the process is not ours to look into.
     """
-    path = _memory(pid, address, _PATH).split(b"\0", 1)[0] if address else b""
+    path = memory_at(pid, address, _PATH).split(b"\0", 1)[0] if address else b""
     if descriptor := _DESCRIPTOR.fullmatch(os.fsdecode(path)):  # as libraries name one; ours has the same name
         path, place = b"", int(descriptor[1])
     if not path and place == _HERE:
@@ -152,17 +153,12 @@ def _times(pid: int, name: str, address: int) -> bytes | int:
     if not address:
         return 0
     if name not in _TIMES:
-        return _memory(pid, address, _TWO_TIMES.size)
+        return memory_at(pid, address, _TWO_TIMES.size)
     form, words, unit = _TIMES[name]
-    values = struct.unpack(form, _memory(pid, address, struct.calcsize(form)))
+    values = struct.unpack(form, memory_at(pid, address, struct.calcsize(form)))
     seconds = values[::words]
     parts = values[1::words] if words > 1 else (0, 0)
     return _TWO_TIMES.pack(seconds[0], parts[0] * unit, seconds[1], parts[1] * unit)
-
-
-def _memory(pid: int, address: int, size: int) -> bytes:
-    with closing(os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)) as memory:
-        return os.pread(memory, size, address)
 
 
 def _threads(pid: str) -> int:

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from supervisor.agent.models.chat_api import FORMAT
-from supervisor.agent.models.model import Block, ModelOptions, ModelRequest, Reply, ThoughtDelta
+from supervisor.agent.models.model import Block, ModelOptions, ModelRequest, Reply
 from supervisor.agent.models.remote_model import RemoteModel
 from supervisor.agent.models.server import NO_KEY
 from supervisor.config.model_keys import Effort
@@ -97,16 +97,6 @@ async def test_our_request_is_one_that_the_official_client_makes() -> None:
 
 
 # replies ---------------------------------------------------------------------------------------------------
-
-
-async def test_text_thinking_and_calls_arrive() -> None:
-    async with asking(chat_reply(["he", "llo"], [("read_file", A)], thought="hm", ids=["x"])) as asked:
-        answer = await asked.reply()
-    assert asked.shown[0] == ThoughtDelta("hm")
-    assert "".join(asked.text) == "hello"
-    assert answer.content == [text("hello"), {"type": "tool_use", "id": "x", "name": "read_file", "input": A}]
-    assert answer.origin is not None
-    assert (answer.origin.provider, answer.origin.model, answer.origin.format) == ("openai", "m", "chat")
 
 
 ENDS: Final = pytest.mark.parametrize(

@@ -229,7 +229,11 @@ async def test_a_connection_serves_many_requests_until_the_model_is_closed(name:
     done = FORMATS[name].reply("done")
     async with asking(name, done, {"sse": done, "split": True}, {"sse": done, "gap": 0}, done) as asked:
         for _ in range(3):
-            assert (await asked.reply()).text == "done"
+            reply = await asked.reply()
+            assert (reply.text, "".join(asked.text)) == ("done", "done")
+            assert reply.origin is not None
+            assert (reply.origin.provider, reply.origin.model) == (name, FORMATS[name].model)
+            asked.shown.clear()
         await asked.model.aclose()
         assert (await asked.reply()).text == "done"
     assert [request.connection for request in asked.server.requests] == [0, 0, 0, 1]

@@ -96,16 +96,6 @@ async def test_our_request_is_one_that_the_official_client_makes() -> None:
 # replies ---------------------------------------------------------------------------------------------------
 
 
-async def test_text_thinking_and_calls_arrive() -> None:
-    async with asking(responses_reply(["he", "llo"], [("read_file", A)], thought="hm well", ids=["x"])) as asked:
-        answer = await asked.reply()
-    assert "".join(asked.thoughts) == "hm well"
-    assert "".join(asked.text) == "hello"
-    assert answer.content == [text("hello"), {"type": "tool_use", "id": "x", "name": "read_file", "input": A}]
-    assert answer.origin is not None
-    assert (answer.origin.provider, answer.origin.model, answer.origin.format) == ("openai", "m", "responses")
-
-
 async def test_a_failed_response_is_asked_for_again() -> None:
     failed = event("response.failed", response=response("failed", error={"code": "server_error", "message": "oops"}))
     async with asking(failed, DONE) as asked:
