@@ -13,7 +13,7 @@ from supervisor.errors import ConfigError
 from supervisor.journal.facts import SessionOpened, effective
 from supervisor.journal.journal import JournalEntry
 from supervisor.journal.lineage import turn_line
-from supervisor.undo.undo_plan import CommittedCall, SessionChanges, lost_pack, unkept
+from supervisor.undo.undo_plan import CommittedCall, SessionChanges, lost_pack
 
 
 class Remaining(msgspec.Struct, frozen=True):
@@ -120,7 +120,7 @@ def _problem(call: str, each: CommittedCall, root: str, holds: Callable[[str], b
 def _remains(each: CommittedCall) -> str:
     """Return what of a call cannot be taken back in any case: a clause, or nothing."""
     sent = "what it has sent over the network is sent" if each.decided.network else ""
-    return "; ".join(filter(None, (sent, unkept(each.decided))))
+    return "; ".join(filter(None, (sent, each.decided.cannot_undo)))
 
 
 def _title(call: str, each: CommittedCall) -> str:

@@ -180,7 +180,7 @@ class SessionChanges:
             problem,
             changes,
             more,
-            unkept(decided),
+            decided.cannot_undo,
         )
 
     def _problem(self, call: str, found: CommittedCall, holds: Callable[[str], bool]) -> str:
@@ -238,12 +238,6 @@ class SessionChanges:
                 for first in undo.undoes if undo is not None else ():
                     if first in self.calls:  # this undo of an undo has brought it back
                         self.calls[first].applied = max(self.calls[first].applied, each.applied)
-
-
-def unkept(decided: CallDecided) -> str:
-    """Return what of a call cannot be undone; older journals only count it."""
-    many = f"the old content of {decided.not_kept} files was too large to keep" if decided.not_kept else ""
-    return decided.cannot_undo or many
 
 
 def lost_pack(call: str, pack: str, holds: Callable[[str], bool]) -> str:
