@@ -1,7 +1,7 @@
 """Streams of events without a socket: bytes in, JSON objects out.
 
-Rule: nothing that a server sends may surprise us: bytes may be cut anywhere, and what is larger or nested deeper than
-any reply is a ModelError "bad_response". Half a character, as gateways leave that cut a text in two, costs no reply.
+Rule: nothing that a server sends may surprise us: bytes may be cut anywhere, and what is nested deeper than any reply
+is a ModelError "bad_response". Half a character, as gateways leave that cut a text in two, costs no reply.
 
 Formats: https://html.spec.whatwg.org/multipage/server-sent-events.html, and https://github.com/ndjson/ndjson-spec
 """
@@ -13,9 +13,6 @@ from typing import Any, Final
 import msgspec
 
 from supervisor.errors import ModelError
-
-MAX_STREAM: Final = 64 * 1024 * 1024
-"""Bytes that one reply may take on the wire; the longest real ones stay below a tenth of it."""
 
 MAX_DEPTH: Final = 64
 """Levels of nesting in what a server sends. It becomes history, and writing that as JSON recurses."""
@@ -47,12 +44,8 @@ class EventDecoder:
         self._after_return = False
         self._name = b""
         self._data: list[bytes] = []
-        self._size = 0
 
     def feed(self, chunk: bytes) -> list[Event]:
-        self._size += len(chunk)
-        if self._size > MAX_STREAM:
-            raise ModelError("bad_response", f"the reply is larger than {MAX_STREAM} bytes")
         if not self._begun and (start := chunk.lstrip()):
             self._begun, self._plain = True, start.startswith(b"{")
         if self._plain:
@@ -93,17 +86,9 @@ class LineDecoder:
 
     def __init__(self) -> None:
         self._rest: list[bytes] = []
-        self._size = 0
 
     def feed(self, chunk: bytes) -> list[Event]:
-        """Return the lines that `chunk` completes; those without a text are left out.
-
-        Raises:
-            ModelError: the stream is larger than any reply.
-        """
-        self._size += len(chunk)
-        if self._size > MAX_STREAM:
-            raise ModelError("bad_response", f"the reply is larger than {MAX_STREAM} bytes")
+        """Return the lines that `chunk` completes; those without a text are left out."""
         *lines, rest = chunk.split(b"\n")
         if lines:
             lines[0] = b"".join([*self._rest, lines[0]])

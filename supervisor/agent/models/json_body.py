@@ -7,8 +7,7 @@ servers send an error so in the middle of something else, others all that they s
 import re
 from typing import Final
 
-from supervisor.agent.models.event_stream import MAX_STREAM, Event
-from supervisor.errors import ModelError
+from supervisor.agent.models.event_stream import Event
 
 _MARK: Final = re.compile(rb'\\.|["{}\[\]]', re.DOTALL)
 
@@ -22,12 +21,8 @@ class JsonBodyDecoder:
         """A backslash whose character has not come yet."""
         self._depth = 0
         self._in_text = False
-        self._size = 0
 
     def feed(self, chunk: bytes) -> list[Event]:
-        self._size += len(chunk)
-        if self._size > MAX_STREAM:
-            raise ModelError("bad_response", f"the reply is larger than {MAX_STREAM} bytes")
         chunk, self._rest = self._rest + chunk, b""
         found: list[Event] = []
         start = end = 0

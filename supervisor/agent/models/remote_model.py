@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 DEFAULT_RETRIES: Final = RetryPolicy()
 _UNACCEPTABLE: Final = frozenset({400, 404, 422})
 """Statuses of answers to requests that the server may take in another form."""
+MAX_STREAM: Final = 64 * 1024 * 1024
+"""Bytes that one reply may take on the wire; the longest real ones stay below a tenth of it."""
 DRAIN_TIMEOUT: Final = 0.1
 """Seconds to wait for the end of a body whose reply is complete, so that the connection can be used again."""
 
@@ -230,10 +232,13 @@ class RemoteModel:
         pieces: JoinedPieces,
     ) -> None:
         """Read an answer until it is complete, or has ended; one that has stopped may end, or not, as it likes."""
-        chunks, patience = answer.aiter_bytes(), 0.0
+        chunks, patience, size = answer.aiter_bytes(), 0.0, 0
         try:
             with trio.CancelScope() as rest:
                 async for chunk in chunks:
+                    size += len(chunk)
+                    if size > MAX_STREAM:
+                        raise ModelError("bad_response", f"the reply is larger than {MAX_STREAM} bytes")
                     with pieces:
                         for event in (events := decoder.feed(chunk)):
                             answering.see(event.data)

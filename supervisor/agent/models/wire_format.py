@@ -56,11 +56,7 @@ class Decoder(Protocol):
     """Cuts the bytes of one answer into events."""
 
     def feed(self, chunk: bytes) -> list[Event]:
-        """Return the events that `chunk` completes, wherever it was cut.
-
-        Raises:
-            ModelError: the answer is larger than any reply.
-        """
+        """Return the events that `chunk` completes, wherever it was cut."""
         ...
 
     def end(self) -> list[Event]:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from supervisor.agent.models import chat_api, gemini_api, messages_api, ollama_api, responses_api
+from supervisor.agent.models import chat_api, gemini_api, messages_api, ollama_api, remote_model, responses_api
 from supervisor.agent.models.model import ModelRequest, Progress, Reply, TextDelta
 from supervisor.agent.models.wire_format import WireFormat
 from supervisor.errors import ModelError
@@ -237,6 +237,14 @@ async def test_a_connection_serves_many_requests_until_the_model_is_closed(name:
         await asked.model.aclose()
         assert (await asked.reply()).text == "done"
     assert [request.connection for request in asked.server.requests] == [0, 0, 0, 1]
+
+
+@each_format
+async def test_an_answer_that_is_larger_than_any_reply_is_none(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_model, "MAX_STREAM", 100)
+    async with asking(name, FORMATS[name].reply("x" * 200)) as asked:
+        error = await asked.error()
+    assert (error.kind, "larger than 100 bytes" in str(error), asked.retries) == ("bad_response", True, [])
 
 
 @each_format

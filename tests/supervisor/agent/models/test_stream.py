@@ -6,7 +6,6 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from supervisor.agent.models import event_stream
 from supervisor.agent.models.event_stream import Event, EventDecoder, json_object
 from supervisor.agent.models.messages_reader import MessagesReader
 from supervisor.agent.models.model import Progress, Reply, TextDelta, ThoughtDelta, ToolUse
@@ -94,12 +93,6 @@ def test_half_a_character_costs_no_reply(raw: bytes, text: str) -> None:
 def test_half_a_character_excuses_nothing_else(raw: bytes) -> None:
     with pytest.raises(ModelError, match="an event is not"):
         json_object(Event("", raw))
-
-
-def test_a_stream_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_stream, "MAX_STREAM", 100)
-    with pytest.raises(ModelError, match="larger than 100 bytes"):
-        decoded(*([b"x" * 10] * 11))
 
 
 def test_a_line_in_many_pieces_is_not_copied_with_each() -> None:
