@@ -196,13 +196,14 @@ def session_facts(meta: dict[str, Any] | None, session: str) -> extensions.Sessi
 def said_besides(message: str) -> Literal["end", "notice", "receipt", "tools", ""]:
     """Return what a thought of this id is, where it is a sentence of the daemon's own.
 
-    The end of a turn that has failed, a notice, what a turn did, tools that are gone; "" is what a model thinks.
+    The end of a turn that has failed, a notice, what a turn did or where its reply was cut, tools that are gone; "" is
+    what a model thinks.
     """
     if message.endswith("-end"):
         return "end"
     if message.endswith("-note") or any(each in message for each in _NOTICES):
         return "notice"
-    if message.endswith("-receipt"):
+    if message.endswith(("-receipt", "-cut")):
         return "receipt"
     return "tools" if "-tools-" in message else ""
 

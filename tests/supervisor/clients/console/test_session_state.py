@@ -95,6 +95,14 @@ def test_an_answer_that_was_lost_goes_on_after_what_is_on_the_screen() -> None:
     assert take(fresh, said("One. Two.", "2")) == [". Two."]
 
 
+def test_that_a_reply_was_cut_is_said_below_it_and_is_no_thought() -> None:
+    old = loaded(*HISTORY)
+    old.rewind_answer(3)
+    fresh = loaded(*HISTORY, schema.AgentThoughtChunk.of("\n\n(The reply was cut here.)\n", "2-cut"))
+    assert shown(fresh.since(old)) == [". ", "|", "The reply was cut here."]
+    assert fresh.last_thought is None
+
+
 def test_a_whole_history_is_shown_to_an_empty_screen() -> None:
     fresh = loaded(*HISTORY)
     assert shown(fresh.since(SessionState())) == ["go", "Look.", "|", "read_file completed", "One. "]
