@@ -1,17 +1,21 @@
 """Commands about all sessions: `sessions` lists them, `prune` deletes old ones."""
 
 import os
+import shutil
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from supervisor.cli.shared import attended, json_option, put, put_answer, put_json, settings
+from supervisor.cli.shared import attended, json_option, on_terminal, put, put_answer, put_json, settings
 
 if TYPE_CHECKING:
     from supervisor.clients.prune import Pruned
+    from supervisor.reports.session_lines import SessionLine
 
 _LISTED: Final = 20
 """Sessions that are listed where nobody says how many."""
+_INDENT: Final = 30
+"""Columns before a title that has no room on its session's row."""
 
 
 @click.command()
@@ -38,13 +42,23 @@ def sessions(here: bool, limit: int | None, every: bool, as_json: bool) -> None:
     if as_json:
         put_json(shown)
         return
+    columns = shutil.get_terminal_size().columns if on_terminal() else 0
     for line in shown:
-        more = f" (in {line.folded + 1} sessions)" if line.folded else ""
-        put(f"{line.session}  {line.opened}  {line.profile:8} {line.state:9} {line.turns:3} turns  {line.title}{more}")
+        put(session_row(line, columns))
     if not found:
         click.echo(f"no session{' of this directory' * here} yet", err=True)
     if len(shown) < len(found):
         click.echo(f"{len(found) - len(shown)} more before these; --all lists all", err=True)
+
+
+def session_row(line: "SessionLine", columns: int) -> str:
+    """Return what is listed of a session; broken between words at `columns`, if not 0."""
+    from supervisor.display.columns import wrapped
+
+    more = f" (in {line.folded + 1} sessions)" if line.folded else ""
+    turns = f"{line.turns:3} turn{' ' if line.turns == 1 else 's'}"
+    row = f"{line.session}  {line.opened}  {line.profile:8} {line.state:9} {turns}  {line.title}{more}"
+    return "\n".join(wrapped(row, columns, "", " " * _INDENT)) if columns else row
 
 
 @click.command()

@@ -6,13 +6,16 @@ import sqlite3
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 
+from supervisor.cli.sessions_prune import session_row
 from supervisor.config.settings import Settings
 from supervisor.journal.facts import CallEnded, CallStarted
 from supervisor.journal.journal import Journal
 from supervisor.reports.history import history
 from supervisor.reports.session_formats import FORMATS
+from supervisor.reports.session_lines import SessionLine
 from tests.forked import ForkedStrongroom
 from tests.supervisor.command import Strongroom
 from tests.supervisor.histories import Line, call, fault_in_history, opening_fact, script
@@ -61,10 +64,13 @@ def test_sessions_are_listed_oldest_first(lived: Strongroom) -> None:
     assert (first["profile"], first["turns"], first["state"]) == ("vault", 2, "error")
     assert first["root"] == str(lived.folder / "root")
     assert (second["turns"], second["state"], second["model"]) == (0, "-", "")
+    row, title, *_ = session_row(msgspec.convert(first, SessionLine), 85).split("\n")
+    assert (row.endswith("  2 turns"), title[:30].strip(), title[30:] != "") == (True, "", True)
     limited, whole = lived.run("sessions", "--limit", "1", "--json"), lived.run("sessions", "--limit", "1")
     assert (limited.json, limited.err) == ([second], "")
     assert (whole.out.count(second["session"]), whole.err) == (1, "1 more before these; --all lists all\n")
-    assert lived.run("sessions", "--here").out == ""
+    here = lived.run("sessions", "--here")
+    assert (here.out, here.err) == ("", "no session of this directory yet\n")
 
 
 def test_a_search_tells_where_words_stand_and_where_they_are_marked(lived: Strongroom) -> None:
