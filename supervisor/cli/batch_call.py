@@ -72,10 +72,10 @@ def batch(
     item ends.
 
     \b
-      strongroom batch questions.txt --output answers.jsonl
-      strongroom batch questions.txt --output answers.jsonl --resume     # after kill -9
-      strongroom batch questions.txt --output answers.jsonl --faults plan.toml
-      strongroom batch questions.txt --output - | jq -r .answer          # cannot be resumed
+      strongroom batch questions.txt --output out.jsonl
+      strongroom batch questions.txt --output out.jsonl --resume  # after kill -9
+      strongroom batch questions.txt --output out.jsonl --faults plan.toml
+      strongroom batch questions.txt --output - | jq -r .answer  # no --resume
     """
     from supervisor.clients.batch.batch_plan import plan
     from supervisor.clients.batch.items import read_items
@@ -157,8 +157,9 @@ def call(
 
     \b
       strongroom call list_files '{"pattern": "**/*.md"}'
-      strongroom call read_file '{"path": "../etc/passwd"}'        # refused: path_escape
-      echo '{"id": 1, "tool": "read_file", "arguments": {"path": "a.md"}}' | strongroom call --stdin
+      strongroom call read_file '{"path": "../etc/passwd"}'  # refused
+      echo '{"id": 1, "tool": "read_file", "arguments": {"path": "a.md"}}' |
+          strongroom call --stdin
 
     With --stdin each line {"id", "tool", "arguments"} is answered by one line {"id", "ok", "content" | "error"}.
     """

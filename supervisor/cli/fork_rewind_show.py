@@ -35,7 +35,7 @@ def fork(session: str, as_json: bool) -> None:
     \b
       strongroom fork a1b2c3
       strongroom fork a1b2c3@4
-      strongroom console --session "$(strongroom fork a1b2c3@4 --json | jq -r .session)"
+      strongroom --session "$(strongroom fork a1b2c3@4 --json | jq -r .session)"
     """
     from supervisor.clients import fork as client
 

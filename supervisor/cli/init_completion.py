@@ -37,8 +37,8 @@ def completion(context: click.Context, shell: str) -> None:
     """Print the completion script of a shell.
 
     \b
-      eval "$(strongroom completion bash)"                 # in ~/.bashrc
-      eval "$(strongroom completion zsh)"                  # in ~/.zshrc, below compinit
+      eval "$(strongroom completion bash)"  # in ~/.bashrc
+      eval "$(strongroom completion zsh)"   # in ~/.zshrc, below compinit
       strongroom completion fish > ~/.config/fish/completions/strongroom.fish
     """
     from click.shell_completion import get_completion_class

@@ -25,7 +25,7 @@ def login(provider: str | None, lists: bool, as_json: bool) -> int:
     \b
       strongroom login
       strongroom login openai
-      pass show gateway | strongroom login gateway      # of [providers.gateway], with key_env
+      pass show gateway | strongroom login gateway  # of [providers.gateway]
       strongroom login --list
     """
     from supervisor.clients import login as program

@@ -169,13 +169,13 @@ def main(context: click.Context, verbose: int) -> int | None:
     """A local agent whose tools live in locked rooms.
 
     Every tool runs in a worker process that the kernel confines to one directory. Without a command, the console
-    opens. Examples:
+    opens, also with its options; a prompt in quotes gets one answer (-p, --json), and standard input is its context.
 
     \b
-      strongroom                                                   # talk to the agent; the console's options count
-      strongroom "What did I decide about the greenhouse?"         # one answer; -p, --json, stdin is context
+      strongroom
+      strongroom "What did I decide about the greenhouse?"
       strongroom call read_file '{"path": "notes/idea.md"}' --root vault
-      printf 'list **/*.md\\n' | strongroom batch - --model offline --output answers.jsonl
+      echo 'list **/*.md' | strongroom batch - --model offline --output out.jsonl
       strongroom doctor
     """
     context.obj = Launched(verbose, context.obj)

@@ -134,7 +134,7 @@ def doctor(as_json: bool, model: str | None, root: str | None) -> int:
       strongroom doctor
       strongroom doctor --root .
       strongroom doctor --model
-      strongroom doctor --model claude-haiku-5-5       # two requests, with a tool that does nothing
+      strongroom doctor --model claude-haiku-5-5  # two requests
       strongroom doctor --json
     """
     from supervisor.doctor.msgspec_check import msgspec_problem

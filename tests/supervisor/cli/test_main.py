@@ -27,6 +27,7 @@ COMMANDS: Final = [
     *("init", "completion", "login", "logout", "config"),
 ]
 OK: Final = "read_file", '{"path": "a.txt"}'
+COLUMNS: Final = 80
 NOT_TEXT: Final = os.fsdecode(b"\xff")
 QUESTION: Final = '{"id": 1, "tool": "read_file", "arguments": {"path": "a.txt"}}\n'
 
@@ -36,6 +37,7 @@ def test_every_command_has_help_with_an_example(strongroom: Strongroom, command:
     done = strongroom.run(command, "--help")
     assert (done.code, done.err) == (0, "")
     assert f"strongroom {command}" in done.out.split("Options:")[0].partition("\n")[2]
+    assert [line for line in done.out.splitlines() if len(line) > COLUMNS] == []
     if command in ("batch", "daemon"):
         said = " ".join(done.out.partition("--faults PLAN")[2].split())
         assert "scripts/faults.toml is a sample, and lists all faults, moments and keys." in said
