@@ -87,6 +87,7 @@ def tools(as_json: bool, profile: str | None, names: "Names") -> None:
     """
     from supervisor.config.profiles import profile_of, resolve
     from supervisor.config.source_tree import profile_here
+    from supervisor.display.columns import wrapped
     from supervisor.tools.catalog import SANDBOXED, offers
 
     here = settings()
@@ -102,11 +103,12 @@ def tools(as_json: bool, profile: str | None, names: "Names") -> None:
         rows = [offer.as_api() | {"category": offer.category, "effect": offer.effect} for offer in found.values()]
         put_json({"profile": wanted.name, "tools": rows, **context} | ({"absent": unavailable} if unavailable else {}))
         return
+    columns = _columns() if on_terminal() else 0
     for offer in found.values():
         needed = offer.input_schema.get("required", ())
         arguments = (each if each in needed else f"{each}?" for each in offer.input_schema.get("properties", {}))
         put(f"{offer.name}({', '.join(arguments)})")
-        put(f"    {offer.description}")
+        put("\n".join(wrapped(offer.description, columns, "    ")) if columns else f"    {offer.description}")
     for tool, why in unavailable.items():
         put(f"{tool}: unavailable here")
         put(f"    Its workers {why}.")

@@ -11,6 +11,7 @@ from supervisor.agent.models.key_choice import SOURCES, source_of, with_keys
 from supervisor.agent.models.providers import known_providers
 from supervisor.config.config_editor import key_path
 from supervisor.config.config_errors import nearest, shown
+from supervisor.config.config_keys import DEFAULT_MODEL
 from supervisor.config.config_reader import ConfigValue, config_values
 from supervisor.config.reference import toml_value
 from supervisor.config.settings import Settings
@@ -93,7 +94,8 @@ def dotted(path: Sequence[str]) -> str:
 
 def _held(value: ConfigValue, settings: Settings) -> Held:
     source = f"{settings.config_file}:{value.line}" if value.line else "default"
-    return Held(dotted(value.path), _shown(value.value, value.path), source)
+    held = value.value or DEFAULT_MODEL if value.path == ("model",) else value.value
+    return Held(dotted(value.path), _shown(held, value.path), source)
 
 
 def _shown(value: Any, path: Sequence[str]) -> Any:

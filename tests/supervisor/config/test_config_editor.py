@@ -7,6 +7,7 @@ from typing import Final
 import pytest
 
 from supervisor.config.config_editor import set_value, unset
+from supervisor.config.config_keys import DEFAULT_MODEL
 from supervisor.config.config_reader import config_values
 from supervisor.config.reference import as_toml
 from supervisor.config.settings import Settings, load
@@ -117,5 +118,6 @@ def test_each_key_is_told_with_its_place(home: Path, tmp_path: Path) -> None:
     strongroom.run("config", "get", "max_step").assert_refused("Unknown key 'max_step'; did you mean 'max_steps'?")
     strongroom.run("config", "get", "nothing").assert_refused("Unknown key 'nothing'; `strongroom config` shows all")
     strongroom.run("config", "set", "max_steps", "-1").assert_refused("`max_steps` is -1; it must be a whole number")
+    assert strongroom.run("config", "get", "model").out == f"{DEFAULT_MODEL}\n"
     assert strongroom.run("config", "set", "max_steps", "9").code == 0
     assert strongroom.run("config", "get", "max_steps").out == "9\n"
