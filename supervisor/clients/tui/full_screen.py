@@ -34,7 +34,7 @@ _OWN_KEYS: Final = (
     ("F1", "these keys"),
     ("F2", "the sessions at the side: Enter looks at one, or opens it; Delete leaves it"),
     ("F3", "the status: protections, workers, sessions"),
-    ("F4", "the next theme: dark, light, contrast"),
+    ("F4", "the next theme: dark, light, high-contrast"),
     ("F6", "send the keys to the history, and back"),
     ("Ctrl-F", "find in the history; Enter goes on, Escape ends"),
     ("PgUp, PgDn", "turn the page of what is asked about; else scroll the history"),
