@@ -6,6 +6,7 @@ and imports its program when it runs. What a person sees on failure is one sente
 nothing else.
 """
 
+import io
 import itertools
 import os
 import sys
@@ -103,7 +104,9 @@ class _CommandGroup(click.Group):
         try:
             sys.exit(super().main(*args, **kwargs) or 0)
         except click.ClickException as error:
-            error.show()
+            told = io.StringIO()
+            error.show(told)
+            click.echo(_sentence(told.getvalue().rstrip("\n")), err=True)
             sys.exit(2)
         except (KeyboardInterrupt, click.Abort):
             _end_as_interrupted()

@@ -20,6 +20,8 @@ _APART: Final = (ShownPrompt, Document, ShownProposal)
 """Items with blank lines around them."""
 _RENDERED: Final = 4000
 """Characters of an unfinished block above which it is shown as it is."""
+_PROMPT: Final = 20
+"""Rows of a line of yours that are shown."""
 _CLEAR: Final = "\x1b[2J\x1b[H"
 
 
@@ -71,6 +73,8 @@ class Scrollback:
                     self._links.forget()
             case _:
                 lines = styled_text.lines_of(item, self._width(), wrap=True, news=self._is_news(item))
+                if isinstance(item, ShownPrompt) and (left := len(lines) - _PROMPT) > 1:
+                    lines[_PROMPT:] = [[("dim", f"  ... {left} more lines, sent as well")]]
                 kind = type(item).__name__ if isinstance(item, _APART) else "line"
                 targets = self._links.targets(item) if self._links is not None else {}
                 texts = [(line, styled(line, colour=self._colour, theme=self.theme)) for line in lines]

@@ -169,6 +169,13 @@ def test_a_text_that_was_asked_for_is_broken_between_words_and_keeps_its_indent(
     assert lines == ["    seven", "  words", "  restored", "  notes"]
 
 
+def test_a_long_line_of_yours_is_shown_by_its_beginning() -> None:
+    scrollback = Scrollback(lambda: RichMarkdown(colour=False), lambda: 80, colour=False)
+    scrollback.show(ShownPrompt("\n".join(map(str, range(10_000)))))
+    *_, last, more, end = scrollback.take().split("\n")
+    assert ("  19" in last, "  ... 9980 more lines, sent as well" in more, end) == (True, True, "")
+
+
 def test_nothing_but_a_review_begins_as_its_frame_does() -> None:
     for item in (Note("┌ ? run_cmd\n│ ls"), Document("a\n└ x" + " " * 75 + "│ y"), ShownPrompt("x\n│ y")):
         assert not {plain(line)[:1] for line in lines_of(item, 80, wrap=True)} & set("┌│└")
