@@ -754,9 +754,9 @@ class OpenSessionStatus(OfSession, frozen=True):
     """As of `TurnState`."""
     budgets: list[BudgetUse] = msgspec.field(default_factory=list)
     narrowed_by: str = ""
+    """The file of its root that takes something away from its profile, and what."""
     instructions: tuple[str, ...] = ()
     """The files that the model was told as such, each with its digest."""
-    """The file of its root that takes something away from its profile, and what."""
 
 
 class Status(Object, frozen=True):
