@@ -17,7 +17,7 @@ from supervisor.config.config_keys import DEFAULT_MODEL
 from supervisor.config.profiles import profiles
 from supervisor.config.settings import Settings
 from supervisor.daemon.protocol.connection import RequestError
-from supervisor.daemon.protocol.suspension_words import suspension
+from supervisor.daemon.protocol.turn_messages import suspension
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.journal.facts import TurnEnded, TurnSuspended
 from supervisor.journal.index import Summary

@@ -14,7 +14,7 @@ import trio
 from supervisor.acp import extensions
 from supervisor.agent.told_instructions import instructions_line
 from supervisor.config.settings import Settings
-from supervisor.daemon.protocol.suspension_words import suspension
+from supervisor.daemon.protocol.turn_messages import suspension
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.daemon.sessions.registry import SessionRegistry
 from supervisor.pool.cgroup import inspect_cgroup, problem_of

@@ -20,7 +20,7 @@ from supervisor.daemon.budget_command import budget_lines
 from supervisor.daemon.compact_methods import compaction_lines
 from supervisor.daemon.method import MethodContext, method
 from supervisor.daemon.protocol.connection import ClientRequest
-from supervisor.daemon.protocol.suspension_words import suspension_text
+from supervisor.daemon.protocol.turn_messages import suspension_text
 from supervisor.daemon.responses import invalid
 from supervisor.daemon.rule_methods import rule_lines
 from supervisor.daemon.sessions.open_session import OpenSession

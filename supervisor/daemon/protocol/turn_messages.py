@@ -1,4 +1,4 @@
-"""Messages of a turn as clients are told of them: a reply, whole or not, and notices at the end. Pure.
+"""A turn as clients are told of it: a reply, whole or not, why it is suspended, and notices at its end. Pure.
 
 Rule: no model has said a notice; a client tells by its message's id (`clients.connection.requests.said_besides`).
 """
@@ -8,9 +8,10 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Final
 
-from supervisor.acp import schema
+from supervisor.acp import extensions, schema
 from supervisor.agent.receipts.receipt_text import receipt_line, unproven_lines
-from supervisor.journal.facts import ModelRetried, Replied, ReplyCut, TurnEnded
+from supervisor.display.clock_time import clock_time
+from supervisor.journal.facts import ModelRetried, Replied, ReplyCut, TurnEnded, TurnSuspended
 
 _SAID: Final[Mapping[str, type[schema.AgentMessageChunk] | type[schema.AgentThoughtChunk]]] = MappingProxyType(
     {"text": schema.AgentMessageChunk, "thinking": schema.AgentThoughtChunk}
@@ -51,3 +52,14 @@ def end_notices(fact: TurnEnded) -> Iterator[schema.AgentThoughtChunk]:
 
 def _said(text: str, message: str) -> schema.AgentThoughtChunk:
     return schema.AgentThoughtChunk.of(f"\n\n({text})\n", message)
+
+
+def suspension(fact: TurnSuspended) -> extensions.Suspension:
+    """Return why a turn is suspended, as clients are told."""
+    return extensions.Suspension(kind=fact.kind, why=fact.why, until=fact.until or None)
+
+
+def suspension_text(fact: TurnSuspended) -> str:
+    """Return the same for people."""
+    until = f" It goes on by itself at {clock_time(fact.until)}." if fact.until else ""
+    return f"suspended: {fact.why}{until}"

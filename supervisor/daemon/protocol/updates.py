@@ -22,8 +22,7 @@ from supervisor.daemon.protocol import tool_calls
 from supervisor.daemon.protocol.content_shown import content_shown
 from supervisor.daemon.protocol.fact_notices import fact_notice
 from supervisor.daemon.protocol.session_usage import SessionUsage
-from supervisor.daemon.protocol.suspension_words import suspension, suspension_text
-from supervisor.daemon.protocol.turn_messages import cut_chunks, end_notices, reply_chunks
+from supervisor.daemon.protocol.turn_messages import cut_chunks, end_notices, reply_chunks, suspension, suspension_text
 from supervisor.journal.contents import ContentStore
 from supervisor.journal.facts import (
     CallDecided,

@@ -17,8 +17,8 @@ from supervisor.agent.turn import Event, State
 from supervisor.daemon.protocol.approval_request import PendingApproval
 from supervisor.daemon.protocol.connection import Connection
 from supervisor.daemon.protocol.fact_notices import shown_to
-from supervisor.daemon.protocol.suspension_words import suspension
 from supervisor.daemon.protocol.tool_calls import awaiting_approval
+from supervisor.daemon.protocol.turn_messages import suspension
 from supervisor.daemon.protocol.updates import Projection
 from supervisor.display.escape import one_line
 from supervisor.journal.facts import (
