@@ -106,7 +106,6 @@ class TlsStream(httpcore.NetworkStream):
             raise ToolError("fetch_failed", message, host=name) from error
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002
-        """Return what is there, at least a byte; nothing at the end."""
         try:
             return self._run(lambda: self._tls.read(max_bytes))
         except (ssl.SSLZeroReturnError, ssl.SSLEOFError):

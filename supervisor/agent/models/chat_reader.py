@@ -66,11 +66,6 @@ class ChatReader:
         """The server has said that this was all."""
 
     def feed(self, event: Event) -> None:
-        """Take the next event; nothing counts after the last.
-
-        Raises:
-            ModelError: the server reports an error, or what it sends is not this API.
-        """
         data = event.data.strip()
         if self.complete or not data:
             return

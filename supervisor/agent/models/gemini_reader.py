@@ -96,11 +96,6 @@ class GeminiReader:
         """It never says that this was all: older models, and gateways, say with each part why they have ended."""
 
     def feed(self, event: Event) -> None:
-        """Take the next event.
-
-        Raises:
-            ModelError: the server reports an error, or what it sends is not this API.
-        """
         if event.data.lstrip()[:1] == b"[":
             for told in json_object(Event("", b'{"all":' + event.data + b"}"))["all"]:
                 if not isinstance(told, dict):

@@ -52,11 +52,6 @@ class MessagesReader:
         """The server has said that this was all."""
 
     def feed(self, event: Event) -> None:
-        """Take the next event; nothing counts after the last.
-
-        Raises:
-            ModelError: the server reports an error, or what it sends is not this API.
-        """
         if self.complete or event.name == "ping":
             return
         told = json_object(event)

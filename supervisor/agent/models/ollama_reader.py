@@ -43,11 +43,6 @@ class OllamaReader:
         """It says so with all that there is, and never before."""
 
     def feed(self, event: Event) -> None:
-        """Take the next line; nothing counts after the last.
-
-        Raises:
-            ModelError: the server reports an error, or what it sends is not this API.
-        """
         if self.complete:
             return
         told = json_object(event)

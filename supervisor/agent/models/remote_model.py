@@ -135,11 +135,6 @@ class RemoteModel:
         await self._ready()
 
     async def reply(self, request: ModelRequest, show: Callable[[Progress], None]) -> Reply:
-        """Return the reply to `request`, calling `show` as it arrives.
-
-        Raises:
-            ModelError: there was no reply, after every sensible retry.
-        """
         requests = await self._ready()
         attempt = began = 0
         while True:

@@ -68,11 +68,6 @@ class ResponsesReader:
         """It says so with all that there is, and never before."""
 
     def feed(self, event: Event) -> None:
-        """Take the next event; nothing counts after the last.
-
-        Raises:
-            ModelError: the server reports an error, or what it sends is not this API.
-        """
         data = event.data.strip()
         if self.complete or not data or data == b"[DONE]":
             return

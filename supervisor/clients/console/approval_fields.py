@@ -16,7 +16,6 @@ class EditedText(Buffer):
     """A text that the person edits; the console puts one there also where they may not."""
 
     def put(self, text: str, at: int = 0) -> None:
-        """Show another text, with the cursor before its character `at`."""
         self.set_document(Document(text, at), bypass_readonly=True)
 
 

@@ -290,12 +290,10 @@ class ApprovalQueue:
         return f" {cut(about, max(8, columns - 6 - len(waiting)))}{waiting} "
 
     def request_approval(self, question: PermissionPrompt) -> None:
-        """Let the person decide, after the questions that wait."""
         self._questions.append(question)
         self._next()
 
     def withdraw_approval(self, question: PermissionPrompt | None) -> None:
-        """Forget a question; None: all of them."""
         first = self._questions[0] if self._questions else None
         if question is None:
             self._questions.clear()

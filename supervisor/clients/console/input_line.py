@@ -57,7 +57,6 @@ class InputLine(Buffer):
         return state is not None and state.current_completion is not None and not self.text.startswith("/")
 
     def put(self, text: str) -> None:
-        """Show another text, with the cursor at its end."""
         self.set_document(Document(text, len(text)))
 
     def before_cursor(self) -> str:
@@ -68,7 +67,6 @@ class InputLine(Buffer):
         self.insert_text(text)
 
     def remember(self) -> None:
-        """Keep what is typed, to be found again."""
         self.append_to_history()
 
     def ends_in_paste(self) -> bool:

@@ -180,7 +180,6 @@ class SessionView(Vertical):
         return ProposalPages(question.request, printed, columns, self.propose, text=text, call=call)
 
     def propose(self, page: Item) -> None:
-        """Show a page of what a question is about."""
         self._question.propose(page)
 
     def answer(self, key: str) -> None:
@@ -213,7 +212,6 @@ class SessionView(Vertical):
         return next((entry.text for entry in entries if isinstance(entry, ShownPrompt)), "")
 
     def appeared(self) -> None:
-        """Take note that it is looked at from now on."""
         if self.approvals.waits:
             self.approvals.read_anew()
         self.actions.refresh()

@@ -72,11 +72,6 @@ class SessionsApp(App[int], inherit_bindings=False):
         self._use(name)
 
     def copy(self, text: str) -> str:
-        """Put a text into the clipboard; return why that may not take it.
-
-        Raises:
-            ConfigError: there is none, or it takes not so much.
-        """
         self._write(clipboard.sequence(text, self._settings.variable("TERM")))
         return clipboard.doubt(self._settings.environment)
 
