@@ -4,7 +4,7 @@ Rule: the daemon runs in another directory than the person. Paths go to it absol
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
@@ -134,6 +134,23 @@ def changes(chosen: Chosen, facts: extensions.SessionFacts) -> list[tuple[str, s
 def _options_of(info: schema.SessionInfo) -> dict[str, Any]:
     known = (info.meta or {}).get(extensions.OPTIONS)
     return known if isinstance(known, dict) else {}
+
+
+async def listed_sessions(
+    request: Callable[[str, Any, type[schema.ListResult]], Awaitable[schema.ListResult]],
+    cwd: str | None = None,
+    pages: int = LISTED_PAGES,
+) -> list[schema.SessionInfo]:
+    """Ask for sessions by `request`, of one directory or all, newest first; at most so many pages of them."""
+    found: list[schema.SessionInfo] = []
+    cursor: str | None = None
+    for _ in range(pages):
+        page = await request("session/list", schema.ListParams(cwd=cwd, cursor=cursor), schema.ListResult)
+        found += page.sessions
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return found
 
 
 def newest_profile(sessions: Sequence[schema.SessionInfo]) -> str | None:

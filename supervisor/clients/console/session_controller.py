@@ -155,19 +155,10 @@ class SessionController(SessionTurns):
             self.screen.show(Note(notice, "notice"))
         self.screen.refresh()
 
-    async def sessions(self, cwd: str | None = None, pages: int = 2) -> list[schema.SessionInfo]:
+    async def sessions(self, cwd: str | None = None, *, pages: int) -> list[schema.SessionInfo]:
         """Return sessions, newest first; at most so many pages of them."""
-        found: list[schema.SessionInfo] = []
-        cursor: str | None = None
-        for _ in range(pages):
-            params = schema.ListParams(cwd=cwd, cursor=cursor)
-            result = await self.request("session/list", params, schema.ListResult)
-            found += result.sessions
-            cursor = result.next_cursor
-            if cursor is None:
-                break
-        self.known_sessions = found
-        return found
+        self.known_sessions = await requests.listed_sessions(self.request, cwd, pages)
+        return self.known_sessions
 
     async def _found(self, wanted: str) -> schema.SessionInfo:
         """Return the session whose id is, or ends in, `wanted`."""

@@ -106,16 +106,7 @@ class AsyncClient:
     async def sessions(self, directory: PathText | None = None) -> list[schema.SessionInfo]:
         """Return the sessions that there are, newest first; of one directory, or all."""
         cwd = requests.absolute(None if directory is None else os.fspath(directory))
-        found: list[schema.SessionInfo] = []
-        cursor: str | None = None
-        for _ in range(requests.LISTED_PAGES):
-            params = schema.ListParams(cwd=cwd, cursor=cursor)
-            page = await self._program.request("session/list", params, schema.ListResult)
-            found += page.sessions
-            cursor = page.next_cursor
-            if cursor is None:
-                break
-        return found
+        return await requests.listed_sessions(self._program.request, cwd)
 
     async def search(
         self, words: str, *, session: str = "", directory: PathText | None = None, most: int = 20
