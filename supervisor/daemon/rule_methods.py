@@ -90,11 +90,11 @@ def _offers(session: OpenSession, made: Sequence[StoredRule]) -> "list[StatedRul
 def _kept(session: OpenSession, store: RuleStore | None, offers: "Sequence[StatedRule]", keep: str, by: str) -> Rule:
     """Keep an offer for the profile on the root, from now on; return the rule."""
     root = session.session.pools.root
-    if not (keep.isdecimal() and 0 < int(keep) <= len(offers)):
+    offer = {str(number): each for number, each in enumerate(offers, 1)}.get(keep)
+    if offer is None:
         raise ConfigError(f"No rule {keep[:20]!r} is offered here. /rules lists those that are.")
     if store is None or not root.found_by_name:
         raise ConfigError("No rule can be kept here: the root's name leads to another directory by now.")
-    offer, profile = offers[int(keep) - 1], session.profile
-    rule = msgspec.structs.replace(offer.rule, reason=offer.told)
+    rule, profile = msgspec.structs.replace(offer.rule, reason=offer.told), session.profile
     add = partial(store.add, rule, session=session.id, call="", by=by)
     return add(profile=profile.name, root=profile.root, identity=root.mark).rule

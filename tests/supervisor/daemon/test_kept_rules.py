@@ -32,8 +32,9 @@ def test_a_rule_that_is_kept_holds_and_can_be_revoked(daemon: DaemonProcess, cli
     (line,) = [line for line in rules(client, session) if line.startswith("offered")]
     assert line == f"{offered}AGENTS.md says: Never change `migrations/`"
     client.prompt(session, "write")
-    refused = client.refused(extensions.RULES_METHOD, {"sessionId": session, "keep": "2"})
-    assert refused["message"] == "No rule '2' is offered here. /rules lists those that are."
+    for keep in ("2", "2" * 5000):
+        refused = client.refused(extensions.RULES_METHOD, {"sessionId": session, "keep": keep})
+        assert refused["message"] == f"No rule '{keep[:20]}' is offered here. /rules lists those that are."
     assert rules(client, session, keep="1")[0].startswith("kept: no program may add or change migrations/")
     (root / "migrations/1.sql").unlink()
     client.prompt(session, "write again")
