@@ -74,6 +74,8 @@ def test_a_manifest_or_lock_file_names_where_packages_come_from(name: str, text:
 
 HIDDEN: Final = {
     "escaped slashes": ("package-lock.json", r'{"resolved": "https:\/\/evil.example\/x.tgz"}', "evil.example:443"),
+    "a character in halves": ("package.json", r'{"x": "https://\uD83D\uDE80.example/x"}', "\U0001f680.example:443"),
+    "half a character": ("package.json", r'{"x": "https://\ud83d.example/x"}', "\ufffd.example:443"),
     "an escaped colon": ("package-lock.json", r'{"resolved": "https\u003a//evil.example/x.tgz"}', "evil.example:443"),
     "capitals": ("package-lock.json", '{"resolved": "HTTPS://Evil.example/x.tgz"}', "evil.example:443"),
     "two users": ("package-lock.json", '{"resolved": "https://a@npm.example:443@evil.example/x"}', "evil.example:443"),
