@@ -37,6 +37,8 @@ _PATH: Final = 4095
 _Raw = Annotated[bytes, msgspec.Meta(max_length=_PATH)]
 _Path = Annotated[str, msgspec.Meta(max_length=4 * _PATH)]
 """Each byte may be escaped with four characters."""
+_ObjectName = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{0,64}\Z")]
+"""Of an object of git, empty for none: it is shown to people as it is."""
 
 
 class _EffectsRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
@@ -154,9 +156,9 @@ class GitChange(_EffectsRecord, frozen=True):
     """`moved` is any reference that is another, new or gone; `odd` one that holds no object's name."""
     name: _Path
     """Of the reference, with `refs/`; of HEAD what it names; empty for the index, and for HEAD without a branch."""
-    old: Annotated[str, msgspec.Meta(max_length=64)] = ""
+    old: _ObjectName = ""
     """The object's name, empty where there was none."""
-    new: Annotated[str, msgspec.Meta(max_length=64)] = ""
+    new: _ObjectName = ""
     """Of HEAD, the commit that it is at where that was there before."""
     files: int | None = None
     """That differ; None where it takes more than a look to know."""
@@ -166,7 +168,7 @@ class GitChange(_EffectsRecord, frozen=True):
     """Names that programs obey of what is new in it, where neither the work tree nor the index had the same."""
     unread: bool = False
     """What is new in it takes more than a look to know."""
-    tree: Annotated[str, msgspec.Meta(max_length=64)] = ""
+    tree: _ObjectName = ""
     """Of the commit that HEAD is at, where that can be read."""
 
 

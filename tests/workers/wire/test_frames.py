@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from workers.changes.effects import ATTEMPT, ATTEMPTS, CHANGES, Attempt, Change, Effects, NodeState
+from workers.changes.effects import ATTEMPT, ATTEMPTS, CHANGES, Attempt, Change, Effects, GitChange, NodeState
 from workers.search.search_inputs import SearchInputs
 from workers.web.web_inputs import WebInputs
 from workers.wire import frames, messages
@@ -151,6 +151,14 @@ TOLD = {
         for length in (4095, 4096)
     ),
 }
+
+
+@pytest.mark.parametrize("field", ["old", "new", "tree"])
+@pytest.mark.parametrize("name", ["\x1b[2J", "A" * 40, "0" * 65, "0\n", "\u0665"])
+def test_the_name_of_an_object_is_hexadecimal(field: str, name: str) -> None:
+    git = msgspec.structs.replace(GitChange("moved", "refs/heads/x"), **{field: name})
+    with pytest.raises(frames.FrameError):
+        frames.decode_up(payload(messages.Proposed(1, Effects((), {}, b"", git=(git,)))))
 
 
 @pytest.mark.parametrize(("most", "more"), TOLD.values(), ids=TOLD)
