@@ -85,6 +85,8 @@ DOORS: Final = (
     Door("chmod in the root", Held(S, S), "os.chmod(root_path + '/kept', 0o600)"),
     Door("chown", ABOUT, "os.chown(outside + '/secret', -1, -1)"),
     Door("utime", MODE, "os.utime(outside + '/secret', (0, 0))"),
+    Door("mode of a device", Held(shell=X), "os.chmod('/dev/null', os.stat('/dev/null').st_mode & 0o777)"),
+    Door("times of a device", Held(shell=X), "os.utime('/dev/null')"),
     Door("set an attribute", ABOUT, "os.setxattr(outside + '/secret', 'user.mark', b'1')"),
     Door("list attributes", ABOUT, "result = os.listxattr(outside + '/secret')"),
     Door("remove an attribute", ABOUT, "past(errno.ENODATA, os.removexattr, outside + '/secret', 'user.mark')"),

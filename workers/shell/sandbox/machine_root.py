@@ -161,7 +161,7 @@ def _devices(layout: Layout) -> None:
         os.symlink(target, _BASE + link)
     for name in DEVICES:
         write_file(f"{dev}/{name}", "")
-        mounts.bind(f"/dev/{name}", f"{dev}/{name}", NO_SUID | NO_PROGRAMS)
+        mounts.bind(f"/dev/{name}", f"{dev}/{name}", READ_ONLY | NO_SUID | NO_PROGRAMS)
     os.mkdir(_BASE + _BLANK)
     os.mkdir(f"{_BASE}{_BLANK}/directory", 0)
     write_file(f"{_BASE}{_BLANK}/file", "")
