@@ -29,12 +29,12 @@ _OBJECTS: Final = 20_000
 
 
 def park() -> Pipe:
-    """Move the frames to private descriptors; then fd 0 is /dev/null and fd 1 is stderr."""
-    pipe = Pipe(os.dup(0), os.dup(1))
-    null = os.open(os.devnull, os.O_RDWR)
-    os.dup2(null, 0)
+    """Move the frames to private descriptors; then fd 0 is at its end, and no file of the machine's; fd 1 is stderr."""
+    pipe, ends = Pipe(os.dup(0), os.dup(1)), os.pipe()
+    os.dup2(ends[0], 0)
     os.dup2(2, 1)
-    os.close(null)
+    for each in ends:
+        os.close(each)
     return pipe
 
 

@@ -3,7 +3,7 @@
 Rule: whatever happens to a call, no process of it is left when it is answered, and none outlives the worker: with the
 first process of a PID namespace, which the worker is, the kernel kills all others. Without namespaces it kills this one
 with its parent (PR_SET_PDEATHSIG, for which posix_spawn(3) leaves no room, and fork(2) takes a millisecond more). It is
-of the worker's process group. Its environment is empty, its input /dev/null, and its directory the root.
+of the worker's process group. Its environment is empty, its input at its end, and its directory the root.
 """
 
 import os

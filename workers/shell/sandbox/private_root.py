@@ -177,7 +177,7 @@ def build(layout: Layout) -> None:
         write_file(_BASE + path, text)
     for name in DEVICES:
         write_file(f"{_BASE}/dev/{name}", "")
-        mounts.bind(f"/dev/{name}", f"{_BASE}/dev/{name}", READ_ONLY | NO_SUID | NO_PROGRAMS)  # it is written all the same
+        mounts.bind(f"/dev/{name}", f"{_BASE}/dev/{name}", READ_ONLY | NO_SUID | NO_PROGRAMS)
     for name, directory in layout.caches:
         os.makedirs(f"{_BASE}{SHOWN}/{name}")
         mounts.bind(directory, f"{_BASE}{SHOWN}/{name}", READ_ONLY | NO_SUID | NO_DEVICES)
