@@ -6,6 +6,7 @@ import pytest
 
 from supervisor.pool.template_process import worker_command
 from tests.raw_worker import open_worker
+from tests.supervisor.command import LOOKS_IN
 
 LACKING = (
     "import sys; sys.path[:0] = sys.argv[1:3]; sys.modules[{!r}] = None; from workers.__main__ import main; main()"
@@ -21,6 +22,7 @@ def test_without_a_library_the_worker_refuses_and_says_what_to_install(library: 
         assert library in worker.refusal.message
 
 
+@LOOKS_IN
 def test_no_other_worker_loads_the_libraries(tmp_path: Path) -> None:
     for category in ("files", "media"):
         with open_worker(tmp_path, category=category) as worker:
