@@ -341,6 +341,10 @@ def test_its_namespace_has_no_more_numbers_for_processes_than_it_may_have(worker
 
 FOUND = {
     "what is written to nowhere": ("echo x > /dev/null && stat -c %a /dev/null", "666"),
+    "the machine's devices, read-only": (
+        "cd /dev; chmod 666 full null random urandom zero 2>&1 | grep -c 'Read-only file system'",
+        "5",
+    ),
     "places for everybody": ("stat -c %a /tmp /var/tmp /dev/shm", "1777 1777 1777"),
     "a home": ("stat -c %a ~", "700"),
     "what is of the system": ("stat -c %a / /etc /etc/passwd /run", "755 755 644 755"),
