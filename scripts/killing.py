@@ -8,7 +8,6 @@ turn goes on, it must be as after: the call is made again, as it was decided.
 import argparse
 import mmap
 import os
-import shutil
 import signal
 import sys
 import tempfile
@@ -29,6 +28,7 @@ from tests.supervisor.histories import DONE, call
 from tests.workers.commit.snapshot import Snapshot, snapshot
 from tests.workers.commit.test_killed import Tree, make
 from tests.workers.restore.test_settlement import STEPS
+from workers.tree.drafts import remove_directory
 
 _PATIENCE_S: Final = 120.0
 _LOOK_S: Final = 0.05
@@ -313,7 +313,7 @@ def main() -> int:
             elif given.progress:
                 print(f"{number} rounds, {_met(found)} commits", file=sys.stderr, flush=True)
             if not wrong:
-                shutil.rmtree(place)
+                remove_directory(0, str(place))  # also where a command has taken modes away
     return _report(found, base)
 
 
@@ -342,7 +342,7 @@ def _report(found: Mapping[bool, Counter[tuple[str, str]]], base: Path) -> int:
     if wrong or problem:
         print(f"everything is in {base}", file=sys.stderr)
         return 1
-    shutil.rmtree(base)
+    remove_directory(0, str(base))
     return 0
 
 
