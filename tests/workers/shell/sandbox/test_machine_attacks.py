@@ -74,7 +74,7 @@ LINES: Final = (
     ),
     *(
         "cat /dev/.*/secret.txt /dev/.*/*/secret.txt",
-        "find /srv /dev -name secret.txt -exec cat {} + 2>&1",
+        "find ${OUT%/*} /dev -name secret.txt -exec cat {} + 2>&1",
         "cat /proc/self/cwd/../secret.txt",
     ),
     *(
