@@ -1,9 +1,10 @@
 """Processes of the command line and of the daemon that need not import everything anew.
 
 Rule: such a process is one of its own, with its own descriptors, environment, directory and end, and does what the same
-arguments to a new Python would do. It is forked from a Python that has imported the modules and done nothing else; what
-is saved is the imports. Workers and their templates are forked by whoever would start them. Where Python itself is the
-point, or its options, or what a process has in memory, take `subprocess.Popen`, or `raw_worker.py` for a worker.
+arguments to a new Python would do. It is forked from a Python that has imported the modules, has at hand what each
+would make of the code alone, and has done nothing else. Workers and their templates are forked by whoever would start
+them. Where Python itself is the point, or its options, or what a process has in memory, take `subprocess.Popen`, or
+`raw_worker.py` for a worker.
 """
 
 import gc
@@ -22,6 +23,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from io import FileIO
+from itertools import takewhile
 from typing import Any, Final
 
 from tests.supervisor.command import CODE, Strongroom
@@ -32,10 +34,19 @@ _MOST_DESCRIPTORS: Final = 16
 _OUT_OF_THE_WAY: Final = 500
 """Descriptors from here on are the forking process's own, or on their way to where a child wants them."""
 
+_BENEATH_LIBRARY: Final = "anthropic."
+"""Two thousand modules, which are out of a worker's reach without what they lie beneath."""
+
 _MODULES: Final = (
     "anthropic",
     "httpcore2",
+    "supervisor.agent.models.anthropic",
+    "supervisor.agent.models.gemini",
     "supervisor.agent.models.messages_api",
+    "supervisor.agent.models.offline",
+    "supervisor.agent.models.ollama",
+    "supervisor.agent.models.openai",
+    "supervisor.agent.models.scripted",
     "supervisor.agent.receipts.evidence",
     "supervisor.agent.receipts.run_line",
     "supervisor.cli.main",
@@ -213,8 +224,8 @@ def close() -> None:
 class _ForkedPython(subprocess.Popen[bytes]):
     """A template or worker of a process that was forked, and forks it: what it imports is there, and nothing else."""
 
-    of_workers: frozenset[str] = frozenset()
-    """The modules that a template has imported."""
+    others: Sequence[str] = ()
+    """What a template has not imported, and the forking process has; the last is the last module that it has."""
 
     def _execute_child(self, *given: Any) -> None:
         _args, _executable, prepare, _close, pass_fds = given[:5]
@@ -230,15 +241,16 @@ class _ForkedPython(subprocess.Popen[bytes]):
             _open_standard_streams()
             os.environ.clear()
             gc.disable()
-            others = {name: sys.modules.pop(name) for name in [*sys.modules] if name not in self.of_workers}
+            later = [*takewhile(self.others[-1].__ne__, reversed(sys.modules))]
+            hidden = {name: sys.modules.pop(name) for name in (*self.others, *later)}
             sys.argv = list(map(str, self.args))  # type: ignore[arg-type]
             workers.main()
-            del others
+            del hidden
         finally:
             os._exit(1)
 
 
-def _fork_workers(of_workers: frozenset[str]) -> None:
+def _fork_workers() -> None:
     """Let this process fork the templates and workers that it starts, which have these modules."""
     from supervisor.pool import child_process, template_process, worker_process
 
@@ -253,7 +265,6 @@ def _fork_workers(of_workers: frozenset[str]) -> None:
         given: dict[str, Any] = {"stdin": ends[0], "stdout": ends[1], "stderr": ends[1], "pass_fds": descriptors}
         return _ForkedPython(command, bufsize=0, preexec_fn=prepare, **given)
 
-    _ForkedPython.of_workers = of_workers
     for module in (template_process, worker_process):
         vars(module)["spawn"] = spawn
 
@@ -267,7 +278,11 @@ def serve(descriptor: int, of_workers: frozenset[str]) -> str:
 
     from tests.huge_pages import collapse
 
-    _fork_workers(of_workers)
+    _fork_workers()
+    _fill_caches()
+    _ForkedPython.others = [
+        name for name in sys.modules if name not in of_workers and not name.startswith(_BENEATH_LIBRARY)
+    ]
     own = socket.socket(fileno=fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _OUT_OF_THE_WAY))
     os.close(descriptor)
     gc.freeze()
@@ -296,6 +311,23 @@ def serve(descriptor: int, of_workers: frozenset[str]) -> str:
         for each in fds:
             os.close(each)
         own.sendall(answer.to_bytes(_HEADER_BYTES, "big", signed=True))
+
+
+def _fill_caches() -> None:
+    """Have at hand what processes would make alike, of nothing but the code."""
+    import re
+
+    from supervisor.agent import system_prompt
+    from supervisor.agent.models import model_catalog
+    from supervisor.config import settings
+    from supervisor.tools import catalog
+    from workers.wire import frames
+
+    model_catalog.entries()
+    catalog.offers(())
+    system_prompt._template()
+    frames._up()
+    re.fullmatch(settings._PERSON, "")
 
 
 def _open_standard_streams() -> None:
