@@ -51,6 +51,21 @@ TIERS: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
     }
 )
 """What `scripts/test` leaves out and `scripts/test --all` runs: files and folders beneath tests/, by what they are."""
+TIER_OF: Final = {Path(__file__).parent / place: tier for tier, places in TIERS.items() for place in places}
+
+
+def tier_of(file: Path) -> str:
+    """Return the tier of a file of tests; "" in the quick run."""
+    return next((TIER_OF[place] for place in (file, *file.parents) if place in TIER_OF), "")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="leave out the tiers")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not read what is left out: that takes as long as many a test, in each process."""
+    return True if config.option.quick and tier_of(collection_path) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -59,15 +74,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Raises:
         pytest.UsageError: the table names what is not there.
     """
-    here = Path(__file__).parent
-    tier_of = {here / place: tier for tier, places in TIERS.items() for place in places}
-    if gone := [str(place) for place in tier_of if not place.exists()]:
+    if gone := [str(place) for place in TIER_OF if not place.exists()]:
         raise pytest.UsageError(f"tests/conftest.py, TIERS: {', '.join(gone)} does not exist")
-    files = {item.path for item in items}
-    marks = {file: tier_of[place] for file in files for place in (file, *file.parents) if place in tier_of}
+    tiers = {file: tier_of(file) for file in {item.path for item in items}}
     for item in items:
-        if item.path in marks:
-            item.add_marker(marks[item.path])
+        if tiers[item.path]:
+            item.add_marker(tiers[item.path])
 
 
 @pytest.hookimpl(wrapper=True)
