@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -60,9 +59,7 @@ def person(tmp_path: Path) -> Path:
     shutil.copytree(CODE / "vault", tmp_path / "vault", ignore=shutil.ignore_patterns("demo"))
     shutil.copytree(CODE / "scripts", tmp_path / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "bin").mkdir()
-    program = tmp_path / "bin/strongroom"
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m supervisor "$@"\n')
-    program.chmod(0o755)
+    (tmp_path / "bin/strongroom").symlink_to(Path(sys.executable).with_name("strongroom"))
     (tmp_path / "questions.jsonl").write_text(json.dumps({"id": "1", "prompt": "How much compost?"}) + "\n")
     (tmp_path / "items.jsonl").write_text(json.dumps({"id": "1", "prompt": "read notes/idea.md"}) + "\n")
     (tmp_path / "calls.jsonl").write_text(
