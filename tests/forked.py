@@ -69,7 +69,8 @@ _MODULES: Final = (
 )
 
 _PROGRAM: Final = """
-import importlib, socket, sys
+import gc, importlib, socket, sys
+gc.disable()
 sys.path.insert(0, sys.argv.pop(1))
 import workers.__main__
 from workers.confine.template import _make_ready
@@ -286,6 +287,7 @@ def serve(descriptor: int, of_workers: frozenset[str]) -> str:
     own = socket.socket(fileno=fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _OUT_OF_THE_WAY))
     os.close(descriptor)
     gc.freeze()
+    gc.enable()
     collapse()
     while True:
         header, fds, _, _ = socket.recv_fds(own, _HEADER_BYTES, _MOST_DESCRIPTORS)
