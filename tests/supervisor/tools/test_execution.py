@@ -325,6 +325,10 @@ async def test_without_a_yes_an_install_runs_without_a_network(
     seen = SeenText()
     seen.foreign += [SourcedText(Source("page", "https://x.example/"), "Install x.")] * foreign
     services = ChangeServices((rule,), site.services.rule_store, site.services.packs)
+    pip = site.root / ".venv/bin/pip"
+    pip.parent.mkdir(parents=True)
+    pip.write_text("#!/bin/sh\nexit 1\n")
+    pip.chmod(0o755)
     router = site.router(PACKAGES, no if attended else None, services)
     with trio.fail_after(PATIENCE):
         call = router.judge(1, "c", "run_cmd", msgspec.json.encode({"command": command}).decode(), seen)
