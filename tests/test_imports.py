@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -170,28 +170,39 @@ def modules(package: str) -> Iterator[str]:
 SUPERVISOR: Final = list(modules("supervisor"))
 WORKERS: Final = list(modules("workers"))
 EVERY: Final = [*SUPERVISOR, *WORKERS, "strongroom"]
+KNOWN: Final = frozenset(EVERY)
 
 
-def source(module: str) -> ast.Module:
-    path = ROOT.joinpath(*module.split("."))
-    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    return ast.parse(file.read_text("utf-8"))
+class Named(NamedTuple):
+    """What a module's source names."""
+
+    modules: set[str]
+    """All that it imports, also inside functions and for types alone."""
+    attributes: set[str]
 
 
 @cache
-def imported(module: str) -> set[str]:
-    """Return every module that the source names, also inside functions and for types alone."""
-    found: set[str] = set()
-    for node in ast.walk(source(module)):
-        if isinstance(node, ast.Import):
-            found |= {name.name for name in node.names}
+def named(module: str) -> Named:
+    path = ROOT.joinpath(*module.split("."))
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    found = Named(set(), set())
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Attribute):
+            found.attributes.add(node.attr)
+        elif isinstance(node, ast.alias):
+            found.attributes.add(node.name)
+        elif isinstance(node, ast.Import):
+            found.modules.update(name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{module} uses a relative import"
             assert node.module is not None
-            found |= {f"{node.module}.{name.name}" for name in node.names if f"{node.module}.{name.name}" in EVERY}
-            if any(f"{node.module}.{name.name}" not in EVERY for name in node.names):
-                found.add(node.module)
+            names = [f"{node.module}.{name.name}" for name in node.names]
+            found.modules.update(name if name in KNOWN else node.module for name in names)
     return found
+
+
+def imported(module: str) -> set[str]:
+    return named(module).modules
 
 
 def layer(module: str) -> int:
@@ -249,7 +260,7 @@ def test_a_module_imports_downwards() -> None:
 
 def test_no_modules_import_each_other() -> None:
     """A circle is one even where its imports stand in functions, or are for types alone."""
-    left = {each: {name for name in imported(each) if name in EVERY and name != each} for each in EVERY}
+    left = {each: {name for name in imported(each) if name in KNOWN and name != each} for each in EVERY}
     while free := [each for each in left if not left[each] & left.keys()]:
         for each in free:
             del left[each]
@@ -265,12 +276,10 @@ def test_the_packages_themselves_import_nothing() -> None:
 
 def test_only_the_configuration_reads_the_environment() -> None:
     reading = [
-        (module, name)
+        (module, names)
         for module in EVERY
         if module not in ("supervisor.config.settings", "supervisor.system.isolated")  # which only takes away
-        for node in ast.walk(source(module))
-        if isinstance(node, ast.Attribute | ast.alias)
-        if (name := node.attr if isinstance(node, ast.Attribute) else node.name) in ENVIRONMENT
+        if (names := named(module).attributes & ENVIRONMENT)
     ]
     assert reading == []
 
