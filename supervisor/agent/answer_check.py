@@ -10,8 +10,6 @@ import subprocess
 import sys
 from typing import Any, Final
 
-import trio
-
 from supervisor.agent.answer_schema import InvalidAnswer, answer_in, problem_in_schema
 from supervisor.agent.answer_types import typed_answer
 from supervisor.system.isolated import environment_without_code, isolated, libraries
@@ -47,6 +45,8 @@ async def checked_answer(schema: dict[str, Any], text: str) -> str:
 
 async def _answer_of(question: dict[str, Any]) -> dict[str, str]:
     """Return what the process answers. Who is cancelled leaves it to its own end."""
+    import trio  # which is half of what the process would import
+
     return await trio.to_thread.run_sync(_elsewhere, json.dumps(question).encode(), abandon_on_cancel=True)
 
 
