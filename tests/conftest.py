@@ -60,7 +60,7 @@ def tier_of(file: Path) -> str:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--quick", action="store_true", help="leave out the tiers")
+    parser.addoption("--quick", action="store_true", help="leave the tiers' files unread; -m leaves out the rest")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
