@@ -86,8 +86,8 @@ def new_places(name: str, before: bytes, after: bytes) -> tuple[str, ...]:
 
 def _places(name: str, text: str) -> set[str]:
     pattern = EVERY if name not in _LOCKS else RESOLVED if name in _OF_NODE else FETCHED
-    halves = _ESCAPED.sub(_character, text).encode("utf-16-le", "surrogatepass")
-    text = halves.decode("utf-16-le", "replace")
+    halves = _ESCAPED.sub(_character, text).encode("utf-16", "surrogatepass")
+    text = halves.decode("utf-16", "replace")  # which needs no module, as utf-16-le does: a locked worker imports none
     places = {place for _scheme, place in addresses(pattern, text)}
     places |= {f"{host.lower()}:{PORTS['ssh']}" for host in _OVER_SSH.findall(text)}
     if name != _NODE:
