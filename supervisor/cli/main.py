@@ -146,8 +146,10 @@ def _end_as_interrupted() -> NoReturn:
 
 def _sentence(text: str) -> str:
     """Return what a person is told, safe to show, and on a terminal broken between words."""
-    from supervisor.display.escape import visible
-
+    try:
+        from supervisor.display.escape import visible
+    except ImportError:  # of a library, which is what is told
+        return text
     if sys.stderr is None or not sys.stderr.isatty():
         return visible(text)
     import shutil

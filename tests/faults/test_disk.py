@@ -74,7 +74,7 @@ async def main():
         async with trio.open_nursery() as nursery:
             pools = Pools(str(root), lambda category: child_spec(settings, profile, category), nursery)
             router = Router(profile, pools, None, "s", ChangeServices(packs=PackStore(home / "kept", UndoConfig())))
-            for disk in (root, home):
+            for disk in (home, root):  # as long as the log is short, and has no space ahead
                 for pages in range(PAGES):
                     old = (root / "a.md").read_text()
                     new = text["b" if old == text["a"] else "a"]
