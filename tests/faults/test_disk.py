@@ -74,8 +74,9 @@ async def main():
         async with trio.open_nursery() as nursery:
             pools = Pools(str(root), lambda category: child_spec(settings, profile, category), nursery)
             router = Router(profile, pools, None, "s", ChangeServices(packs=PackStore(home / "kept", UndoConfig())))
-            for disk in (home, root):  # as long as the log is short, and has no space ahead
-                for pages in range(PAGES):
+            # The home while the journal's log is short, and has no space ahead; and once it is long.
+            for disk, most in ((home, PAGES), (home, 4), (root, PAGES)):
+                for pages in range(most):
                     old = (root / "a.md").read_text()
                     new = text["b" if old == text["a"] else "a"]
                     for pack in filter(Path.is_file, (home / "kept").glob("*")):
