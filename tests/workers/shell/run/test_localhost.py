@@ -117,7 +117,8 @@ def test_a_port_that_the_machine_has_taken_is_free(tester: RawWorker) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0)
         own = served(*SERVED["IPv4"]).replace("('127.0.0.1', 0)", str(server.getsockname()))
-        assert shell(tester, f"echo > made; {own}")["stdout"] == "b'hello'\n"
+        answer = shell(tester, f"echo > made; {own}")
+        assert answer["stdout"] == "b'hello'\n", answer
         with pytest.raises(BlockingIOError):
             server.accept()
 
