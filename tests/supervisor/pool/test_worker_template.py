@@ -127,8 +127,9 @@ async def test_a_template_that_does_not_answer_is_ended_and_a_worker_spawned(tem
     os.kill(first, signal.SIGSTOP)
     vars(templates.template)["_patience"] = 0.01
     pool = await templates.pool(worker_command())
-    await until(lambda: ready(pool))
     await gone(first)
+    vars(templates.template)["_patience"] = HANG
+    await until(lambda: ready(pool))
     await listed(pool)
 
 
