@@ -87,6 +87,8 @@ async def test_every_worker_is_forked_and_is_this_processs_own_child(templates: 
     assert templates.template.forked == 4
     assert {pid for pool in pools for pid in pids(pool)} < children()
     assert all("seccomp" in slot.enforced for pool in pools for slot in pool.workers.slots)
+    said = [Path(f"/proc/{pid}/status").read_text() for pool in pools for pid in pids(pool)]
+    assert os.geteuid() or all("CapBnd:\t0000000000000000\n" in each for each in said)  # others may not empty it
 
 
 async def test_how_a_forked_worker_ended_is_told_and_another_takes_its_place(templates: Templates) -> None:
